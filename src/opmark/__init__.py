@@ -1,0 +1,1 @@
+"""OpMark: measured operator latencies, predictors, and placement leaderboards."""

@@ -1,0 +1,6 @@
+"""`python -m opmark`."""
+
+from opmark.cli.main import main
+
+if __name__ == "__main__":
+    main()

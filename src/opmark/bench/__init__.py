@@ -1,0 +1,1 @@
+"""Measure kernels and networks on this machine."""

@@ -1,0 +1,1 @@
+"""Command groups, one file each; the file name is the command name."""

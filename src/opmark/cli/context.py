@@ -1,0 +1,34 @@
+"""What commands share: the workspace and option types."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from opmark.core.errors import UsageError
+from opmark.core.units import parse_duration_s
+from opmark.core.workspace import Workspace, find_workspace
+
+
+def workspace(ctx: click.Context) -> Workspace:
+    """The workspace given by `--workspace`, or the one found upward from here. Raises `ContentError`."""
+    given = ctx.find_root().obj
+    return Workspace(Path(given)) if given else find_workspace(Path.cwd())
+
+
+class Duration(click.ParamType[float]):
+    """`90`, `90s`, `10m`, `2h`; gives seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds as a float; a malformed or negative one is a usage error."""
+        if isinstance(value, (int, float)):
+            return float(value)
+        try:
+            return parse_duration_s(value)
+        except UsageError as error:
+            self.fail(f"{error.message}; {error.hint}", param, ctx)
+
+
+DURATION = Duration()

@@ -1,0 +1,70 @@
+"""What the terminal shows: data on stdout, progress and errors on stderr."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opmark.core.errors import OpMarkError
+from opmark.core.files import json_text
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def show_error(error: OpMarkError) -> None:
+    """`Error: …` and `Hint: …` on stderr."""
+    click.echo(f"{click.style('Error:', fg='red', bold=True)} {error}", err=True)
+    if error.hint:
+        click.echo(f"{click.style('Hint:', fg='yellow')} {error.hint}", err=True)
+
+
+def show_json(value: Any) -> None:
+    """`value` (dataclasses allowed) as JSON on stdout."""
+    click.echo(json_text(value), nl=False, color=False)
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", left: int = 1) -> None:
+    """A table on stdout; the first `left` columns align left, the rest right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    width = None if os.isatty(1) else 160
+    Console(no_color="NO_COLOR" in os.environ, width=width, highlight=False).print(table)
+
+
+@contextlib.contextmanager
+def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
+    """A progress display with time left on stderr; silent where stderr is not a terminal."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True, no_color="NO_COLOR" in os.environ)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=transient, disable=not console.is_terminal) as progress:
+        yield progress

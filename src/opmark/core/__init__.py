@@ -1,0 +1,1 @@
+"""The vocabulary every room shares: errors, units, tensors, kernels, graphs, targets, measurements, files."""

@@ -1,0 +1,88 @@
+"""Devices and the links between them."""
+
+from dataclasses import dataclass
+
+from opmark.core.errors import ContentError
+
+PROVENANCES = ("measured", "imported", "analytic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One device of a cluster. `type` groups equal devices; `target` names whose predictor gives its latencies.
+
+    `dispatch_ns` is paid before every kernel; `blocking_copy` makes a transfer hold the device.
+    """
+
+    name: str
+    type: str
+    memory_bytes: int
+    target: str = ""
+    slots: int = 1
+    dispatch_ns: int = 0
+    price_per_hour: float = 0.0
+    blocking_copy: bool = False
+    provenance: str = "measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A directed link that serves one transfer at a time; links that share a `port` serve one between them.
+
+    With `points`, pairs of (bytes, ns) in ascending bytes, a transfer's time is interpolated on them and follows
+    `bandwidth_bytes_per_s` beyond the last.
+    """
+
+    source: str
+    destination: str
+    latency_ns: int
+    bandwidth_bytes_per_s: float
+    port: str = ""
+    points: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Devices, links, and the device that holds a graph's inputs and wants its outputs."""
+
+    name: str
+    devices: tuple[Device, ...]
+    links: tuple[Link, ...] = ()
+    host: str = ""
+
+    def problems(self) -> list[str]:
+        """Everything that is wrong with this cluster, one sentence each."""
+        found = []
+        names = [device.name for device in self.devices]
+        if not names:
+            found.append("devices: at least one is needed")
+        found += [f"devices: {name!r} appears twice" for name in sorted({n for n in names if names.count(n) > 1})]
+        for device in self.devices:
+            key = f"devices.{device.name}"
+            if device.memory_bytes <= 0:
+                found.append(f"{key}.memory_bytes: must be positive, not {device.memory_bytes}")
+            if device.slots < 1:
+                found.append(f"{key}.slots: must be at least 1, not {device.slots}")
+            if device.dispatch_ns < 0 or device.price_per_hour < 0:
+                found.append(f"{key}: dispatch_ns and price_per_hour must not be negative")
+            if device.provenance not in PROVENANCES:
+                found.append(f"{key}.provenance: one of {', '.join(PROVENANCES)}, not {device.provenance!r}")
+        for link in self.links:
+            key = f"links.{link.source}->{link.destination}"
+            found += [
+                f"{key}: no device is called {end!r}" for end in (link.source, link.destination) if end not in names
+            ]
+            if not link.bandwidth_bytes_per_s > 0:
+                found.append(f"{key}.bandwidth_bytes_per_s: must be positive, not {link.bandwidth_bytes_per_s}")
+            if link.latency_ns < 0:
+                found.append(f"{key}.latency_ns: must not be negative, not {link.latency_ns}")
+        if self.host and self.host not in names:
+            found.append(f"host: no device is called {self.host!r}")
+        return found
+
+    def checked(self, where: str) -> "Cluster":
+        """This cluster, or one `ContentError` that names everything wrong with it."""
+        found = self.problems()
+        if found:
+            raise ContentError("; ".join(found), where=where)
+        return self

@@ -1,0 +1,28 @@
+"""What a machine was like while something was measured on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from opmark.core.canonical import content_id
+
+Fact = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """`device` is the slug; `checked` facts must agree before measurements merge; `noted` ones are for the reader."""
+
+    device: str
+    checked: Mapping[str, Fact]
+    noted: Mapping[str, Fact] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """Identity of the device and the checked facts."""
+        return content_id([self.device, self.checked])
+
+    def differences(self, other: "Environment") -> dict[str, tuple[Fact, Fact]]:
+        """The checked facts on which the two disagree."""
+        names = sorted({*self.checked, *other.checked})
+        pairs = {name: (self.checked.get(name), other.checked.get(name)) for name in names}
+        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

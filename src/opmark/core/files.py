@@ -1,0 +1,96 @@
+"""Files that are either whole or absent."""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from opmark.core.canonical import plain
+from opmark.core.errors import ContentError, OpMarkError
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that replaces it, synced to disk, when the block ends without an error.
+
+    Raises `OpMarkError` naming the file when the disk is full or the folder cannot be written.
+    """
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        os.close(handle)
+        temporary = Path(name)
+        yield temporary
+        _sync(temporary)
+        temporary.chmod(0o644)
+        temporary.replace(path)
+        _sync(path.parent)
+    except OSError as error:
+        raise OpMarkError(
+            f"cannot write: {error.strerror or error}",
+            where=str(path),
+            hint="free some space or choose another place",
+        ) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write `content` to `path`, or leave `path` as it was."""
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write `content` to `path` as UTF-8, or leave `path` as it was."""
+    write_bytes(path, content.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` (dataclasses allowed) as indented JSON in the order of its keys."""
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """`value` (dataclasses allowed) as the indented JSON that every file and `--json` uses."""
+    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_json(path: Path) -> Any:
+    """The parsed file. Raises `ContentError` naming the file and the line."""
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise ContentError(f"not JSON: {error.msg}", where=f"{path}:{error.lineno}") from error
+
+
+def read_text(path: Path) -> str:
+    """The file as UTF-8. Raises `ContentError` if it is absent, a folder, or not text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ContentError("no such file", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise ContentError("not a text file", where=str(path)) from error
+    except OSError as error:
+        raise ContentError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

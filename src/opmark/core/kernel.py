@@ -1,0 +1,47 @@
+"""A kernel: one kind with concrete parameters, identified by its content."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Union
+
+from opmark.core.canonical import content_id
+
+Parameter = Union[bool, int, float, str, None, tuple["Parameter", ...]]  # noqa: UP007 (refers to itself)
+
+
+def frozen(value: Any) -> Parameter:
+    """`value` with lists turned into tuples, so that it can be hashed."""
+    if isinstance(value, (list, tuple)):
+        return tuple(frozen(item) for item in value)
+    return value  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """`kind` names a file of `opmark.kinds`; `parameters` are sorted by name.
+
+    Everything that changes what runs is a parameter, the element type included, so that
+    (kind, parameters) is enough to build the kernel again on any machine.
+    """
+
+    kind: str
+    parameters: tuple[tuple[str, Parameter], ...]
+
+    @classmethod
+    def of(cls, kind: str, parameters: Mapping[str, Any]) -> "Kernel":
+        """The kernel of `kind` with these parameters, in any order."""
+        return cls(kind, tuple(sorted((name, frozen(value)) for name, value in parameters.items())))
+
+    @property
+    def params(self) -> dict[str, Parameter]:
+        """The parameters by name."""
+        return dict(self.parameters)
+
+    @cached_property
+    def key(self) -> str:
+        """The kernel's identity: 16 hex digits of the hash of its canonical JSON."""
+        return content_id([self.kind, self.params])
+
+    def __str__(self) -> str:
+        return f"{self.kind}({', '.join(f'{name}={value}' for name, value in self.parameters)})"

@@ -1,0 +1,94 @@
+"""YAML and JSON files become frozen dataclasses, or one error that names every wrong key."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from opmark.core.errors import ContentError
+from opmark.core.files import read_json, read_text
+
+T = TypeVar("T")
+
+
+def load(path: Path, kind: type[T], *, schema: int) -> T:
+    """Read `path` (YAML by suffix, else JSON) as a `kind`, a dataclass, whose file starts with `schema: N`.
+
+    Raises `ContentError` naming the file and every wrong key.
+    """
+    content = read_yaml(path) if path.suffix in {".yaml", ".yml"} else read_json(path)
+    if not isinstance(content, dict):
+        raise ContentError("expected a mapping at the top", where=str(path))
+    check_schema(content, schema, path)
+    return convert({key: value for key, value in content.items() if key != "schema"}, kind, where=str(path))
+
+
+def convert(content: Any, kind: type[T], *, where: str) -> T:
+    """`content` (plain JSON types) as a `kind`; unknown keys are refused. Raises `ContentError`."""
+    import pydantic
+
+    try:
+        result: T = _adapter(kind).validate_python(content)  # type: ignore[arg-type]
+    except pydantic.ValidationError as error:
+        problems = [_sentence(item) for item in error.errors()]
+        raise ContentError("; ".join(problems), where=where, hint=_unknown_key_hint(error)) from None
+    return result
+
+
+def json_schema(kind: type[Any]) -> dict[str, Any]:
+    """The JSON Schema of a `kind` as written to files, its `schema` number aside."""
+    return _adapter(kind).json_schema()  # type: ignore[no-any-return, arg-type]
+
+
+def check_schema(content: dict[str, Any], schema: int, path: Path) -> None:
+    """Raise `ContentError` unless the file says `schema: {schema}`; too old, too new and missing are told apart."""
+    found = content.get("schema")
+    where = f"{path}: schema"
+    if found is None:
+        raise ContentError("missing", where=where, hint=f"start the file with schema: {schema}")
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise ContentError(f"expected a whole number, not {found!r}", where=where)
+    if found > schema:
+        raise ContentError(f"version {found} is newer than {schema}", where=where, hint="upgrade OpMark")
+    if found < schema:
+        raise ContentError(f"version {found} is older than {schema}", where=where, hint="make the file again")
+
+
+def read_yaml(path: Path) -> Any:
+    """The parsed file. Raises `ContentError` naming the file and the line."""
+    import yaml
+
+    try:
+        return yaml.safe_load(read_text(path))
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ContentError(f"not YAML: {error.problem}", where=f"{path}{line}") from error
+    except yaml.YAMLError as error:
+        raise ContentError("not YAML", where=str(path)) from error
+
+
+@cache
+def _adapter(kind: type[Any]) -> Any:
+    import pydantic
+
+    @pydantic.with_config(pydantic.ConfigDict(extra="forbid", allow_inf_nan=False))
+    class _Strict:
+        """Only carries the configuration."""
+
+    if not hasattr(kind, "__pydantic_config__"):
+        kind.__pydantic_config__ = _Strict.__pydantic_config__  # type: ignore[attr-defined]
+    return pydantic.TypeAdapter(kind)
+
+
+def _sentence(item: Any) -> str:
+    path = ".".join(str(part) for part in item["loc"])
+    if item["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
+        return f"{path}: unknown key"
+    message = item["msg"].removeprefix("Value error, ")
+    shown = item["input"] if isinstance(item["input"], (str, int, float, bool)) else type(item["input"]).__name__
+    missing = item["type"] in {"missing", "missing_argument", "missing_keyword_only_argument"}
+    return f"{path}: missing" if missing else f"{path}: {message[0].lower()}{message[1:]}, not {shown!r}"
+
+
+def _unknown_key_hint(error: Any) -> str | None:
+    unknown = [item for item in error.errors() if item["type"] in {"extra_forbidden", "unexpected_keyword_argument"}]
+    return "remove the unknown key or check its spelling" if unknown else None

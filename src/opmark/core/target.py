@@ -1,0 +1,46 @@
+"""What a latency belongs to: a device, a runtime on it, and how that runtime is set up."""
+
+import re
+from dataclasses import dataclass
+
+from opmark.core.canonical import content_id
+from opmark.core.errors import UsageError
+
+_NAME = re.compile(r"^(?P<runtime>[a-z0-9]+(?:-[a-z0-9]+)*)-t(?P<threads>\d+)$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """`backend` is `onnxruntime`, `torch-eager` or `null`; `provider` is `cpu` or `cuda` (empty where implied).
+
+    `version` is the runtime's major.minor; `options` are settings that change latency (allocator, layout).
+    """
+
+    device: str
+    backend: str
+    provider: str = ""
+    threads: int = 1
+    version: str = ""
+    options: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The part that is the same on every machine, such as `onnxruntime-cpu-t1`."""
+        provider = f"-{self.provider}" if self.provider else ""
+        return f"{self.backend}{provider}-t{self.threads}"
+
+    def __str__(self) -> str:
+        return f"{self.device}/{self.name}"
+
+    @property
+    def id(self) -> str:
+        """Identity of everything that changes latency."""
+        return content_id(self)
+
+
+def parse_target_name(name: str) -> tuple[str, int]:
+    """Split `onnxruntime-cpu-t1` into (`onnxruntime-cpu`, 1). Raises `UsageError`."""
+    match = _NAME.match(name)
+    if match is None:
+        raise UsageError(f"{name!r} is not a target", hint="write it like onnxruntime-cpu-t1 or torch-eager-t1")
+    return match["runtime"], int(match["threads"])

@@ -1,0 +1,74 @@
+"""Durations and sizes: parsing what people type, printing what people read."""
+
+import math
+import re
+
+from opmark.core.errors import UsageError
+
+NS_PER_S = 1_000_000_000
+_DURATION = re.compile(r"^\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|h)?\s*$")
+_SECONDS_PER_UNIT = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_SIZE = re.compile(r"^\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>[kKMGT]i?)?B?\s*$")
+_BYTES_PER_UNIT = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BYTES_PER_UNIT |= {"ki": 2**10, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+
+def parse_duration_s(text: str) -> float:
+    """Seconds in `90`, `90s`, `10m`, `2h` or `500ms`. Raises `UsageError`."""
+    match = _DURATION.match(text)
+    if match is None:
+        raise UsageError(f"{text!r} is not a duration", hint="write it like 90, 90s, 10m or 2h")
+    return float(match["value"]) * _SECONDS_PER_UNIT[match["unit"] or "s"]
+
+
+def parse_size_bytes(text: str) -> int:
+    """Bytes in `4096`, `64KiB`, `2GiB` or `1.5GB`. Raises `UsageError`."""
+    match = _SIZE.match(text)
+    if match is None:
+        raise UsageError(f"{text!r} is not a size", hint="write it like 4096, 64KiB or 2GiB")
+    return round(float(match["value"]) * (_BYTES_PER_UNIT[match["unit"]] if match["unit"] else 1))
+
+
+def format_ns(latency_ns: float) -> str:
+    """Three significant digits in the unit a person would choose."""
+    if math.isnan(latency_ns):
+        return "–"
+    for limit, divisor, unit in ((1e3, 1, "ns"), (1e6, 1e3, "µs"), (1e9, 1e6, "ms")):
+        if abs(latency_ns) < limit:
+            return f"{_significant(latency_ns / divisor)} {unit}"
+    return f"{_significant(latency_ns / 1e9)} s"
+
+
+def format_bytes(size_bytes: float) -> str:
+    """Three significant digits with a binary prefix."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size_bytes) < 1024:
+            return f"{_significant(size_bytes)} {unit}"
+        size_bytes /= 1024
+    return f"{_significant(size_bytes)} TiB"
+
+
+def format_count(count: float) -> str:
+    """Three significant digits with a decimal prefix, as FLOPs are written."""
+    for unit in ("", "k", "M", "G"):
+        if abs(count) < 1000:
+            return f"{_significant(count)} {unit}".rstrip()
+        count /= 1000
+    return f"{_significant(count)} T"
+
+
+def format_duration(seconds: float) -> str:
+    """`42 s`, `3 min 20 s`, `2 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _significant(value: float) -> str:
+    if value == 0:
+        return "0"
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(digits, 3)}f}"

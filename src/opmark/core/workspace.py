@@ -1,0 +1,74 @@
+"""The folder that holds bench/, datasets/, predictors/ and leaderboards/."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from opmark.core.errors import ContentError
+
+ROOMS = ("bench", "datasets", "predictors", "leaderboards")
+_VERSION = re.compile(r"^\d+\.\d+\.\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Where content lies. The folders need not exist until something is written."""
+
+    root: Path
+
+    @property
+    def suites(self) -> Path:
+        """Suite YAML files."""
+        return self.root / "bench" / "suites"
+
+    @property
+    def journals(self) -> Path:
+        """Append-only logs of measuring runs."""
+        return self.root / "bench" / "journals"
+
+    @property
+    def datasets(self) -> Path:
+        """`<device>/<version>/` releases."""
+        return self.root / "datasets"
+
+    @property
+    def predictors(self) -> Path:
+        """`<device>/<version>/<target>/` bundles."""
+        return self.root / "predictors"
+
+    @property
+    def leaderboards(self) -> Path:
+        """`<track>/` folders."""
+        return self.root / "leaderboards"
+
+    @property
+    def cache(self) -> Path:
+        """What can be made again: exported models, captured graphs."""
+        return self.root / ".cache"
+
+
+def find_workspace(start: Path) -> Workspace:
+    """The nearest folder at or above `start` that holds the four content folders. Raises `ContentError`."""
+    for folder in (start, *start.parents):
+        if all((folder / room).is_dir() for room in ROOMS):
+            return Workspace(folder)
+    raise ContentError(
+        "no workspace here: none of the folders upward holds " + ", ".join(f"{room}/" for room in ROOMS),
+        where=str(start),
+        hint="run `opmark init DIR`, or pass --workspace DIR",
+    )
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Sorts `1.10.0` after `1.9.0`. Raises `ContentError` for anything but three numbers."""
+    if not _VERSION.match(version):
+        raise ContentError(f"{version!r} is not a version", hint="write it like 1.0.0")
+    return tuple(int(part) for part in version.split("."))
+
+
+def versions(folder: Path) -> list[str]:
+    """The version folders in `folder`, oldest first."""
+    if not folder.is_dir():
+        return []
+    found = [item.name for item in folder.iterdir() if item.is_dir() and _VERSION.match(item.name)]
+    return sorted(found, key=version_key)

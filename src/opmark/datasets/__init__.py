@@ -1,0 +1,1 @@
+"""Releases: immutable, validated tables of measurements."""

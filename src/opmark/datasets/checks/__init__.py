@@ -1,0 +1,1 @@
+"""Checks a release must pass, one file each."""

@@ -1,0 +1,1 @@
+"""Problems, the simulator, and standings."""

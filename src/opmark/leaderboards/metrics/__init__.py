@@ -1,0 +1,1 @@
+"""Numbers shown beside a score, one file each."""

@@ -1,0 +1,1 @@
+"""Pages of the leaderboard site, one file each."""

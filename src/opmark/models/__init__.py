@@ -1,0 +1,1 @@
+"""Networks in: capture the graph of kernels a runtime really executes."""

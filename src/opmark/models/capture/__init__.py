@@ -1,0 +1,1 @@
+"""Captures, one runtime per file."""

@@ -1,0 +1,1 @@
+"""Latency predictors trained on releases."""

@@ -1,0 +1,1 @@
+"""Latency estimators, one file each."""

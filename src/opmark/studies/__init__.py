@@ -1,0 +1,1 @@
+"""Jobs that cross rooms, one file each."""
