@@ -1,0 +1,120 @@
+"""What a runtime must offer to be measured; one file of `opmark.bench.backends` per runtime."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Protocol
+
+from opmark.bench.timer import Timer
+from opmark.core.environment import Fact
+from opmark.core.errors import UsageError
+from opmark.core.kernel import Kernel
+from opmark.core.registry import Registry, unknown_name
+from opmark.core.target import Target, parse_target_name
+
+SINGLE = "single"
+# Copies feed one another: what a kernel costs inside a network, in place where the runtime works in place.
+CHAIN = "chain"
+# Copies read one input: for kernels whose output cannot be their input.
+PARALLEL = "parallel"
+CONSTRUCTIONS = (SINGLE, CHAIN, PARALLEL)
+
+
+class Prepared(Protocol):
+    """Something ready to be timed, its buffers allocated and bound once."""
+
+    copies: int
+
+    def call(self) -> None:
+        """Run all copies once; returns when they are finished."""
+
+    def close(self) -> None:
+        """Free everything."""
+
+
+class Backend(ABC):
+    """A runtime. Its heavy module is imported inside the methods, never when this class is loaded.
+
+    `prepare` and what follows it run in a worker process, after `start`.
+    """
+
+    name: ClassVar[str]
+    # The graph language of its kernels: `onnx` or `aten`.
+    language: ClassVar[str]
+
+    @abstractmethod
+    def unavailable(self) -> str | None:
+        """Why this runtime cannot be used here, or None where it can."""
+
+    @abstractmethod
+    def targets(self, device: str, threads: Sequence[int] = (1,)) -> tuple[Target, ...]:
+        """Every target of this runtime on `device`, one per provider and number of threads."""
+
+    @abstractmethod
+    def facts(self) -> Mapping[str, Fact]:
+        """What must agree before measurements merge: versions, the provider's build."""
+
+    def environment_variables(self, target: Target) -> Mapping[str, str]:
+        """What must be set before a worker process starts (allocator settings)."""
+        del target
+        return {}
+
+    def start(self, target: Target) -> None:  # noqa: B027 (most runtimes have nothing to do)
+        """Set up this process for `target`: thread counts, inference mode. Called once, before anything is prepared."""
+
+    def timer(self) -> Timer | None:
+        """A clock of its own, or None for the machine's."""
+        return None
+
+    def sentinels(self) -> Mapping[str, Prepared] | None:
+        """Two fixed pieces of work, `compute` and `memory`, that tell drift; None for the processor's own."""
+        return None
+
+    @abstractmethod
+    def construction(self, kernel: Kernel) -> str:
+        """`CHAIN` or `PARALLEL`: how several copies of `kernel` are put together.
+
+        Raises `UnavailableError` or `MeasurementError` where this runtime has no such kernel (`skipped`).
+        """
+
+    @abstractmethod
+    def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
+        """`copies` copies of `kernel`, each with weights of its own.
+
+        With `rotated`, every copy has its own inputs and outputs too and none feeds another; else activations are
+        shared so that they stay in cache. One call runs them all, so that the call's fixed cost is paid once.
+        Raises `UnavailableError` or `MeasurementError` where it cannot run (`skipped`).
+        """
+
+    @abstractmethod
+    def prepare_empty(self, target: Target, *, copies: int) -> Prepared:
+        """A chain of the cheapest kernel there is; its intercept over `copies` is the fixed cost of a call."""
+
+    @abstractmethod
+    def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
+        """The whole network as users run it, all optimisations on; `model` is a file or a zoo name."""
+
+
+BACKENDS: Registry[Backend] = Registry("opmark.bench.backends", "BACKEND", "backend")
+
+
+def backend_of(target_name: str) -> Backend:
+    """The backend of `onnxruntime-cpu-t1`: the one whose name begins it. Raises `UnknownNameError`."""
+    runtime, _ = parse_target_name(target_name)
+    names = [name for name in BACKENDS.names() if runtime == name or runtime.startswith(f"{name}-")]
+    if not names:
+        raise unknown_name("backend", runtime, BACKENDS.names())
+    return BACKENDS.load(max(names, key=len))
+
+
+def target_named(target_name: str, device: str) -> tuple[Backend, Target]:
+    """The target of that name on `device`. Raises `UsageError` where the installed runtime has no such provider."""
+    backend = backend_of(target_name)
+    _, threads = parse_target_name(target_name)
+    offered = backend.targets(device, (threads,))
+    for target in offered:
+        if target.name == target_name:
+            return backend, target
+    raise UsageError(
+        f"{backend.name} has no target {target_name!r} here",
+        hint=f"it has: {', '.join(target.name for target in offered) or 'none'}",
+    )
