@@ -9,16 +9,25 @@ from opmark.core.tensor import TensorSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operand:
-    """One input of an ONNX node. `value` holds the elements of a small constant that changes what runs."""
+    """One input of an ONNX node.
+
+    `value` holds the elements of a small constant that changes what runs.
+    Whoever fills a whole-number input draws from 0 to `limit` - 1 (an index must exist), or any small number.
+    """
 
     spec: TensorSpec
     constant: bool = False
     value: tuple[Any, ...] | None = None
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxNode:
-    """One node of an ONNX graph; an omitted optional input is `None`, an omitted output too."""
+    """One node of an ONNX graph; an omitted optional input is `None`, an omitted output too.
+
+    `block` is the width of the channel-blocked layout its tensors are stored in, 0 for the plain one;
+    the file format has no word for it, so whoever builds the node leaves it out.
+    """
 
     op_type: str
     inputs: tuple[Operand | None, ...]
@@ -26,6 +35,7 @@ class OnnxNode:
     domain: str = ""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     opset: int = 20
+    block: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

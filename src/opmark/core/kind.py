@@ -65,6 +65,9 @@ class Kind(ABC, Generic[P]):
     # Whether a kernel of this kind does multiply-accumulate work (what must never hide in `bytes-moved`).
     matrix: ClassVar[bool] = False
     languages: ClassVar[tuple[str, ...]] = LANGUAGES
+    # What `from_onnx` and `from_aten` may accept: `Conv`, `com.microsoft:FusedConv`; ATen names without overload.
+    onnx_ops: ClassVar[frozenset[str]] = frozenset()
+    aten_ops: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def work(self, p: P) -> Work:
