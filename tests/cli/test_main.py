@@ -1,0 +1,84 @@
+"""The command line: lazy groups, versions, exit codes, one sentence per error."""
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from opmark.cli.context import DURATION, workspace
+from opmark.cli.main import COMMANDS, LazyGroup, cli
+from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError, UnavailableError
+from opmark.core.workspace import ROOMS
+
+
+def group_that(raises: BaseException) -> click.Group:
+    class OneCommand(LazyGroup):
+        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+            @click.command()
+            def fail() -> None:
+                raise raises
+
+            return fail
+
+    @click.group(cls=OneCommand)
+    def main() -> None:
+        """Test group."""
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (OpMarkError("check"), 1),
+        (ContentError("bad", where="a.yaml: key", hint="fix it"), 3),
+        (UnavailableError("no GPU"), 4),
+        (NothingSelectedError("nothing"), 5),
+        (KeyboardInterrupt(), 130),
+        (click.UsageError("wrong"), 2),
+    ],
+)
+def test_exit_codes(error: BaseException, code: int) -> None:
+    result = CliRunner().invoke(group_that(error), ["fail"])
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert result.stderr
+
+
+def test_an_error_is_a_sentence_and_a_hint() -> None:
+    error = ContentError("bad", where="a.yaml: key", hint="fix it")
+    result = CliRunner().invoke(group_that(error), ["fail"])
+    assert result.stderr == "Error: a.yaml: key: bad\nHint: fix it\n"
+
+
+def test_help_lists_every_group() -> None:
+    result = CliRunner().invoke(cli, ["-h"])
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in COMMANDS.names())
+
+
+def test_version_names_the_runtimes() -> None:
+    result = CliRunner().invoke(cli, ["--version"])
+    assert result.exit_code == 0
+    assert [part.split()[0] for part in result.stdout.split(", ")] == ["opmark", "onnxruntime", "torch", "lightgbm"]
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    result = CliRunner().invoke(cli, ["no-such-command"])
+    assert result.exit_code == 2
+
+
+def test_durations_convert_and_refuse() -> None:
+    assert DURATION.convert("10m", None, None) == 600
+    assert DURATION.convert(7, None, None) == 7.0
+    with pytest.raises(click.BadParameter, match="not a duration"):
+        DURATION.convert("-5", None, None)
+
+
+def test_workspace_is_the_given_one_or_the_one_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for room in ROOMS:
+        (tmp_path / "found" / room).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "found" / "bench")
+    assert workspace(click.Context(cli, obj=tmp_path / "given")).root == tmp_path / "given"
+    assert workspace(click.Context(cli)).root == tmp_path / "found"

@@ -1,0 +1,54 @@
+"""stdout is data."""
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from opmark.cli.output import progress_bar, show_error, show_json, show_table
+from opmark.core.errors import ContentError
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    size: tuple[int, ...]
+
+
+def test_json_is_only_json(capsys: pytest.CaptureFixture[str]) -> None:
+    show_json([Row("µ", (1, 2))])
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == [{"name": "µ", "size": [1, 2]}]
+    assert shown.err == ""
+
+
+def test_tables_align_and_keep_every_cell(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(["kernel", "latency"], [["conv [3, 3]", "41.2 µs"], ["gemm", "7 µs"]], title="Kernels")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].strip() == "Kernels"
+    rows = [line.strip() for line in lines if "µs" in line]
+    assert rows[0].startswith("conv [3, 3]")
+    assert rows[0].endswith("41.2 µs")
+    assert rows[1].startswith("gemm")
+    assert rows[1].endswith(" 7 µs")
+
+
+def test_errors_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    show_error(ContentError("bad", hint="fix"))
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Error: bad" in click_unstyled(shown.err)
+    assert "Hint: fix" in click_unstyled(shown.err)
+
+
+def click_unstyled(text: str) -> str:
+    import click
+
+    return click.unstyle(text)
+
+
+def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bar() as progress:
+        task = progress.add_task("measuring", total=2)
+        progress.advance(task)
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,98 @@
+"""Files are whole or absent, whatever goes wrong while they are written."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opmark.core.errors import ContentError, OpMarkError
+from opmark.core.files import atomic_path, json_text, read_json, read_text, sha256, write_bytes, write_json, write_text
+
+
+def no_space(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_written_text_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "folder" / "note.txt"
+    write_text(path, "µs\n")
+    assert read_text(path) == "µs\n"
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("failing", ["fsync", "mkstemp"])
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
+    path = tmp_path / "standings.json"
+    write_text(path, "old")
+    monkeypatch.setattr("os.fsync" if failing == "fsync" else "tempfile.mkstemp", lambda *_, **__: no_space())
+    with pytest.raises(OpMarkError) as caught:
+        write_text(path, "new")
+    assert "No space left" in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert caught.value.hint
+    monkeypatch.undo()
+    assert read_text(path) == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_in_the_middle_of_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "big.bin"
+    monkeypatch.setattr(Path, "write_bytes", no_space)
+    with pytest.raises(OpMarkError, match="No space left"):
+        write_bytes(path, b"0" * 1000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_in_the_block_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "half.txt"
+
+    def fail() -> None:
+        with atomic_path(path) as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(OpMarkError, match="cannot write"):
+        write_text(tmp_path / "taken" / "note.txt", "x")
+
+
+def test_json_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "value.json"
+    write_json(path, {"b": (1, 2), "a": "µ"})
+    assert read_json(path) == {"b": [1, 2], "a": "µ"}
+    assert path.read_text().index('"b"') < path.read_text().index('"a"')
+    assert json_text([]).endswith("\n")
+
+
+def test_json_errors_name_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text('{\n"a": 1,\n]\n')
+    with pytest.raises(ContentError) as caught:
+        read_json(path)
+    assert caught.value.where == f"{path}:3"
+    assert caught.value.exit_code == 3
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    with pytest.raises(ContentError, match="no such file"):
+        read_text(tmp_path / "absent")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ContentError, match="not a text file"):
+        read_text(tmp_path / "binary")
+    with pytest.raises(ContentError, match="cannot be read"):
+        read_text(tmp_path)
+
+
+def test_sha256_is_the_published_one(tmp_path: Path) -> None:
+    path = tmp_path / "abc"
+    path.write_bytes(b"abc")
+    assert sha256(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
