@@ -1,0 +1,104 @@
+"""How carefully to measure: every number of the measuring rules, in named presets."""
+
+import math
+from dataclasses import dataclass
+
+from opmark.core.registry import unknown_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """Samples per process for kernels faster than `below_ns`."""
+
+    below_ns: float
+    hot: int
+    rotated: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """The rules of one quality. Fractions are of the label; samples are per process.
+
+    `blocks` are spread over as many shuffled rounds; `retries` is how often a round is measured again after its
+    sentinels drifted; `extension` times the samples are taken before a trial is called `low_quality`.
+    """
+
+    name: str
+    tiers: tuple[Tier, ...]
+    processes: int
+    most_processes: int
+    blocks: int
+    retries: int
+    extension: int
+    network_samples: int
+    agreement: float = 0.02
+    half_width: float = 0.01
+    sentinel_drift: float = 0.03
+    sentinel_samples: int = 10
+    sample_ns: int = 350_000
+    burst_ns: int = 200_000_000
+    rest_s: float = 0.01
+    wake_ns: int = 1_000_000
+    slope_below_ns: int = 40_000
+    most_copies: int = 32
+    rotated_copies: int = 64
+    rotated_cache_share: float = 1.4
+    gate_above_ns: int = 3_000_000
+    gate_pressure: float = 10.0
+    gate_limit_s: float = 5.0
+    warm_up_agreement: float = 0.05
+    warm_up_samples: int = 12
+    warm_up_limit_s: float = 2.0
+    trial_limit_s: float = 20.0
+    answer_limit_s: float = 90.0
+    chunk_trials: int = 24
+    chunk_bytes: int = 256 << 20
+    restart_chunks: int = 8
+    model_limit_bytes: int = 1 << 30
+
+    def tier(self, latency_ns: float) -> Tier:
+        """The tier of a kernel that takes about `latency_ns`."""
+        return next(tier for tier in self.tiers if latency_ns < tier.below_ns)
+
+
+FULL = Protocol(
+    name="full",
+    tiers=(
+        Tier(below_ns=1e6, hot=60, rotated=15),
+        Tier(below_ns=1e7, hot=20, rotated=8),
+        Tier(below_ns=math.inf, hot=9, rotated=3),
+    ),
+    processes=2,
+    most_processes=3,
+    blocks=5,
+    retries=1,
+    extension=4,
+    network_samples=12,
+)
+# For a first answer in minutes: one process, three blocks, no second attempt.
+QUICK = Protocol(
+    name="quick",
+    tiers=(
+        Tier(below_ns=1e6, hot=24, rotated=6),
+        Tier(below_ns=1e7, hot=9, rotated=3),
+        Tier(below_ns=math.inf, hot=3, rotated=2),
+    ),
+    processes=1,
+    most_processes=1,
+    blocks=3,
+    retries=0,
+    extension=2,
+    network_samples=9,
+    half_width=0.03,
+    warm_up_samples=6,
+    warm_up_limit_s=0.5,
+    trial_limit_s=5.0,
+)
+PROTOCOLS = {protocol.name: protocol for protocol in (FULL, QUICK)}
+
+
+def protocol_named(name: str) -> Protocol:
+    """The preset called `name`. Raises `UnknownNameError`."""
+    if name not in PROTOCOLS:
+        raise unknown_name("quality", name, PROTOCOLS)
+    return PROTOCOLS[name]

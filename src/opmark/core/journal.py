@@ -1,0 +1,177 @@
+"""Journals: append-only logs of a measuring run, read back as measurements."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from opmark.core.environment import Environment
+from opmark.core.errors import ContentError
+from opmark.core.estimate import median
+from opmark.core.folding import fold_kernel, fold_network
+from opmark.core.measurement import Measurement, NetworkMeasurement
+from opmark.core.records import (
+    SCHEMA,
+    Block,
+    Done,
+    Header,
+    KernelTrial,
+    NetworkTrial,
+    Overhead,
+    Record,
+    Sentinels,
+    Session,
+    decode,
+)
+from opmark.core.target import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Journal:
+    """Everything a run wrote; measurements are folded from its blocks.
+
+    Blocks of rounds that were not accepted are left out. `size_bytes` is where the last whole record ends.
+    """
+
+    path: Path
+    header: Header
+    sessions: tuple[Session, ...] = ()
+    overheads: tuple[Overhead, ...] = ()
+    trials: Mapping[str, KernelTrial | NetworkTrial] = field(default_factory=dict)
+    blocks: Mapping[str, tuple[Block, ...]] = field(default_factory=dict)
+    sentinels: tuple[Sentinels, ...] = ()
+    done: Mapping[str, Done] = field(default_factory=dict)
+    rounds: int = 0
+    size_bytes: int = 0
+
+    @property
+    def environment(self) -> Environment:
+        """The machine. Raises `ContentError` if no run began."""
+        if not self.sessions:
+            raise ContentError("nothing was measured yet", where=str(self.path))
+        return self.sessions[0].environment
+
+    @cached_property
+    def targets(self) -> tuple[Target, ...]:
+        """Every target that was measured, once."""
+        return tuple({target.name: target for session in self.sessions for target in session.targets}.values())
+
+    @cached_property
+    def overhead_ns(self) -> dict[str, float]:
+        """The fixed cost of a call on each target: the median over worker processes."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for overhead in self.overheads:
+            found[overhead.target].append(overhead.ns)
+        return {target: median(values) for target, values in found.items()}
+
+    @cached_property
+    def drifted_rounds(self) -> frozenset[int]:
+        """Accepted rounds whose sentinels were off all the same: there was no further attempt."""
+        return frozenset(item.round for item in self.sentinels if item.accepted and item.drift > 0)
+
+    @cached_property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """One row per finished kernel trial, in the order they were begun."""
+        return tuple(
+            fold_kernel(
+                trial,
+                self.done[trial.trial],
+                self.blocks.get(trial.trial, ()),
+                overhead_ns=self.overhead_ns.get(trial.target, 0.0),
+                suite=self.header.suite,
+                environment_id=self.environment.id,
+            )
+            for trial in self.trials.values()
+            if isinstance(trial, KernelTrial) and trial.trial in self.done
+        )
+
+    @cached_property
+    def networks(self) -> tuple[NetworkMeasurement, ...]:
+        """One row per finished network trial."""
+        return tuple(
+            fold_network(
+                trial,
+                self.done[trial.trial],
+                self.blocks.get(trial.trial, ()),
+                suite=self.header.suite,
+                environment_id=self.environment.id,
+            )
+            for trial in self.trials.values()
+            if isinstance(trial, NetworkTrial) and trial.trial in self.done
+        )
+
+
+def read_journal(path: Path) -> Journal:
+    """The journal at `path`; a last line cut short by a kill is left out.
+
+    Raises `ContentError` naming the file and the line that is damaged, and where sessions disagree about the machine.
+    """
+    records, size_bytes = read_records(path)
+    if not records or not isinstance(records[0], Header):
+        raise ContentError("not a journal: the first line is not its header", where=f"{path}:1")
+    rejected = {record.round for record in records if isinstance(record, Sentinels) and not record.accepted}
+    blocks: dict[str, list[Block]] = defaultdict(list)
+    for record in records:
+        if isinstance(record, Block) and record.round not in rejected:
+            blocks[record.trial].append(record)
+    sessions = tuple(record for record in records if isinstance(record, Session))
+    _check_one_machine(path, sessions)
+    return Journal(
+        path=path,
+        header=records[0],
+        sessions=sessions,
+        overheads=tuple(record for record in records if isinstance(record, Overhead)),
+        trials={record.trial: record for record in records if isinstance(record, KernelTrial | NetworkTrial)},
+        blocks={trial: tuple(items) for trial, items in blocks.items()},
+        sentinels=tuple(record for record in records if isinstance(record, Sentinels)),
+        done={record.trial: record for record in records if isinstance(record, Done)},
+        rounds=1 + max((record.round for record in records if isinstance(record, Block | Sentinels)), default=-1),
+        size_bytes=size_bytes,
+    )
+
+
+def read_records(path: Path) -> tuple[list[Record], int]:
+    """Every whole record of `path`, and the bytes they take. Raises `ContentError` with file and line."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ContentError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    lines = content.split(b"\n")
+    # What follows the last line end is a record that a kill cut short.
+    records = [_record(path, number, line) for number, line in enumerate(lines[:-1], start=1)]
+    return records, len(content) - len(lines[-1])
+
+
+def _record(path: Path, number: int, line: bytes) -> Record:
+    where = f"{path}:{number}"
+    try:
+        content = json.loads(line)
+    except ValueError as error:
+        raise ContentError("damaged: not a JSON record", where=where) from error
+    if number == 1 and isinstance(content, dict):
+        schema = content.get("schema")
+        if not isinstance(schema, int):
+            raise ContentError("not a journal: no schema in its first line", where=where)
+        if schema != SCHEMA:
+            newer = schema > SCHEMA
+            raise ContentError(
+                f"schema {schema} is {'newer' if newer else 'older'} than {SCHEMA}",
+                where=where,
+                hint="upgrade OpMark" if newer else "measure again",
+            )
+    try:
+        return decode(content)
+    except ContentError as error:
+        raise ContentError(error.message, where=where) from error
+
+
+def _check_one_machine(path: Path, sessions: Sequence[Session]) -> None:
+    for number, session in enumerate(sessions[1:], start=2):
+        differences = sessions[0].environment.differences(session.environment)
+        if differences:
+            name, (first, other) = next(iter(differences.items()))
+            raise ContentError(
+                f"session {number} ran on another machine: {name} is {other!r}, was {first!r}", where=str(path)
+            )

@@ -1,0 +1,185 @@
+"""The records of a journal: what a measuring run writes down, one JSON object per line."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from opmark.core.canonical import plain
+from opmark.core.environment import Environment
+from opmark.core.errors import ContentError
+from opmark.core.kernel import Kernel
+from opmark.core.measurement import STATUSES
+from opmark.core.target import Target
+from opmark.core.work import Work
+
+# 1: the first.
+SCHEMA = 1
+
+HOT = "hot"
+ROTATED = "rotated"
+NETWORK = "network"
+LABELS = (HOT, ROTATED, NETWORK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The first line: which suite, at which quality, by which schema."""
+
+    suite: str
+    suite_id: str
+    quality: str
+    schema: int = SCHEMA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A run began, or went on, on this machine."""
+
+    environment: Environment
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overhead:
+    """The fixed cost of an empty call in one worker."""
+
+    target: str
+    process: int
+    ns: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTrial:
+    """A kernel that blocks will be about."""
+
+    trial: str
+    target: str
+    kernel: Kernel
+    work: Work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkTrial:
+    """A network that blocks will be about."""
+
+    trial: str
+    target: str
+    network: str
+    family: str
+    graph_id: str
+    role: str
+    batch: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Samples of one trial taken in one go: `ns[i]` is a call of `copies` copies, `clean` flags each (`1`, `0`).
+
+    With `base_copies`, `base_ns` are calls of that many copies in the same block, and the difference is the
+    kernel's own time; without, the target's overhead is taken off.
+    """
+
+    trial: str
+    label: str
+    process: int
+    round: int
+    construction: str
+    copies: int
+    base_copies: int
+    calls: int
+    ns: tuple[float, ...]
+    clean: str
+    base_ns: tuple[float, ...] = ()
+    base_clean: str = ""
+    faults_per_call: float = 0.0
+    scheduling: str = "normal"
+    peak_memory_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.label not in LABELS:
+            raise ValueError(f"label: one of {', '.join(LABELS)}, not {self.label!r}")
+        for name, times, flags in (("ns", self.ns, self.clean), ("base_ns", self.base_ns, self.base_clean)):
+            if len(times) != len(flags) or set(flags) - {"0", "1"}:
+                raise ValueError(f"{name}: {len(times)} samples with flags {flags!r}")
+            if not all(math.isfinite(ns) and ns > 0 for ns in times):
+                raise ValueError(f"{name}: every sample must be a positive number")
+        if (
+            not self.ns
+            or self.copies < 1
+            or self.copies <= self.base_copies
+            or bool(self.base_ns) != bool(self.base_copies)
+        ):
+            raise ValueError("ns, base_ns, copies and base_copies do not fit each other")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentinels:
+    """What the sentinels read in a round; a round that is not `accepted` is measured again."""
+
+    round: int
+    target: str
+    ns: Mapping[str, float]
+    accepted: bool
+    drift: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """The verdict on a trial; nothing more will be measured for it."""
+
+    trial: str
+    status: str
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"status: one of {', '.join(STATUSES)}, not {self.status!r}")
+
+
+Record = Header | Session | Overhead | KernelTrial | NetworkTrial | Block | Sentinels | Done
+
+_TYPES: dict[str, type[Any]] = {
+    "journal": Header,
+    "session": Session,
+    "overhead": Overhead,
+    "kernel": KernelTrial,
+    "network": NetworkTrial,
+    "block": Block,
+    "sentinels": Sentinels,
+    "done": Done,
+}
+_NAMES = {kind: name for name, kind in _TYPES.items()}
+
+R = TypeVar("R")
+
+
+def encode(record: Record) -> dict[str, Any]:
+    """`record` as JSON types, its type first."""
+    content = plain(record)
+    if isinstance(record, KernelTrial):
+        content["kernel"] = {"kind": record.kernel.kind, "parameters": plain(record.kernel.params)}
+    return {"type": _NAMES[type(record)], **content}
+
+
+def decode(content: Any) -> Record:
+    """The record in `content`. Raises `ContentError` saying what is wrong with it."""
+    if not isinstance(content, dict) or content.get("type") not in _TYPES:
+        raise ContentError("not a record of a journal")
+    kind = _TYPES[content["type"]]
+    fields = {name: value for name, value in content.items() if name != "type"}
+    try:
+        if kind is Session:
+            environment = Environment(**fields.pop("environment"))
+            targets = tuple(Target(**{**item, "options": tuple(item["options"])}) for item in fields.pop("targets"))
+            return Session(environment=environment, targets=targets, **fields)
+        if kind is KernelTrial:
+            kernel = fields.pop("kernel")
+            fields["kernel"] = Kernel.of(kernel["kind"], kernel["parameters"])
+            fields["work"] = Work(**fields.pop("work"))
+        if kind is Block:
+            fields["ns"] = tuple(fields["ns"])
+            fields["base_ns"] = tuple(fields.get("base_ns", ()))
+        return cast("Record", kind(**fields))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ContentError(f"not a {content['type']} record: {error}") from error
