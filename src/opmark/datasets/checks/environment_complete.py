@@ -1,0 +1,52 @@
+"""Every row's target and environment are described in the manifest, and belong to one device."""
+
+from collections.abc import Iterator
+
+from opmark.datasets.check import ERROR, Check, Finding, Tables
+from opmark.datasets.environments import conflicts
+from opmark.datasets.manifest import FILE
+
+
+def findings(tables: Tables) -> Iterator[Finding]:
+    """Targets and environments that are missing, of another device, or in disagreement."""
+    manifest = tables.manifest
+    for key, message in _manifest_problems(tables):
+        yield Finding(check=CHECK.name, level=ERROR, file=FILE, column=key, message=message)
+    targets = {target.name for target in manifest.targets}
+    environments = {environment.id for environment in manifest.environments}
+    for file, number, row in tables.rows():
+        for column, known in (("target", targets), ("environment_id", environments)):
+            if row[column] not in known:
+                yield Finding(
+                    check=CHECK.name,
+                    level=ERROR,
+                    file=file,
+                    row=number,
+                    column=column,
+                    message=f"{row[column]!r} is not in {FILE}",
+                )
+
+
+def _manifest_problems(tables: Tables) -> Iterator[tuple[str, str]]:
+    manifest = tables.manifest
+    if not manifest.environments:
+        yield "environments", "none is recorded"
+    for environment in manifest.environments:
+        if environment.device != manifest.device:
+            yield "environments", f"an environment of {environment.device!r}, not {manifest.device!r}"
+        if not environment.checked:
+            yield "environments", "an environment without any checked fact"
+        differing = conflicts(manifest.environments[0], environment)
+        if differing:
+            yield "environments", f"checked facts differ: {', '.join(differing)}"
+    for target in manifest.targets:
+        if target.device != manifest.device:
+            yield "targets", f"{target} is not a target of {manifest.device!r}"
+
+
+CHECK = Check(
+    name="environment-complete",
+    title="Environments are described",
+    description="Each row's target and environment are in the manifest; environments agree on every checked fact.",
+    findings=findings,
+)

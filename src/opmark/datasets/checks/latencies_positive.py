@@ -1,0 +1,32 @@
+"""Every number that is there is finite, and every latency above zero."""
+
+from collections.abc import Iterator
+
+from opmark.datasets.check import ERROR, Check, Finding, Tables
+from opmark.datasets.columns import TABLES, number_problem
+
+
+def findings(tables: Tables) -> Iterator[Finding]:
+    """Whatever is NaN, infinite or negative, and latencies that are zero."""
+    for name, table in tables.tables.items():
+        for column in TABLES[name].columns:
+            for row, value in enumerate(table.column(column.name).to_pylist()):
+                problem = number_problem(column, value)
+                if problem:
+                    yield Finding(
+                        check=CHECK.name,
+                        level=ERROR,
+                        file=TABLES[name].file,
+                        row=row,
+                        column=column.name,
+                        message=problem,
+                    )
+
+
+CHECK = Check(
+    name="latencies-positive",
+    title="Numbers are numbers",
+    description="No value is NaN, infinite or negative, and no latency is zero.",
+    findings=findings,
+    essential=True,
+)

@@ -1,0 +1,38 @@
+"""FLOPs and bytes are what the kernel's family says they are."""
+
+from collections.abc import Iterator
+
+from opmark.core.canonical import plain
+from opmark.core.errors import OpMarkError
+from opmark.datasets.check import ERROR, KERNEL_TABLES, Check, Finding, Tables
+from opmark.datasets.columns import kernel_of
+from opmark.kinds import KINDS, work_of
+
+
+def findings(tables: Tables) -> Iterator[Finding]:
+    """Columns of work that differ from the family's own count."""
+    for file, number, row in tables.rows(*KERNEL_TABLES):
+        if row["kind"] not in KINDS.names():
+            continue
+        try:
+            expected = plain(work_of(kernel_of(row["kind"], row["parameters"])))
+        except OpMarkError:
+            continue  # keys-match says so
+        for column, value in expected.items():
+            if row[column] != value:
+                yield Finding(
+                    check=CHECK.name,
+                    level=ERROR,
+                    file=file,
+                    row=number,
+                    column=column,
+                    message=f"{row[column]}, but kind {row['kind']!r} counts {value}",
+                )
+
+
+CHECK = Check(
+    name="work-matches",
+    title="Work is counted by the kind",
+    description="flops, read_bytes, written_bytes and weight_bytes are what the kind counts for the parameters.",
+    findings=findings,
+)

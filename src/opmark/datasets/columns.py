@@ -1,0 +1,274 @@
+"""The tables of a release: their columns, and rows to and from the measurements that bench hands over.
+
+Format history (`schema` in manifest.json and in the metadata of every Parquet file):
+1  kernels, networks; kernel_repeats and network_repeats where something was measured more than once.
+"""
+
+import functools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from opmark.core.canonical import canonical_json
+from opmark.core.errors import ContentError
+from opmark.core.kernel import Kernel
+from opmark.core.measurement import Measurement, NetworkMeasurement
+from opmark.core.work import Work
+
+if TYPE_CHECKING:
+    import pyarrow
+
+SCHEMA = 1
+_METADATA_KEY = b"opmark_schema"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, its Parquet type, what it holds, and whether a row may lack it."""
+
+    name: str
+    type: str
+    meaning: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFormat:
+    """One table of a release, stored as `<name>.parquet`; rows are sorted by the `identity` columns.
+
+    A `required` table is there even when it has no rows; an `identity` is unique in it, and in a repeat table is not.
+    """
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    identity: tuple[str, ...]
+    required: bool = True
+    unique: bool = True
+
+    @property
+    def file(self) -> str:
+        """The file's name inside a release."""
+        return f"{self.name}.parquet"
+
+    def schema(self) -> "pyarrow.Schema":
+        """The Arrow schema, the format's version in its metadata."""
+        return _arrow_schema(self)
+
+
+_TARGET = Column("target", "string", "runtime, provider and threads; the manifest says the rest")
+_STATUS = (
+    Column("status", "string", "ok, low_quality, skipped or failed"),
+    Column("reason", "string", "why, where the status is not ok"),
+)
+_PROVENANCE = (
+    Column("samples", "int64", "clean samples behind the label"),
+    Column("processes", "int64", "processes that took them"),
+    Column("scheduling", "string", "scheduling class of the timed bursts"),
+    Column("suite", "string", "the suite that asked for the row"),
+    Column("environment_id", "string", "the environment of the manifest it was measured in"),
+)
+_FAULTS = Column("faults_per_call", "double", "minor page faults of one call", optional=True)
+_CLEAN = Column("clean_fraction", "double", "samples without an involuntary context switch, over all", optional=True)
+
+_KERNEL_COLUMNS = (
+    _TARGET,
+    Column("kind", "string", "kernel family"),
+    Column("parameters", "string", "canonical JSON of everything that changes what runs"),
+    Column("kernel_key", "string", "hash of kind and parameters"),
+    Column("dtype", "string", "element type, also among the parameters"),
+    *_STATUS,
+    Column("latency_hot_ns", "double", "inputs in cache, call overhead removed", optional=True),
+    Column("latency_rotated_ns", "double", "over copies that overflow the last-level cache", optional=True),
+    Column("overhead_ns", "double", "the runtime's fixed cost per call", optional=True),
+    Column("flops", "int64", "floating-point operations, 2 per multiply-accumulate"),
+    Column("read_bytes", "int64", "bytes read, each input once, weights included"),
+    Column("written_bytes", "int64", "bytes written"),
+    Column("weight_bytes", "int64", "the constant part of read_bytes"),
+    Column("construction", "string", "single, chain or parallel"),
+    Column("hot_quantiles_ns", "list<double>", "0, 0.05 … 1 quantiles of the clean hot samples"),
+    Column("rotated_quantiles_ns", "list<double>", "the same of the rotated samples"),
+    _CLEAN,
+    Column("between_process_variation", "double", "relative spread of the label between processes", optional=True),
+    _FAULTS,
+    *_PROVENANCE,
+)
+
+_NETWORK_COLUMNS = (
+    Column("network", "string", "model name"),
+    Column("family", "string", "model family; splits hold out whole families"),
+    _TARGET,
+    Column("graph_id", "string", "hash of the kernel graph that ran"),
+    *_STATUS,
+    Column("role", "string", "training where constants of the network sum may be fitted on it, else held-out"),
+    Column("batch", "int64", "batch size"),
+    Column("latency_ns", "double", "end to end", optional=True),
+    Column("quantiles_ns", "list<double>", "0, 0.05 … 1 quantiles of the clean samples"),
+    Column("peak_memory_bytes", "int64", "peak memory of the process above its start", optional=True),
+    _FAULTS,
+    _CLEAN,
+    *_PROVENANCE,
+)
+
+_ABOVE_ZERO = frozenset({"latency_hot_ns", "latency_rotated_ns", "latency_ns"})
+_KERNEL_IDENTITY = ("target", "kind", "parameters")
+_NETWORK_IDENTITY = ("target", "network", "batch", "graph_id")
+
+KERNELS = TableFormat(
+    name="kernels", title="one kernel on a target", columns=_KERNEL_COLUMNS, identity=_KERNEL_IDENTITY
+)
+NETWORKS = TableFormat(
+    name="networks", title="one whole network on a target", columns=_NETWORK_COLUMNS, identity=_NETWORK_IDENTITY
+)
+KERNEL_REPEATS = TableFormat(
+    name="kernel_repeats",
+    title="further trials of a kernel that kernels already holds",
+    columns=_KERNEL_COLUMNS,
+    identity=_KERNEL_IDENTITY,
+    required=False,
+    unique=False,
+)
+NETWORK_REPEATS = TableFormat(
+    name="network_repeats",
+    title="further trials of a network that networks already holds",
+    columns=_NETWORK_COLUMNS,
+    identity=_NETWORK_IDENTITY,
+    required=False,
+    unique=False,
+)
+TABLES: Mapping[str, TableFormat] = {
+    table.name: table for table in (KERNELS, NETWORKS, KERNEL_REPEATS, NETWORK_REPEATS)
+}
+
+
+def kernel_row(measurement: Measurement) -> dict[str, Any]:
+    """The row of one trial, column by column."""
+    kernel, work = measurement.kernel, measurement.work
+    derived = {
+        "kind": kernel.kind,
+        "parameters": canonical_json(kernel.params),
+        "kernel_key": kernel.key,
+        "dtype": str(kernel.params.get("dtype", "")),
+        "flops": work.flops,
+        "read_bytes": work.read_bytes,
+        "written_bytes": work.written_bytes,
+        "weight_bytes": work.weight_bytes,
+    }
+    return {
+        column.name: derived[column.name] if column.name in derived else getattr(measurement, column.name)
+        for column in _KERNEL_COLUMNS
+    }
+
+
+def measurement_of(row: Mapping[str, Any]) -> Measurement:
+    """The trial of one row. Raises `ContentError` where the row is not one."""
+    derived = {"kind", "parameters", "kernel_key", "dtype", "flops", "read_bytes", "written_bytes", "weight_bytes"}
+    fields = {column.name: _frozen(row[column.name]) for column in _KERNEL_COLUMNS if column.name not in derived}
+    work = Work(
+        flops=row["flops"],
+        read_bytes=row["read_bytes"],
+        written_bytes=row["written_bytes"],
+        weight_bytes=row["weight_bytes"],
+    )
+    return Measurement(kernel=kernel_of(row["kind"], row["parameters"]), work=work, **fields)
+
+
+@functools.lru_cache(maxsize=65536)
+def kernel_of(kind: str, parameters: str) -> Kernel:
+    """The kernel that a row names. Raises `ContentError` unless `parameters` is a JSON object."""
+    try:
+        content = json.loads(parameters)
+    except json.JSONDecodeError as error:
+        raise ContentError(f"parameters are not JSON: {error.msg}", where=kind) from None
+    if not isinstance(content, dict):
+        raise ContentError("parameters are not a JSON object", where=kind)
+    return Kernel.of(kind, content)
+
+
+def network_row(measurement: NetworkMeasurement) -> dict[str, Any]:
+    """The row of one network trial, column by column."""
+    return {column.name: getattr(measurement, column.name) for column in _NETWORK_COLUMNS}
+
+
+def network_of(row: Mapping[str, Any]) -> NetworkMeasurement:
+    """The network trial of one row."""
+    return NetworkMeasurement(**{column.name: _frozen(row[column.name]) for column in _NETWORK_COLUMNS})
+
+
+def table_of(table: TableFormat, rows: Iterable[Mapping[str, Any]]) -> "pyarrow.Table":
+    """Rows as an Arrow table with exactly the columns of `table`. Raises `ContentError` naming a column that lies."""
+    import pyarrow
+
+    try:
+        return pyarrow.Table.from_pylist(list(rows), schema=table.schema())
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError) as error:
+        raise ContentError(f"a value does not fit its column: {error}", where=table.file) from error
+
+
+def sort_key(table: TableFormat) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """Orders rows by identity, and equals by everything else, so that a file never depends on the order of arrival."""
+    return lambda row: (*(row[name] for name in table.identity), canonical_json(dict(row)))
+
+
+def number_problem(column: Column, value: Any) -> str:
+    """What is wrong with a number of a row, or nothing: NaN, infinite, negative, or a latency of zero."""
+    if value is None or column.type == "string":
+        return ""
+    for number in value if isinstance(value, (list, tuple)) else (value,):
+        if number is None or not math.isfinite(number):
+            return f"{number} is not a number"
+        if number < 0:
+            return f"{number} is negative"
+        if number == 0 and column.name in _ABOVE_ZERO:
+            return "a latency cannot be 0"
+    return ""
+
+
+def checked_table(table: TableFormat, found: "pyarrow.Table", where: str) -> "pyarrow.Table":
+    """`found` with the types of `table`. Raises `ContentError` naming the file and the column that differs."""
+    import pyarrow
+
+    schema = table.schema()
+    version = (found.schema.metadata or {}).get(_METADATA_KEY, b"").decode()
+    if version != str(SCHEMA):
+        stated = f"is {version}" if version else "is missing"
+        raise ContentError(f"the table's schema version {stated}, expected {SCHEMA}", where=where)
+    for name in schema.names:
+        if name not in found.column_names:
+            raise ContentError("the column is missing", where=f"{where}: {name}")
+    for name in found.column_names:
+        if name not in schema.names:
+            raise ContentError("unknown column", where=f"{where}: {name}")
+    columns = []
+    for field in schema:
+        column = found.column(field.name)
+        try:
+            columns.append(column.cast(field.type))
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
+            raise ContentError(
+                f"holds {column.type}, expected {field.type}: {error}", where=f"{where}: {field.name}"
+            ) from error
+        if column.null_count and not field.nullable:
+            row = column.is_null().to_pylist().index(True)
+            raise ContentError("has no value", where=f"{where}: row {row}: {field.name}")
+    return pyarrow.Table.from_arrays(columns, schema=schema)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+@functools.cache
+def _arrow_schema(table: TableFormat) -> "pyarrow.Schema":
+    import pyarrow
+
+    types = {
+        "string": pyarrow.string(),
+        "double": pyarrow.float64(),
+        "int64": pyarrow.int64(),
+        "list<double>": pyarrow.list_(pyarrow.float64()),
+    }
+    fields = [pyarrow.field(column.name, types[column.type], nullable=column.optional) for column in table.columns]
+    return pyarrow.schema(fields, metadata={_METADATA_KEY: str(SCHEMA).encode()})

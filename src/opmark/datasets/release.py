@@ -1,0 +1,160 @@
+"""A release: measurements of one device, immutable, in `datasets/<device>/<version>/`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmark.core.files import sha256
+from opmark.core.measurement import Measurement, NetworkMeasurement
+from opmark.core.registry import unknown_name
+from opmark.core.target import Target
+from opmark.datasets import integrity, manifest, writer
+from opmark.datasets.check import CHECKS, ERROR, Tables
+from opmark.datasets.columns import KERNELS, NETWORKS, TABLES, measurement_of, network_of
+from opmark.datasets.contents import Contents, from_measurements
+from opmark.datasets.manifest import Manifest, Source
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A verified release. Tables are read when they are first asked for; `load` has checked their bytes."""
+
+    path: Path
+    manifest: Manifest
+
+    @property
+    def device(self) -> str:
+        """The device's slug."""
+        return self.manifest.device
+
+    @property
+    def version(self) -> str:
+        """`major.minor.patch`."""
+        return self.manifest.version
+
+    @property
+    def name(self) -> str:
+        """`<device>/<version>`, as commands take it."""
+        return f"{self.device}/{self.version}"
+
+    @property
+    def id(self) -> str:
+        """The hash of the tables."""
+        return self.manifest.id
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """Every target that was measured, sorted by content."""
+        return self.manifest.targets
+
+    @cached_property
+    def kernels(self) -> "pandas.DataFrame":
+        """One row per kernel and target. Raises `ContentError` naming file, row and column of a bad value."""
+        return self._frame(KERNELS.name)
+
+    @cached_property
+    def networks(self) -> "pandas.DataFrame":
+        """One row per network and target. Raises `ContentError` naming file, row and column of a bad value."""
+        return self._frame(NETWORKS.name)
+
+    @cached_property
+    def tables(self) -> "Mapping[str, pyarrow.Table]":
+        """Every table by name, after the essential checks. Raises `ContentError`."""
+        tables = {
+            name: integrity.read_table(self.path, table)
+            for name, table in TABLES.items()
+            if self.manifest.entry(table.file) is not None
+        }
+        checked = Tables(manifest=self.manifest, tables=tables)
+        for check in CHECKS:
+            if check.essential:
+                for finding in check.findings(checked):
+                    if finding.level == ERROR:
+                        raise finding.error(str(self.path))
+        return tables
+
+    def target(self, name: str) -> Target:
+        """The target called `name`. Raises `UnknownNameError`."""
+        for target in self.targets:
+            if target.name == name:
+                return target
+        raise unknown_name(f"target of {self.name}", name, [target.name for target in self.targets])
+
+    def measurements(self, target_name: str) -> tuple[Measurement, ...]:
+        """The kernel trials of one target, repeats not included. Raises `UnknownNameError`, `ContentError`."""
+        self.target(target_name)
+        return tuple(
+            measurement_of(row) for row in self.tables[KERNELS.name].to_pylist() if row["target"] == target_name
+        )
+
+    def network_measurements(self, target_name: str) -> tuple[NetworkMeasurement, ...]:
+        """The network trials of one target, repeats not included. Raises `UnknownNameError`, `ContentError`."""
+        self.target(target_name)
+        return tuple(network_of(row) for row in self.tables[NETWORKS.name].to_pylist() if row["target"] == target_name)
+
+    def contents(self) -> Contents:
+        """The rows, to build another release from."""
+        return Contents(
+            name=str(self.path),
+            environments=self.manifest.environments,
+            targets=self.targets,
+            rows={name: tuple(table.to_pylist()) for name, table in self.tables.items()},
+            sources=self.manifest.sources,
+        )
+
+    def _frame(self, name: str) -> "pandas.DataFrame":
+        frame: pandas.DataFrame = self.tables[name].to_pandas()
+        return frame
+
+
+def load(folder: Path) -> Release:
+    """The release in `folder`, its manifest and every checksum verified.
+
+    Raises `ContentError` naming the file: absent, changed, of another schema.
+    """
+    found = manifest.read(folder)
+    for finding in integrity.findings(folder, found):
+        if finding.level == ERROR:
+            raise finding.error(str(folder))
+    return Release(path=folder, manifest=found)
+
+
+def build(journals: Sequence[Path], folder: Path, *, version: str | None = None) -> Release:
+    """A new release in `folder/<device>/<version>` (default: the next version) from journals of one machine.
+
+    The same journals in any order give the same bytes. Raises `ContentError` naming journal and line, or the facts
+    on which journals differ; `UsageError` where the version exists; nothing half-written is left.
+    """
+    return load(writer.write([journal_contents(path) for path in journals], folder, version=version))
+
+
+def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None = None) -> Release:
+    """A new release from rows that are at hand already; see `build` and `contents.from_measurements`."""
+    return load(writer.write(list(parts), folder, version=version))
+
+
+def journal_contents(path: Path) -> Contents:
+    """The rows of one journal. Raises `ContentError` naming file and line or row and column."""
+    from opmark.core.journal import read_journal
+
+    journal = read_journal(path)
+    source = Source(
+        name=path.name,
+        sha256=sha256(path),
+        kernels=len(journal.measurements),
+        networks=len(journal.networks),
+    )
+    return from_measurements(
+        str(path),
+        journal.measurements,
+        journal.networks,
+        environments=(journal.environment,),
+        targets=journal.targets,
+        sources=(source,),
+    )

@@ -1,0 +1,77 @@
+"""The figures of a release: coverage, statuses, noise and agreement of repeats, all derived from its rows."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy
+
+from opmark.core.measurement import OK, STATUSES, USABLE
+from opmark.datasets.columns import KERNEL_REPEATS, KERNELS, NETWORK_REPEATS, NETWORKS, TABLES
+from opmark.datasets.contents import Contents, Row
+
+
+def statistics(contents: Contents) -> dict[str, Any]:
+    """The figures of every target, by target name; what has no rows to be computed from is None."""
+    return {target.name: _of_target(contents, target.name) for target in contents.targets}
+
+
+def _of_target(contents: Contents, target: str) -> dict[str, Any]:
+    rows = {name: [row for row in contents.rows.get(name, ()) if row["target"] == target] for name in TABLES}
+    kernels, networks = rows[KERNELS.name], rows[NETWORKS.name]
+    return {
+        "kernels": len(kernels),
+        "networks": len(networks),
+        "statuses": _statuses(kernels),
+        "network_statuses": _statuses(networks),
+        "dtypes": dict(sorted(Counter(row["dtype"] for row in kernels).items())),
+        "kinds": {kind: _of_kind(kernels, kind) for kind in sorted({row["kind"] for row in kernels})},
+        "families": len({row["family"] for row in networks if row["status"] in USABLE}),
+        "overhead_ns": _median([row["overhead_ns"] for row in kernels if row["status"] in USABLE]),
+        "clean_fraction": _median([row["clean_fraction"] for row in kernels if row["status"] in USABLE]),
+        "noise": _spread([row["between_process_variation"] for row in kernels if row["status"] in USABLE]),
+        "retest": _retest(kernels, rows[KERNEL_REPEATS.name], "latency_hot_ns", KERNELS.identity),
+        "network_retest": _retest(networks, rows[NETWORK_REPEATS.name], "latency_ns", NETWORKS.identity),
+    }
+
+
+def _of_kind(kernels: Sequence[Row], kind: str) -> dict[str, Any]:
+    rows = [row for row in kernels if row["kind"] == kind]
+    usable = [row for row in rows if row["status"] in USABLE]
+    hot_ns = [row["latency_hot_ns"] for row in usable]
+    return {
+        "rows": len(rows),
+        "statuses": _statuses(rows),
+        "hot_ns": {"min": min(hot_ns), "median": _median(hot_ns), "max": max(hot_ns)} if hot_ns else None,
+        "rotated_over_hot": _median(
+            [row["latency_rotated_ns"] / row["latency_hot_ns"] for row in usable if row["latency_rotated_ns"]]
+        ),
+        "noise": _median([row["between_process_variation"] for row in usable]),
+    }
+
+
+def _statuses(rows: Sequence[Row]) -> dict[str, int]:
+    counts = Counter(row["status"] for row in rows)
+    return {status: counts[status] for status in STATUSES}
+
+
+def _retest(
+    rows: Sequence[Row], repeats: Sequence[Row], label: str, identity: tuple[str, ...]
+) -> Mapping[str, Any] | None:
+    """Relative differences between a row and its repeats, where both are `ok`."""
+    first = {tuple(row[name] for name in identity): row for row in rows if row["status"] == OK}
+    pairs = [(first.get(tuple(row[name] for name in identity)), row) for row in repeats if row["status"] == OK]
+    return _spread([abs(again[label] / before[label] - 1) for before, again in pairs if before is not None])
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    present = [value for value in values if value is not None]
+    return float(numpy.median(present)) if present else None
+
+
+def _spread(values: Sequence[float | None]) -> dict[str, Any] | None:
+    present = [value for value in values if value is not None]
+    if not present:
+        return None
+    median, high = numpy.quantile(present, (0.5, 0.95))
+    return {"rows": len(present), "median": float(median), "p95": float(high)}

@@ -1,0 +1,116 @@
+"""Rows of a made-up machine, small but of real kinds, for the tests of this room."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from opmark.core.environment import Environment
+from opmark.core.kernel import Kernel
+from opmark.core.kind import Setting
+from opmark.core.measurement import FAILED, OK, QUANTILES, SKIPPED, Measurement, NetworkMeasurement
+from opmark.core.target import Target
+from opmark.datasets.contents import Contents, from_measurements
+from opmark.datasets.manifest import Source
+from opmark.kinds import KINDS, work_of
+
+DEVICE = "acme-1-2-3-2vcpu-l3-32m"
+ENVIRONMENT = Environment(
+    device=DEVICE,
+    checked={"cpu": "Acme", "last_level_bytes": 32 << 20, "onnxruntime.version": "1.31.0"},
+    noted={"load": 0.5},
+)
+TARGET = Target(device=DEVICE, backend="onnxruntime", provider="cpu", version="1.31")
+
+
+def kernels(count: int, kind: str = "conv") -> list[Kernel]:
+    """The first `count` distinct kernels of `kind`, drawn along the diagonal of its space."""
+    family = KINDS.load(kind)
+    found: dict[str, Kernel] = {}
+    for step in range(100 * count):
+        fractions = ((step * (0.5 + 0.618 * axis)) % 1.0 for axis in range(1, len(family.space) + 1))
+        values = {name: axis.at(at) for (name, axis), at in zip(family.space.items(), fractions, strict=True)}
+        drawn = family.draw(values, Setting(language="onnx"))
+        if drawn is not None:
+            kernel = family.kernel(drawn)
+            found.setdefault(kernel.key, kernel)
+        if len(found) == count:
+            return list(found.values())
+    raise AssertionError(f"{kind} gives only {len(found)} kernels")
+
+
+def measurement(kernel: Kernel, *, flops_per_s: float = 5e10, **changes: Any) -> Measurement:
+    """A usable trial whose hot label is arithmetic at `flops_per_s` or traffic at a tenth of it, plus 100 ns."""
+    work = work_of(kernel)
+    hot_ns = changes.pop("latency_hot_ns", 100 + max(work.flops, 10 * work.moved_bytes) / flops_per_s * 1e9)
+    rotated_ns = 1.5 * hot_ns
+    fields: dict[str, Any] = {
+        "status": OK,
+        "latency_hot_ns": hot_ns,
+        "latency_rotated_ns": rotated_ns,
+        "overhead_ns": 2100.0,
+        "hot_quantiles_ns": tuple(hot_ns * (0.98 + at / 10) for at in QUANTILES),
+        "rotated_quantiles_ns": tuple(rotated_ns * (0.98 + at / 10) for at in QUANTILES),
+        "clean_fraction": 0.9,
+        "between_process_variation": 0.01,
+        "samples": 60,
+        "processes": 2,
+        "suite": "sample",
+        "environment_id": ENVIRONMENT.id,
+        "target": TARGET.name,
+    }
+    return Measurement(kernel=kernel, work=work, **{**fields, **changes})
+
+
+def without_latency(kernel: Kernel, status: str = FAILED, reason: str = "the worker crashed") -> Measurement:
+    """A failed or skipped trial."""
+    return Measurement(
+        kernel=kernel,
+        work=work_of(kernel),
+        target=TARGET.name,
+        status=status,
+        reason=reason,
+        environment_id=ENVIRONMENT.id,
+    )
+
+
+def network(name: str = "tiny", **changes: Any) -> NetworkMeasurement:
+    """A measured network."""
+    fields: dict[str, Any] = {
+        "family": "tiny",
+        "target": TARGET.name,
+        "graph_id": "0123456789abcdef",
+        "status": OK,
+        "role": "training",
+        "latency_ns": 1.5e6,
+        "quantiles_ns": tuple(1.5e6 * (1 + at) for at in QUANTILES),
+        "peak_memory_bytes": 1 << 24,
+        "samples": 9,
+        "processes": 2,
+        "environment_id": ENVIRONMENT.id,
+    }
+    return NetworkMeasurement(network=name, **{**fields, **changes})
+
+
+def contents(
+    measurements: Sequence[Measurement] | None = None,
+    networks: Sequence[NetworkMeasurement] | None = None,
+    *,
+    environment: Environment = ENVIRONMENT,
+    target: Target = TARGET,
+    name: str = "a.jsonl",
+) -> Contents:
+    """What one run measured: by default forty convolutions, one of them failed and one skipped, and a network."""
+    if measurements is None:
+        *usable, failed, skipped = kernels(42)
+        measurements = [*map(measurement, usable), without_latency(failed), without_latency(skipped, SKIPPED, "cast")]
+    measurements = [replace(item, environment_id=environment.id, target=target.name) for item in measurements]
+    found = [network()] if networks is None else networks
+    found = [replace(item, environment_id=environment.id, target=target.name) for item in found]
+    return from_measurements(
+        name,
+        measurements,
+        found,
+        environments=(environment,),
+        targets=(target,),
+        sources=(Source(name=name, sha256="0" * 64, kernels=len(measurements), networks=len(found)),),
+    )
