@@ -1,1 +1,6 @@
-"""Latency estimators, one file each."""
+"""Latency estimators, one file each; `ESTIMATORS` finds them by name."""
+
+from opmark.core.registry import Registry
+from opmark.predictors.estimator import Estimator
+
+ESTIMATORS: Registry[Estimator] = Registry("opmark.predictors.estimators", "ESTIMATOR", "estimator")

@@ -1,0 +1,90 @@
+"""The default: LightGBM and a smooth surface on log(latency / roofline), and on log(rotated / hot).
+
+Predicting utilisation instead of latency is what extrapolates: the fitted roofline carries the size, the learner only
+the efficiency. Few rows are learned mostly by a Gaussian process, many by LightGBM alone; which share each has is
+decided on held-out shape groups (`opmark.predictors.residual`). A kind with fewer than twelve rows gets its roofline
+and its median utilisation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from opmark.predictors.arrays import from_text, to_text
+from opmark.predictors.estimator import Estimator, Fitted, Latencies
+from opmark.predictors.features import Inputs
+from opmark.predictors.residual import Residual, fit_residual, residual_from
+from opmark.predictors.roofline import Roofline, fit_roofline, roofline_from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittedUtilisation(Fitted):
+    """A roofline, how far hot latencies lie above it, and how far rotated ones lie above hot ones."""
+
+    roofline: Roofline
+    above_roofline: Residual
+    rotated_above_hot: Residual | None
+    made_without: Latencies | None = None
+
+    def predict(self, inputs: Inputs) -> Latencies:
+        """Both labels."""
+        base = self.roofline.latency_ns(inputs.flops, inputs.moved_bytes)
+        hot = base * np.exp(self.above_roofline.predict(inputs))
+        if self.rotated_above_hot is None:
+            return Latencies(hot_ns=hot, rotated_ns=hot)
+        return Latencies(hot_ns=hot, rotated_ns=hot * np.exp(self.rotated_above_hot.predict(inputs)))
+
+    def files(self) -> dict[str, str]:
+        """The roofline, and each label's learners."""
+        found = {"roofline.json": to_text(asdict(self.roofline))} | self.above_roofline.files("hot")
+        if self.rotated_above_hot is not None:
+            found |= self.rotated_above_hot.files("rotated")
+        return found
+
+    @property
+    def held_out(self) -> Latencies | None:
+        """Predictions of the training rows without their own shape group."""
+        return self.made_without
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utilisation(Estimator):
+    """Learns log(latency / roofline)."""
+
+    summary: ClassVar[str] = "LightGBM and a Gaussian process on log(latency / roofline)"
+    smooth: bool = True
+
+    def fit(self, inputs: Inputs, labels: Latencies) -> FittedUtilisation:
+        """Fit the roofline, then what is left."""
+        roofline = fit_roofline(inputs.flops, inputs.moved_bytes, labels.hot_ns)
+        base = roofline.latency_ns(inputs.flops, inputs.moved_bytes)
+        above = fit_residual(inputs, np.log(labels.hot_ns / base), smooth=self.smooth)
+        known = np.isfinite(labels.rotated_ns)
+        rotated = None
+        assert above.held_out is not None
+        hot_without = base * np.exp(above.held_out)
+        rotated_without = hot_without.copy()
+        if known.any():
+            target = np.log(labels.rotated_ns[known] / labels.hot_ns[known])
+            rotated = fit_residual(inputs.take(known), target, smooth=self.smooth)
+            assert rotated.held_out is not None
+            rotated_without[known] *= np.exp(rotated.held_out)
+        return FittedUtilisation(
+            roofline=roofline,
+            above_roofline=above,
+            rotated_above_hot=rotated,
+            made_without=Latencies(hot_ns=hot_without, rotated_ns=rotated_without),
+        )
+
+    def restore(self, files: Mapping[str, str]) -> FittedUtilisation:
+        """What `FittedUtilisation.files` described."""
+        return FittedUtilisation(
+            roofline=roofline_from(from_text(files["roofline.json"])),
+            above_roofline=residual_from(files, "hot"),
+            rotated_above_hot=residual_from(files, "rotated") if "rotated-smooth.json" in files else None,
+        )
+
+
+ESTIMATOR = Utilisation()

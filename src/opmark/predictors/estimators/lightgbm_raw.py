@@ -1,0 +1,24 @@
+"""A baseline: LightGBM on the latency itself, as most published predictors do."""
+
+from typing import ClassVar
+
+from opmark.predictors.arrays import Floats
+from opmark.predictors.features import Inputs
+from opmark.predictors.label import PerLabel, TreeModel, fit_tree_model, tree_model_from
+
+
+class LightGbmRaw(PerLabel):
+    """Learns latency in nanoseconds."""
+
+    summary: ClassVar[str] = "LightGBM on latency"
+
+    def fit_label(self, inputs: Inputs, latency_ns: Floats) -> TreeModel:
+        """Trees of the latency."""
+        return fit_tree_model(inputs, latency_ns, logarithmic=False)
+
+    def restore_label(self, text: str) -> TreeModel:
+        """From text."""
+        return tree_model_from(text)
+
+
+ESTIMATOR = LightGbmRaw()

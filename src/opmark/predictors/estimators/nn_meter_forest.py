@@ -1,0 +1,100 @@
+"""A baseline: nn-Meter's random forest on nn-Meter's features and its raw latencies.
+
+Li Lyna Zhang et al.: nn-Meter. MobiSys 2021. Its features are the input height, channels in and out, kernel size,
+stride, FLOPs / 2e6 and parameters / 1e6; a kind without such sizes gives all its raw sizes instead. Its forests are
+scikit-learn's; here they are LightGBM's `boosting='rf'` grown as deep: leaves of one row, 320 trees, squared error on
+milliseconds, 63 % of the rows per tree (what a bootstrap sees) and 6 of 7 features per split.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from opmark.predictors.arrays import Floats, from_text, to_text
+from opmark.predictors.features import Inputs
+from opmark.predictors.label import LabelModel, PerLabel
+from opmark.predictors.trees import FIXED, booster_from, predict_trees
+
+_TREES = 320
+_MOST_LEAVES = 4096
+# nn-Meter's names on the left; what kinds call the same size on the right, the first that a kind has.
+_SIZES = {
+    "HW": ("height", "in_height", "input_height", "h"),
+    "CIN": ("in_channels", "channels_in", "channels", "k"),
+    "COUT": ("out_channels", "channels_out", "n"),
+    "K": ("kernel_height", "kernel_h", "kernel"),
+    "S": ("stride_height", "stride_h", "stride"),
+}
+_FEWEST_SIZES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Forest(LabelModel):
+    """A forest of milliseconds."""
+
+    booster: Any
+    source: str
+    least_ns: float
+
+    def latency_ns(self, inputs: Inputs) -> Floats:
+        """The mean of the trees."""
+        values = predict_trees(self.booster, nn_meter_features(inputs)) if len(inputs) else np.empty(0)
+        latency: Floats = np.maximum(values * 1e6, self.least_ns)
+        return latency
+
+    def text(self) -> str:
+        """The trees, after a first line with the rest."""
+        return to_text({"least_ns": self.least_ns}) + self.source
+
+
+class NnMeterForest(PerLabel):
+    """Raw milliseconds, deep trees, nothing about bytes."""
+
+    summary: ClassVar[str] = "nn-Meter's random forest on nn-Meter's features"
+
+    def fit_label(self, inputs: Inputs, latency_ns: Floats) -> Forest:
+        """Grow the forest."""
+        import lightgbm
+
+        matrix = nn_meter_features(inputs)
+        settings = FIXED | {
+            "objective": "regression",
+            "boosting": "rf",
+            "bagging_freq": 1,
+            "bagging_fraction": 0.632,
+            "feature_fraction_bynode": 6 / 7,
+            "num_leaves": int(np.clip(len(inputs), 2, _MOST_LEAVES)),
+            "min_data_in_leaf": 1,
+            "min_sum_hessian_in_leaf": 0.0,
+            "min_data_in_bin": 1,
+            "max_bin": 1023,
+            "bin_construct_sample_cnt": max(len(inputs), 1),
+        }
+        dataset = lightgbm.Dataset(matrix, latency_ns / 1e6, params=settings)
+        # a forest of one row has nothing to grow from; two copies of it grow a tree of one leaf
+        if len(inputs) < 2:
+            dataset = lightgbm.Dataset(np.repeat(matrix, 2, axis=0), np.repeat(latency_ns / 1e6, 2), params=settings)
+        booster = lightgbm.train(settings, dataset, num_boost_round=_TREES)
+        source: str = booster.model_to_string()
+        return Forest(booster=booster_from(source), source=source, least_ns=float(latency_ns.min()) / 4)
+
+    def restore_label(self, text: str) -> Forest:
+        """From text."""
+        first, _, source = text.partition("\n")
+        return Forest(booster=booster_from(source), source=source, least_ns=float(from_text(first)["least_ns"]))
+
+
+def nn_meter_features(inputs: Inputs) -> Floats:
+    """nn-Meter's columns where the kind has the sizes, else the kind's raw sizes; FLOPs and parameters beside them."""
+    columns = []
+    for names in _SIZES.values():
+        known = [name for name in names if name in inputs.raw]
+        if known:
+            columns.append(inputs.raw[known[0]])
+    if len(columns) < _FEWEST_SIZES:
+        columns = list(inputs.raw.values())
+    return np.column_stack([*columns, inputs.flops / 2e6, inputs.weight_bytes / 4e6])
+
+
+ESTIMATOR = NnMeterForest()

@@ -1,0 +1,130 @@
+"""What a learner sees of a kernel: one function, for training and for prediction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from opmark.core.kernel import Kernel
+from opmark.core.kind import Kind
+from opmark.core.tensor import DTYPE_BYTES
+from opmark.kinds import kind_of
+from opmark.predictors.arrays import Floats
+from opmark.predictors.hardware import Hardware
+
+_DTYPES = {name: float(code) for code, name in enumerate(DTYPE_BYTES)}
+# Sizes that code is vectorised or tiled over, by the names that kinds give their features.
+_TILED = frozenset({"m", "n", "k", "channels", "in_channels", "out_channels", "in_per_group", "out_per_group"})
+_TILED_ENDINGS = ("_channels", "_features", "columns", "head_size", "inner")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Inputs:
+    """Kernels of one kind as arrays, one row per kernel.
+
+    `matrix` has one column per name of `names`; columns `categorical` hold codes, the others grow with the size they
+    stand for. Columns before `sizes` are the kind's own features and its work, the ones a training range is kept of.
+    """
+
+    kind: str
+    kernels: tuple[Kernel, ...]
+    matrix: Floats
+    names: tuple[str, ...]
+    categorical: tuple[int, ...]
+    sizes: int
+    raw: Mapping[str, Floats]
+    flops: Floats
+    moved_bytes: Floats
+    weight_bytes: Floats
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def take(self, rows: Any) -> "Inputs":
+        """The same columns for some rows: indices or a mask."""
+        chosen = np.arange(len(self))[rows]
+        return Inputs(
+            kind=self.kind,
+            kernels=tuple(self.kernels[index] for index in chosen),
+            matrix=self.matrix[chosen],
+            names=self.names,
+            categorical=self.categorical,
+            sizes=self.sizes,
+            raw={name: column[chosen] for name, column in self.raw.items()},
+            flops=self.flops[chosen],
+            moved_bytes=self.moved_bytes[chosen],
+            weight_bytes=self.weight_bytes[chosen],
+        )
+
+
+def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware: Hardware | None = None) -> Inputs:
+    """The features of `kernels`, all of one `kind` (found by name where not given), on `hardware`.
+
+    Columns: the kind's own features (sizes as log(1 + size)), log FLOPs, bytes, weight bytes and arithmetic intensity;
+    how far the working set exceeds each cache; tail fraction and padding of tiled sizes for the vector width; the
+    element type's code. Raises `ContentError` on a kernel its kind cannot read.
+    """
+    kind = kind or kind_of(kernels[0])
+    hardware = hardware or Hardware()
+    rows = [_row(kind, kernel) for kernel in kernels]
+    own = tuple(rows[0][0]) if rows else ()
+    table = np.array([row[1] for row in rows], dtype=np.float64).reshape(len(rows), len(own) + 5)
+    raw = {name: table[:, column] for column, name in enumerate(own)}
+    flops, read, written, weight, dtype = (table[:, len(own) + offset] for offset in range(5))
+    moved = read + written
+
+    columns = {name: value if name in kind.categories else _logged(value) for name, value in raw.items()}
+    columns |= {
+        "log_flops": np.log1p(flops),
+        "log_bytes": np.log1p(moved),
+        "log_weight_bytes": np.log1p(weight),
+        "log_written_bytes": np.log1p(written),
+    }
+    sizes = len(columns)
+    columns["log_intensity"] = np.log((flops + 1) / (moved + 1))
+    for level, cache in enumerate(hardware.cache_bytes, start=1):
+        columns[f"beyond_cache_{level}"] = np.log1p(moved / cache)
+        columns[f"weights_beyond_cache_{level}"] = np.log1p(weight / cache)
+    lanes = np.maximum(1.0, hardware.vector_bytes / _element_bytes()[dtype.astype(int)])
+    for name in own:
+        if name in _TILED or name.endswith(_TILED_ENDINGS):
+            size = np.maximum(raw[name], 1.0)
+            columns[f"{name}_tail"] = np.mod(size, lanes) / lanes
+            columns[f"{name}_padding"] = np.ceil(size / lanes) * lanes / size - 1
+    columns["dtype_code"] = dtype
+    names = tuple(columns)
+    codes = {*kind.categories, "dtype_code"}
+    return Inputs(
+        kind=kind.name,
+        kernels=tuple(kernels),
+        matrix=np.column_stack(list(columns.values())) if rows else np.empty((0, len(names))),
+        names=names,
+        categorical=tuple(index for index, name in enumerate(names) if name in codes),
+        sizes=sizes,
+        raw=raw,
+        flops=flops,
+        moved_bytes=moved,
+        weight_bytes=weight,
+    )
+
+
+@lru_cache(maxsize=2**18)
+def _row(kind: Kind[Any], kernel: Kernel) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    parameters = kind.parse(kernel)
+    work = kind.work(parameters)
+    own = kind.features(parameters)
+    dtype = _DTYPES.get(str(getattr(parameters, "dtype", "float32")), -1.0)
+    values = (*own.values(), work.flops, work.read_bytes, work.written_bytes, work.weight_bytes, dtype)
+    return tuple(own), values
+
+
+def _logged(values: Floats) -> Floats:
+    logged: Floats = np.sign(values) * np.log1p(np.abs(values))
+    return logged
+
+
+def _element_bytes() -> Floats:
+    # the last entry answers for the code -1, an element type without a known size
+    return np.array([*DTYPE_BYTES.values(), 4], dtype=np.float64)
