@@ -1,0 +1,90 @@
+"""Softmax and its logarithm along one axis."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opmark.core.call import OnnxNode
+from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.tensor import TensorSpec
+from opmark.core.work import Work
+from opmark.kinds._onnx import build, data, present
+from opmark.kinds._shapes import size_bytes, varied, without_channels
+
+_PER_ELEMENT_FLOPS = 12  # maximum, subtraction, exponential (8), sum, division
+_MOST_BYTES = 128 * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Softmax:
+    """Over `axis` (counted from the front) of a tensor."""
+
+    shape: tuple[int, ...]
+    axis: int
+    log: bool = False
+    dtype: str = "float32"
+
+
+class SoftmaxKind(Kind[Softmax]):
+    """Softmax."""
+
+    name = "softmax"
+    parameters = Softmax
+    onnx_ops = frozenset({"Softmax", "LogSoftmax"})
+    aten_ops = frozenset({"_softmax", "_log_softmax", "softmax", "log_softmax", "_safe_softmax"})
+    space = {
+        "form": Choice(("attention", "attention", "logits", "image")),
+        "batch": Choice((1, 1, 1, 2, 4, 8)),
+        "heads": Choice((1, 4, 8, 12, 16, 32)),
+        "length": Range(8, 1024),
+        "classes": Range(10, 65536),
+        "log": Choice((False, False, False, True)),
+    }
+
+    def work(self, p: Softmax) -> Work:
+        size = size_bytes(p.shape, p.dtype)
+        return Work(flops=_PER_ELEMENT_FLOPS * math.prod(p.shape), read_bytes=size, written_bytes=size)
+
+    def features(self, p: Softmax) -> dict[str, float]:
+        return {
+            "outer": math.prod(p.shape[: p.axis]),
+            "along": p.shape[p.axis],
+            "inner": math.prod(p.shape[p.axis + 1 :]),
+            "log": float(p.log),
+        }
+
+    def shape_group(self, p: Softmax) -> str:
+        return f"{p.axis}-{without_channels(p.shape)}" if p.axis != len(p.shape) - 1 else f"last-{p.shape[-1]}"
+
+    def draw(self, values: Mapping[str, Any], setting: Setting) -> Softmax | None:
+        batch, length = values["batch"], values["length"]
+        shape, axis = {
+            "attention": ((batch, values["heads"], length, length), 3),
+            "logits": ((batch * values["heads"], values["classes"]), 1),
+            "image": ((batch, min(values["classes"], 256), min(length, 128), min(length, 128)), 1),
+        }[values["form"]]
+        p = Softmax(shape=shape, axis=axis, log=values["log"], dtype=setting.dtype)
+        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+
+    def vary(self, p: Softmax, width: float, extent: float) -> Softmax:
+        return replace(p, shape=varied(p.shape, width, extent))
+
+    def from_onnx(self, node: OnnxNode) -> Softmax | None:
+        x = present(node, 0)
+        if x is None or not x.spec.shape:
+            return None
+        shape = x.spec.shape
+        old = node.opset < 13
+        axis = int(node.attributes.get("axis", 1 if old else -1)) % len(shape)
+        if old and axis != len(shape) - 1:
+            # Up to operator set 12, softmax ran over everything from `axis` on.
+            shape, axis = (math.prod(shape[:axis]), math.prod(shape[axis:])), 1
+        return Softmax(shape=shape, axis=axis, log=node.op_type == "LogSoftmax", dtype=x.spec.dtype)
+
+    def to_onnx(self, p: Softmax) -> OnnxNode | None:
+        name = "LogSoftmax" if p.log else "Softmax"
+        return build(name, [data(p.shape, p.dtype)], [TensorSpec(p.shape, p.dtype)], {"axis": p.axis})
+
+
+KIND = SoftmaxKind()
