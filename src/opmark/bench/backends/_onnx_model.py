@@ -1,0 +1,199 @@
+"""One ONNX node, several times, as a model of its own: a chain, copies side by side, or copies with nothing shared."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opmark.core.call import OnnxNode, Operand
+from opmark.core.errors import MeasurementError
+from opmark.core.tensor import TensorSpec
+
+# What only gives a tensor another shape: a copy of it can be undone by the next one.
+VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten"})
+_OPSETS = {"": 20, "com.microsoft": 1, "com.microsoft.nchwc": 1, "ai.onnx.ml": 3}
+_IR_VERSION = 10
+_POOL_ELEMENTS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stacked:
+    """A serialised model, the arrays to feed it, and its outputs; names with the same spec may share one buffer."""
+
+    model: bytes
+    feeds: Mapping[str, Any]
+    outputs: Mapping[str, TensorSpec]
+    copies: int
+
+
+def chain_input(node: OnnxNode) -> int | None:
+    """Which input can take the previous copy's output: the first activation like it; None if there is none."""
+    first = node.outputs[0]
+    for index, operand in enumerate(node.inputs):
+        if operand is not None and not operand.constant and operand.spec == first:
+            return index
+    return 0 if _is_view(node) else None
+
+
+def stack(node: OnnxNode, *, copies: int, chain: bool, rotated: bool) -> Stacked:
+    """`copies` of `node` in one model, each with weights of its own.
+
+    A chain hands its first output on; otherwise copies read the same activations, or with `rotated` their own.
+    Raises `MeasurementError` where a tensor's type has no numpy counterpart.
+    """
+    from onnx import helper
+
+    builder = _Builder(node)
+    link = chain_input(node) if chain else None
+    if chain and link is None:
+        raise MeasurementError(f"{node.op_type} cannot be chained: no input is like its output")
+    previous = ""
+    for copy in range(copies):
+        if chain and _is_view(node) and copy % 2:
+            previous = builder.add_reverse(copy, previous, last=copy == copies - 1)
+            continue
+        replaced: dict[int, str] = {link: previous} if link is not None and copy else {}
+        outputs = builder.add(copy, replaced, own_activations=rotated, last=not chain or copy == copies - 1)
+        previous = outputs[0]
+    graph = helper.make_graph(
+        builder.nodes, "kernel", builder.graph_inputs, builder.graph_outputs, initializer=builder.initializers
+    )
+    domains = {**_OPSETS, "": node.opset}
+    model = helper.make_model(
+        graph,
+        opset_imports=[helper.make_opsetid(domain, version) for domain, version in domains.items()],
+        ir_version=_IR_VERSION,
+    )
+    return Stacked(model=model.SerializeToString(), feeds=builder.feeds, outputs=builder.outputs, copies=copies)
+
+
+class _Builder:
+    """The parts of a model as copies are added."""
+
+    def __init__(self, node: OnnxNode) -> None:
+        self._node = node
+        self._random = np.random.default_rng(0)
+        self._pool = self._random.standard_normal(_POOL_ELEMENTS).astype(np.float32)
+        self.nodes: list[Any] = []
+        self.graph_inputs: list[Any] = []
+        self.graph_outputs: list[Any] = []
+        self.initializers: list[Any] = []
+        self._constants: set[str] = set()
+        self.feeds: dict[str, Any] = {}
+        self.outputs: dict[str, TensorSpec] = {}
+
+    def add(self, copy: int, replaced: Mapping[int, str], *, own_activations: bool, last: bool) -> list[str]:
+        """One more copy; the names of its outputs, which leave the model if `last` or if they are not the first."""
+        from onnx import helper
+
+        names = []
+        for index, operand in enumerate(self._node.inputs):
+            if operand is None:
+                names.append("")
+            elif index in replaced:
+                names.append(replaced[index])
+            elif operand.constant:
+                # Elements that steer the kernel are the same everywhere; weights are not.
+                steering = operand.value is not None
+                names.append(self._initializer(f"c{index}" if steering else f"w{index}_{copy}", operand))
+            else:
+                names.append(self._feed(f"x{index}_{copy}" if own_activations else f"x{index}", operand))
+        outputs = [f"y{index}_{copy}" if spec is not None else "" for index, spec in enumerate(self._node.outputs)]
+        node = helper.make_node(self._node.op_type, names, outputs, name=f"copy{copy}", domain=self._node.domain)
+        node.attribute.extend(
+            helper.make_attribute(name, *_attribute(value)) for name, value in sorted(self._node.attributes.items())
+        )
+        self.nodes.append(node)
+        for index, (name, spec) in enumerate(zip(outputs, self._node.outputs, strict=True)):
+            if spec is not None and (last or index > 0):
+                self._output(name, spec)
+        return outputs
+
+    def add_reverse(self, copy: int, previous: str, *, last: bool) -> str:
+        """A copy that gives the tensor its first shape back."""
+        from onnx import helper
+
+        operand = self._node.inputs[0]
+        assert operand is not None
+        values = tuple(operand.spec.shape)
+        shape = Operand(spec=TensorSpec((len(values),), "int64"), constant=True, value=values)
+        output = f"y0_{copy}"
+        self.nodes.append(
+            helper.make_node("Reshape", [previous, self._initializer("back", shape)], [output], name=f"copy{copy}")
+        )
+        if last:
+            self._output(output, operand.spec)
+        return output
+
+    def _output(self, name: str, spec: TensorSpec) -> None:
+        from onnx import helper
+
+        self.outputs[name] = spec
+        self.graph_outputs.append(helper.make_tensor_value_info(name, _element_type(spec.dtype), spec.shape))
+
+    def _feed(self, name: str, operand: Operand) -> str:
+        from onnx import helper
+
+        if name not in self.feeds:
+            self.feeds[name] = self._values(operand)
+            spec = operand.spec
+            self.graph_inputs.append(helper.make_tensor_value_info(name, _element_type(spec.dtype), spec.shape))
+        return name
+
+    def _initializer(self, name: str, operand: Operand) -> str:
+        from onnx import TensorProto
+
+        if name not in self._constants:
+            self._constants.add(name)
+            self.initializers.append(
+                TensorProto(
+                    name=name,
+                    data_type=_element_type(operand.spec.dtype),
+                    dims=operand.spec.shape,
+                    raw_data=np.ascontiguousarray(self._values(operand)).tobytes(),
+                )
+            )
+        return name
+
+    def _values(self, operand: Operand) -> Any:
+        """An array for `operand`: given elements, valid indices, or numbers of normal size."""
+        spec = operand.spec
+        dtype = numpy_type(spec.dtype)
+        if operand.value is not None:
+            return np.array(operand.value, dtype=dtype).reshape(spec.shape)
+        if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
+            high = operand.limit if operand.limit is not None else 2 if dtype == np.bool_ else 8
+            return self._random.integers(0, max(1, high), size=spec.shape).astype(dtype)
+        start = int(self._random.integers(0, _POOL_ELEMENTS))
+        # Magnitudes keep roots, logarithms and variances in their ordinary path.
+        pool = np.abs(np.roll(self._pool, start)) + np.float32(0.1)
+        scale = (
+            1 / math.sqrt(max(1, spec.elements // max(1, spec.shape[0] if spec.shape else 1)))
+            if operand.constant
+            else 1
+        )
+        return np.resize(pool, spec.shape).astype(dtype) * dtype.type(scale)
+
+
+def numpy_type(name: str) -> Any:
+    """The numpy type called `name`. Raises `MeasurementError` for one that numpy lacks."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        raise MeasurementError(f"no arrays of {name} here") from None
+
+
+def _element_type(name: str) -> int:
+    from onnx import helper
+
+    return int(helper.np_dtype_to_tensor_dtype(numpy_type(name)))
+
+
+def _attribute(value: Any) -> tuple[Any, ...]:
+    return (list(value),) if isinstance(value, tuple) else (value,)
+
+
+def _is_view(node: OnnxNode) -> bool:
+    return node.domain == "" and node.op_type in VIEWS

@@ -1,0 +1,131 @@
+"""No hardware at all: latencies by formula on a clock of its own, so that a whole run takes seconds."""
+
+import hashlib
+import math
+import random
+from collections.abc import Mapping, Sequence
+
+from opmark.bench.backend import CHAIN, Backend, Prepared
+from opmark.bench.timer import Timer
+from opmark.core.environment import Fact
+from opmark.core.kernel import Kernel
+from opmark.core.target import Target
+from opmark.core.work import Work
+from opmark.kinds import kind_of, work_of
+
+# Provider → (operations per ns, bytes per ns, fixed ns of a kernel): two that differ make placement worth while.
+_MACHINES = {"": (40.0, 20.0, 400.0), "a": (60.0, 12.0, 900.0), "b": (15.0, 30.0, 250.0)}
+_CALL_NS = 2_000.0
+_NOISE = 0.004
+_COLD_SLOWDOWN = 2.5
+_CACHE_BYTES = 32 << 20
+
+
+class _FakeClock:
+    """Time that passes only when something is run on it; the same on every machine."""
+
+    def __init__(self) -> None:
+        self._now_ns = 0.0
+        self._random = random.Random(0)
+
+    def run(self, latency_ns: float) -> None:
+        """Let about `latency_ns` pass; never less, as on a real machine."""
+        self._now_ns += latency_ns * (1 + abs(self._random.gauss(0, _NOISE)))
+
+    def sleep(self, seconds: float) -> None:
+        """Let `seconds` pass."""
+        self._now_ns += seconds * 1e9
+
+    def timer(self) -> Timer:
+        """This clock as a timer on which nothing is ever interrupted."""
+        return Timer(now_ns=lambda: round(self._now_ns), preemptions=lambda: 0, faults=lambda: 0, sleep=self.sleep)
+
+
+_CLOCK = _FakeClock()
+
+
+class _Formula:
+    """Takes `latency_ns` of the fake clock per call."""
+
+    def __init__(self, latency_ns: float, copies: int = 1) -> None:
+        self._latency_ns = latency_ns
+        self.copies = copies
+
+    def call(self) -> None:
+        """Let the time pass."""
+        _CLOCK.run(self._latency_ns)
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class Null(Backend):
+    """A roofline with a utilisation of its own per kind, as three targets: null-t1, null-a-t1, null-b-t1."""
+
+    name = "null"
+    language = "onnx"
+
+    def unavailable(self) -> str | None:
+        """Always usable."""
+        return None
+
+    def targets(self, device: str, threads: Sequence[int] = (1,)) -> tuple[Target, ...]:
+        """One per imaginary machine and number of threads."""
+        return tuple(
+            Target(device=device, backend=self.name, provider=provider, threads=count, version="1.0")
+            for provider in _MACHINES
+            for count in threads
+        )
+
+    def facts(self) -> Mapping[str, Fact]:
+        """The version of the formula."""
+        return {"version": "1.0"}
+
+    def timer(self) -> Timer | None:
+        """The fake clock."""
+        return _CLOCK.timer()
+
+    def sentinels(self) -> Mapping[str, Prepared]:
+        """Two constants."""
+        return {"compute": _Formula(40_000.0), "memory": _Formula(200_000.0)}
+
+    def construction(self, kernel: Kernel) -> str:
+        """Anything can be chained here."""
+        kind_of(kernel)
+        return CHAIN
+
+    def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
+        """The formula, once per copy, plus a call."""
+        del construction
+        each = kernel_ns(kernel, work_of(kernel), target, rotated=rotated)
+        return _Formula(_CALL_NS + copies * each, copies)
+
+    def prepare_empty(self, target: Target, *, copies: int) -> Prepared:
+        """Nothing but a call and the fixed cost of each copy."""
+        return _Formula(_CALL_NS + copies * _MACHINES[target.provider][2], copies)
+
+    def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
+        """The kernels of the model's graph one after the other, partly out of cache."""
+        from opmark.models.resolve import graph_of
+
+        graph = graph_of(model, target.name, cache=None, dimensions=dimensions)
+        cold = min(1.0, (graph.weight_bytes + graph.peak_activation_bytes) / _CACHE_BYTES)
+        total = _CALL_NS
+        for node in graph.costly:
+            hot, rotated = (kernel_ns(node.kernel, node.work, target, rotated=flag) for flag in (False, True))
+            total += hot + cold * (rotated - hot) + 100.0
+        return _Formula(total)
+
+
+def kernel_ns(kernel: Kernel, work: Work, target: Target, *, rotated: bool) -> float:
+    """The latency by formula: fixed cost, arithmetic at a utilisation that grows with size, traffic."""
+    operations_per_ns, bytes_per_ns, fixed_ns = _MACHINES[target.provider]
+    digest = hashlib.sha256(f"{kernel.kind}/{target.provider}".encode()).digest()
+    utilisation = 0.3 + 0.6 * digest[0] / 255
+    filled = work.flops / (work.flops + 1e5 * (1 + digest[1] / 64))
+    arithmetic = work.flops / (operations_per_ns * utilisation * max(filled, 0.05))
+    traffic = work.moved_bytes / bytes_per_ns * (_COLD_SLOWDOWN if rotated else 1.0)
+    return (fixed_ns + math.hypot(arithmetic, traffic)) / math.sqrt(target.threads)
+
+
+BACKEND = Null()

@@ -1,0 +1,273 @@
+"""ONNX Runtime: single kernels with optimisation off, whole networks with all of it, buffers bound once."""
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opmark.bench.backend import CHAIN, PARALLEL, Backend, Prepared
+from opmark.bench.backends._onnx_model import Stacked, chain_input, numpy_type, stack
+from opmark.core.call import OnnxNode, Operand
+from opmark.core.environment import Fact
+from opmark.core.errors import ContentError, MeasurementError, UnavailableError
+from opmark.core.kernel import Kernel
+from opmark.core.target import Target
+from opmark.core.tensor import TensorSpec
+from opmark.kinds import kind_of
+
+_SUFFIX = "ExecutionProvider"
+# Not on this machine, or unable to run kernels one by one.
+_NOT_MEASURED = frozenset({"Azure"})
+_DEVICE_MEMORY = {"cuda": "cuda", "tensorrt": "cuda"}
+_CHECKED_BYTES = 4 << 20
+_ELEMENT_TYPES = {
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    "tensor(float16)": "float16",
+    **{f"tensor({name})": name for name in ("int64", "int32", "int16", "int8", "uint8", "uint16", "bool")},
+}
+
+
+class _Session:
+    """A session and its buffers; `call` runs it once."""
+
+    def __init__(self, session: Any, feeds: Mapping[str, Any], outputs: Mapping[str, Any], copies: int) -> None:
+        binding = session.io_binding()
+        for name, value in feeds.items():
+            binding.bind_ortvalue_input(name, value)
+        for name, value in outputs.items():
+            if value is None:
+                binding.bind_output(name)
+            else:
+                binding.bind_ortvalue_output(name, value)
+        self.copies = copies
+        # The public method only forwards to this one, at 0.3 µs a call.
+        run, inner = session._sess.run_with_iobinding, binding._iobinding
+        self._run: Callable[[], object] | None = lambda: run(inner, None)
+        self._kept = (session, binding, feeds, outputs)
+
+    def call(self) -> None:
+        """Run all copies."""
+        assert self._run is not None
+        self._run()
+
+    def close(self) -> None:
+        """Free the session and the buffers."""
+        self._run = None
+        self._kept = ()  # type: ignore[assignment]
+
+
+class OnnxRuntime(Backend):
+    """ONNX Runtime and every provider of the installed build."""
+
+    name = "onnxruntime"
+    language = "onnx"
+
+    def unavailable(self) -> str | None:
+        """Why it cannot be used, or None."""
+        try:
+            import onnx  # noqa: F401
+            import onnxruntime  # noqa: F401
+        except ImportError as error:
+            return f"{error.name} is not installed"
+        return None
+
+    def targets(self, device: str, threads: Sequence[int] = (1,)) -> tuple[Target, ...]:
+        """One per provider and number of threads."""
+        return tuple(
+            Target(device=device, backend=self.name, provider=provider, threads=count, version=_version())
+            for provider in _providers()
+            for count in threads
+        )
+
+    def facts(self) -> Mapping[str, Fact]:
+        """The runtime's version and its providers."""
+        import onnxruntime
+
+        return {"version": onnxruntime.__version__, "providers": " ".join(_providers())}
+
+    def construction(self, kernel: Kernel) -> str:
+        """A chain where some activation is like the output."""
+        return CHAIN if chain_input(_node(kernel)) is not None else PARALLEL
+
+    def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
+        """A model of copies, optimisation off."""
+        node = _node(kernel)
+        stacked = stack(node, copies=copies, chain=construction == CHAIN, rotated=rotated)
+        try:
+            return _bound(stacked, target, own_outputs=rotated, check=_signature(node))
+        except _runtime_errors() as error:
+            raise MeasurementError(f"ONNX Runtime refuses it: {_first_line(error)}") from error
+
+    def prepare_empty(self, target: Target, *, copies: int) -> Prepared:
+        """A chain of sixteen-element rectifiers."""
+        spec = TensorSpec((16,))
+        node = OnnxNode(op_type="Relu", inputs=(Operand(spec=spec),), outputs=(spec,))
+        return _bound(stack(node, copies=copies, chain=True, rotated=False), target, own_outputs=False, check=None)
+
+    def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
+        """The file as users run it, optimised."""
+        path = _file(model)
+        options = _options(target, optimise=True)
+        for name, size in dimensions.items():
+            options.add_free_dimension_override_by_name(name, size)
+        try:
+            session = _open(str(path), options, target, fallback=True)
+            return _Session(session, _network_feeds(session), {item.name: None for item in session.get_outputs()}, 1)
+        except _runtime_errors() as error:
+            raise MeasurementError(f"ONNX Runtime cannot run {path.name}: {_first_line(error)}") from error
+
+
+def _node(kernel: Kernel) -> OnnxNode:
+    kind = kind_of(kernel)
+    node = kind.to_onnx(kind.parse(kernel))
+    if node is None:
+        raise UnavailableError("ONNX Runtime has no such kernel")
+    return node
+
+
+def _file(model: str) -> Path:
+    """The ONNX file that `model` is or names. Raises `UnavailableError` where there is none."""
+    from opmark.models.zoo import family_of
+
+    path = Path(model) if Path(model).suffix == ".onnx" else family_of(model).onnx_path(model)
+    if path is None:
+        raise UnavailableError(f"{model} has no ONNX file")
+    if not path.is_file():
+        raise ContentError("no such file", where=str(path))
+    return path
+
+
+def _bound(stacked: Stacked, target: Target, *, own_outputs: bool, check: str | None) -> Prepared:
+    from onnxruntime import OrtValue
+
+    if check is not None and len(stacked.model) <= _CHECKED_BYTES:
+        _check_kept(check, stacked, target)
+    session = _open(stacked.model, _options(target, optimise=False), target, fallback=False)
+    memory = _DEVICE_MEMORY.get(target.provider, "cpu")
+    feeds = {name: OrtValue.ortvalue_from_numpy(array, memory, 0) for name, array in stacked.feeds.items()}
+    buffers: dict[Any, Any] = {}
+    outputs = {}
+    for name, spec in stacked.outputs.items():
+        # Copies that write the same memory keep it in cache, as a network's own planner would.
+        place = name if own_outputs else (name.partition("_")[0], spec)
+        if place not in buffers:
+            array = np.zeros(spec.shape, dtype=numpy_type(spec.dtype))
+            buffers[place] = OrtValue.ortvalue_from_numpy(array, memory, 0)
+        outputs[name] = buffers[place]
+    return _Session(session, feeds, outputs, stacked.copies)
+
+
+def _open(model: bytes | str, options: Any, target: Target, *, fallback: bool) -> Any:
+    import onnxruntime
+
+    full_name = _providers()[target.provider]
+    providers = [full_name]
+    if full_name != f"CPU{_SUFFIX}":
+        if fallback:
+            providers.append(f"CPU{_SUFFIX}")
+        else:
+            options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    return onnxruntime.InferenceSession(model, options, providers=providers)
+
+
+def _options(target: Target, *, optimise: bool) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    level = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimise else level.ORT_DISABLE_ALL
+    options.intra_op_num_threads = target.threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    # A spinning helper thread would own its processor under real-time priority.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Long chains of multiplications end in denormals, which no network computes with.
+    options.add_session_config_entry("session.set_denormal_as_zero", "1")
+    return options
+
+
+_kept: set[str] = set()
+
+
+def _check_kept(signature: str, stacked: Stacked, target: Target) -> None:
+    """Make sure, once per operator and types, that the session runs the copies and nothing else."""
+    if signature in _kept:
+        return
+    import onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        options = _options(target, optimise=False)
+        options.optimized_model_filepath = str(Path(folder) / "kept.onnx")
+        _open(stacked.model, options, target, fallback=False)
+        nodes = onnx.load(options.optimized_model_filepath).graph.node
+    inserted = sorted({node.op_type for node in nodes if not node.name.startswith("copy")})
+    if inserted:
+        raise MeasurementError(f"the runtime inserts {', '.join(inserted)} around it")
+    if len(nodes) != stacked.copies:
+        raise MeasurementError(f"the runtime kept {len(nodes)} of {stacked.copies} copies")
+    _kept.add(signature)
+
+
+def _signature(node: OnnxNode) -> str:
+    types = ",".join(operand.spec.dtype if operand else "" for operand in node.inputs)
+    return f"{node.domain}:{node.op_type}/{node.opset}({types})"
+
+
+def _network_feeds(session: Any) -> dict[str, Any]:
+    from onnxruntime import OrtValue
+
+    random = np.random.default_rng(0)
+    feeds = {}
+    for item in session.get_inputs():
+        open_sizes = [size for size in item.shape if not isinstance(size, int)]
+        if open_sizes:
+            raise MeasurementError(
+                f"input {item.name!r} has the open dimension {open_sizes[0]!r}", hint="give it a value"
+            )
+        dtype = np.dtype(_ELEMENT_TYPES.get(item.type, "float32"))
+        if np.issubdtype(dtype, np.floating):
+            array = random.standard_normal(item.shape).astype(dtype)
+        else:
+            # Masks keep everything; other whole numbers are small tokens.
+            array = np.ones(item.shape, dtype=dtype) if "mask" in item.name else random.integers(0, 2, item.shape)
+        feeds[item.name] = OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array.astype(dtype)))
+    return feeds
+
+
+@cache
+def _providers() -> dict[str, str]:
+    """Full provider names by the short ones used in targets."""
+    import onnxruntime
+
+    short = {name.removesuffix(_SUFFIX): name for name in onnxruntime.get_available_providers()}
+    return {
+        re.sub(r"[^a-z0-9]", "", name.lower()): full
+        for name, full in sorted(short.items())
+        if name not in _NOT_MEASURED
+    }
+
+
+def _version() -> str:
+    import onnxruntime
+
+    return ".".join(onnxruntime.__version__.split(".")[:2])
+
+
+@cache
+def _runtime_errors() -> tuple[type[Exception], ...]:
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    found = [item for item in vars(state).values() if isinstance(item, type) and issubclass(item, Exception)]
+    return (*found, RuntimeError, ValueError)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:240]
+
+
+BACKEND = OnnxRuntime()
