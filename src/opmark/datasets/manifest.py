@@ -29,12 +29,13 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A journal or release that the rows came from."""
+    """A journal that rows came from; `sentinels_ns` has the median of each sentinel by `<target>/<sentinel>`."""
 
     name: str
     sha256: str
     kernels: int
     networks: int
+    sentinels_ns: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,9 @@ overflow the last-level cache). The peak is the largest rate *that other rows su
 one row), whatever stands above a gap of more than 2x is left out. Honest rows have no such gap, so that their peak is
 their maximum; a label that lost its last three digits stands alone and cannot raise the ceiling it is held against.
 With fewer than 30 rows nothing can be told apart and the peak is the maximum.
+
+Labels below 100 ns of kinds that do not multiply claim no bytes/s: they are views (a reshape that copies nothing), and
+the clock cannot say how fast they are not.
 """
 
 import math
@@ -29,6 +32,7 @@ LABEL_OF = {FLOPS: "latency_hot_ns", HOT_BYTES: "latency_hot_ns", ROTATED_BYTES:
 REFUSED_ABOVE = 4.0
 FEWEST_ROWS = 30
 _TOP_SHARE = 0.02
+_SHORTEST_COPY_NS = 100.0
 _GAP = 2.0
 
 
@@ -50,12 +54,12 @@ def rates(row: Row) -> Iterator[tuple[Group, float]]:
         return
     target, moved_bytes = row["target"], row["read_bytes"] + row["written_bytes"]
     hot_ns, rotated_ns = row["latency_hot_ns"], row["latency_rotated_ns"]
-    if _positive(hot_ns) and row["flops"] > 0 and row["kind"] in KINDS.names() and KINDS.load(row["kind"]).matrix:
+    multiplies = row["kind"] in KINDS.names() and KINDS.load(row["kind"]).matrix
+    if _positive(hot_ns) and row["flops"] > 0 and multiplies:
         yield (target, FLOPS, row["dtype"]), row["flops"] / hot_ns * 1e9
-    if _positive(hot_ns) and moved_bytes > 0:
-        yield (target, HOT_BYTES, ""), moved_bytes / hot_ns * 1e9
-    if _positive(rotated_ns) and moved_bytes > 0:
-        yield (target, ROTATED_BYTES, ""), moved_bytes / rotated_ns * 1e9
+    for quantity, latency_ns in ((HOT_BYTES, hot_ns), (ROTATED_BYTES, rotated_ns)):
+        if _positive(latency_ns) and moved_bytes > 0 and (multiplies or latency_ns >= _SHORTEST_COPY_NS):
+            yield (target, quantity, ""), moved_bytes / latency_ns * 1e9
 
 
 def supported_maximum(values: Sequence[float]) -> float:

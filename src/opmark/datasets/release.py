@@ -1,12 +1,15 @@
 """A release: measurements of one device, immutable, in `datasets/<device>/<version>/`."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opmark.core.estimate import median
 from opmark.core.files import sha256
+from opmark.core.journal import Journal, read_journal
 from opmark.core.measurement import Measurement, NetworkMeasurement
 from opmark.core.registry import unknown_name
 from opmark.core.target import Target
@@ -141,14 +144,13 @@ def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None =
 
 def journal_contents(path: Path) -> Contents:
     """The rows of one journal. Raises `ContentError` naming file and line or row and column."""
-    from opmark.core.journal import read_journal
-
     journal = read_journal(path)
     source = Source(
         name=path.name,
         sha256=sha256(path),
         kernels=len(journal.measurements),
         networks=len(journal.networks),
+        sentinels_ns=_sentinels_ns(journal),
     )
     return from_measurements(
         str(path),
@@ -158,3 +160,12 @@ def journal_contents(path: Path) -> Contents:
         targets=journal.targets,
         sources=(source,),
     )
+
+
+def _sentinels_ns(journal: Journal) -> dict[str, float]:
+    readings: dict[str, list[float]] = defaultdict(list)
+    for item in journal.sentinels:
+        if item.accepted:
+            for name, latency_ns in item.ns.items():
+                readings[f"{item.target}/{name}"].append(latency_ns)
+    return {name: median(readings[name]) for name in sorted(readings)}

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from opmark.core.measurement import QUANTILES
-from opmark.datasets.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, WARNING, Check, Finding, Tables
+from opmark.datasets.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, Tables
 
-# Overhead is taken off the hot label and may be taken off after its quantiles were, so that the label may lie below.
+# Labels and quantiles are rounded apart from each other.
+_TOLERANCE = 1e-6
 _PAIRS = (
     (KERNEL_TABLES, "hot_quantiles_ns", "latency_hot_ns"),
     (KERNEL_TABLES, "rotated_quantiles_ns", "latency_rotated_ns"),
@@ -17,33 +18,34 @@ _PAIRS = (
 
 
 def findings(tables: Tables) -> Iterator[Finding]:
-    """Quantiles in the wrong number or order (errors), labels above all of their quantiles (warnings)."""
+    """Quantiles in the wrong number or order, and labels outside the samples they were taken from."""
     for names, column, label in _PAIRS:
         for file, number, row in tables.rows(*names):
-            level, message = _problem(row, column, label)
+            message = _problem(row, column, label)
             if message:
-                yield Finding(check=CHECK.name, level=level, file=file, row=number, column=column, message=message)
+                yield Finding(check=CHECK.name, level=ERROR, file=file, row=number, column=column, message=message)
 
 
-def _problem(row: dict[str, Any], column: str, label: str) -> tuple[str, str]:
+def _problem(row: dict[str, Any], column: str, label: str) -> str:
     quantiles, latency_ns = row[column], row[label]
     if not quantiles:
-        return ERROR, ""
+        return ""
     if len(quantiles) != len(QUANTILES):
-        return ERROR, f"{len(quantiles)} quantiles, expected {len(QUANTILES)}"
+        return f"{len(quantiles)} quantiles, expected {len(QUANTILES)}"
     if any(value is None or math.isnan(value) for value in quantiles):
-        return ERROR, ""  # latencies-positive says so
+        return ""  # latencies-positive says so
     for index, (low, high) in enumerate(itertools.pairwise(quantiles)):
         if high < low:
-            return ERROR, f"quantile {index + 1} is {high}, below {low} before it"
-    if latency_ns is not None and latency_ns > quantiles[-1] * 1.0001:
-        return WARNING, f"{label} is {latency_ns}, above its largest sample {quantiles[-1]}"
-    return ERROR, ""
+            return f"quantile {index + 1} is {high}, below {low} before it"
+    low, high = quantiles[0] * (1 - _TOLERANCE), quantiles[-1] * (1 + _TOLERANCE)
+    if latency_ns is not None and not low <= latency_ns <= high:
+        return f"{label} is {latency_ns}, outside its samples from {quantiles[0]} to {quantiles[-1]}"
+    return ""
 
 
 CHECK = Check(
     name="quantiles-ordered",
     title="Quantiles are ordered",
-    description="A row has no quantiles or 21 of them, ascending; a label above its largest sample is flagged.",
+    description="A row has no quantiles or 21 of them, ascending, and the label lies within them.",
     findings=findings,
 )

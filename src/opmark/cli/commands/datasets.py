@@ -1,0 +1,225 @@
+"""Releases: immutable measurements of one device."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from opmark.cli.context import workspace
+from opmark.cli.output import json_option, show_json, show_table
+from opmark.core.errors import ContentError
+from opmark.core.units import format_bytes, format_ns
+
+
+@click.group(name="datasets")
+def group() -> None:
+    """Releases: immutable measurements of one device.
+
+    A release is named by a path, by DEVICE/VERSION, or by DEVICE for its newest version.
+    """
+
+
+@group.command(name="list")
+@json_option
+@click.pass_context
+def list_releases(ctx: click.Context, as_json: bool) -> None:
+    """List the releases of this workspace."""
+    from opmark.datasets.summary import summaries
+
+    folder = workspace(ctx).datasets
+    found = summaries(folder)
+    if as_json:
+        show_json(found)
+        return
+    if not found:
+        click.echo(f"No release in {folder} yet; opmark bench run, then opmark datasets build.", err=True)
+        return
+    rows = [
+        (item.name, ", ".join(item.targets), f"{item.kernels:,}", f"{item.networks:,}", format_bytes(item.size_bytes))
+        for item in found
+    ]
+    show_table(("release", "targets", "kernels", "networks", "size"), rows, left=2)
+
+
+@group.command()
+@click.argument("name")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, name: str, as_json: bool) -> None:
+    """Show a release: coverage by kind, statuses, measured peaks, noise."""
+    from opmark.datasets.find import find
+
+    release = find(name, workspace_folder(ctx, name))
+    if as_json:
+        show_json({"path": str(release.path), **_described(release.manifest)})
+        return
+    click.echo(f"{release.name}  id {release.id}  licence {release.manifest.licence}")
+    for target in release.targets:
+        _show_target(release.manifest, target.name)
+
+
+@group.command()
+@click.argument("path")
+@json_option
+@click.pass_context
+def validate(ctx: click.Context, path: str, as_json: bool) -> None:
+    """Check everything about a release; exit code 3 where it is not sound."""
+    from opmark.datasets.check import ERROR
+    from opmark.datasets.find import path_of
+    from opmark.datasets.validate import validate as check
+
+    folder = Path(path) if Path(path).is_dir() else path_of(path, workspace_folder(ctx, path))
+    found = check(folder)
+    errors = [finding for finding in found if finding.level == ERROR]
+    if as_json:
+        show_json({"path": str(folder), "valid": not errors, "findings": found})
+    elif found:
+        show_table(
+            ("level", "check", "where", "what"),
+            [(finding.level, finding.check, finding.where, finding.message) for finding in found],
+            left=4,
+        )
+    if errors:
+        count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
+        raise ContentError(f"{count}, the first: {errors[0].where}: {errors[0].message}", where=str(folder))
+    if not as_json:
+        click.echo(f"{folder}: sound, {len(found)} warnings", err=True)
+
+
+@group.command()
+@click.argument("journals", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--version", help="The new release's version; default: the next minor one.")
+@json_option
+@click.pass_context
+def build(ctx: click.Context, journals: tuple[Path, ...], version: str | None, as_json: bool) -> None:
+    """Build a release from JOURNALS of one machine.
+
+    The same journals in any order give the same bytes.
+    """
+    from opmark.datasets.release import build as build_release
+
+    _show_built(build_release(journals, workspace(ctx).datasets, version=version), as_json)
+
+
+@group.command()
+@click.argument("sources", nargs=-1, required=True)
+@click.option("--version", help="The new release's version; default: the next minor one.")
+@json_option
+@click.pass_context
+def merge(ctx: click.Context, sources: tuple[str, ...], version: str | None, as_json: bool) -> None:
+    """Merge releases and journals (SOURCES) of like machines into a new release."""
+    from opmark.datasets.find import path_of
+    from opmark.datasets.merge import merge as merge_sources
+
+    folder = workspace(ctx).datasets
+    paths = [Path(source) if Path(source).is_file() else path_of(source, folder) for source in sources]
+    _show_built(merge_sources(paths, folder, version=version), as_json)
+
+
+@group.command()
+@click.argument("old")
+@click.argument("new")
+@json_option
+@click.pass_context
+def diff(ctx: click.Context, old: str, new: str, as_json: bool) -> None:
+    """Show what changed from release OLD to release NEW, and how latencies moved by kind."""
+    from opmark.datasets.diff import diff as compare
+    from opmark.datasets.find import find
+
+    found = compare(find(old, workspace_folder(ctx, old)), find(new, workspace_folder(ctx, new)))
+    if as_json:
+        show_json(found)
+        return
+    for fact, (before, after) in found.facts.items():
+        click.echo(f"{fact}: {before!r} became {after!r}")
+    rows = [
+        (
+            item.target,
+            item.kind,
+            *(f"{count:,}" for count in (item.added, item.removed, item.common)),
+            *(_ratio(value) for value in (item.ratio_p5, item.ratio_median, item.ratio_p95)),
+        )
+        for item in found.groups
+    ]
+    columns = ("target", "kind", "added", "removed", "common", "new ÷ old p5", "median", "p95")
+    show_table(columns, rows, left=2, title="the same rows" if found.same else f"{found.old} to {found.new}")
+
+
+@group.command()
+@click.argument("name")
+@click.option("--format", "format_name", default="csv", show_default=True, help="csv, markdown, parquet or croissant.")
+@click.option("--table", default="kernels", show_default=True, help="kernels or networks.")
+@click.option("--target", default="", help="Only this target's rows.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file; default: stdout.")
+@click.pass_context
+def export(ctx: click.Context, *, name: str, format_name: str, table: str, target: str, output: Path | None) -> None:
+    """Write a table of a release in another format, or its Croissant metadata."""
+    from opmark.datasets.export import export as exported
+    from opmark.datasets.export import write
+    from opmark.datasets.find import find
+
+    release = find(name, workspace_folder(ctx, name))
+    if output is not None:
+        write(release, format_name, output, table=table, target=target)
+        return
+    content = exported(release, format_name, table=table, target=target)
+    click.get_binary_stream("stdout").write(content)
+
+
+def workspace_folder(ctx: click.Context, name: str) -> Path:
+    """The folder of releases; a path needs no workspace around it."""
+    return Path(name).parent if Path(name).is_dir() else workspace(ctx).datasets
+
+
+def _show_built(release: Any, as_json: bool) -> None:
+    from opmark.core.measurement import FAILED
+
+    kernels, networks = len(release.kernels), len(release.networks)
+    refused = int(((release.kernels["status"] == FAILED) & release.kernels["reason"].str.startswith("refused")).sum())
+    if refused:
+        click.echo(f"{refused} rows were refused: faster than four times the measured peak.", err=True)
+    if as_json:
+        facts = {"name": release.name, "path": str(release.path), "id": release.id}
+        show_json({**facts, "kernels": kernels, "networks": networks, "refused": refused})
+        return
+    click.echo(f"{release.path}  {kernels:,} kernels, {networks:,} networks, id {release.id}")
+
+
+def _described(manifest: Any) -> dict[str, Any]:
+    from opmark.core.canonical import plain
+
+    targets = [{"name": target.name, **plain(target)} for target in manifest.targets]
+    return {**plain(manifest), "targets": targets}
+
+
+def _show_target(manifest: Any, target: str) -> None:
+    from opmark.datasets.card import QUANTITIES, format_rate
+
+    figures = manifest.statistics[target]
+    statuses = ", ".join(f"{count:,} {status}" for status, count in figures["statuses"].items() if count)
+    click.echo(f"\n{target}: {statuses or 'no kernels'}; {figures['networks']:,} networks")
+    for peak in manifest.peaks:
+        if peak.target == target:
+            what = f"{QUANTITIES[peak.quantity]} {peak.dtype}".strip()
+            click.echo(f"  {what}: {format_rate(peak.rate, peak.quantity)}")
+    if figures["noise"]:
+        click.echo(f"  variation between processes: median {figures['noise']['median']:.1%}")
+    rows = [
+        (kind, f"{row['rows']:,}", *(f"{count:,}" for count in row["statuses"].values()), *_times(row["hot_ns"]))
+        for kind, row in figures["kinds"].items()
+    ]
+    columns = ("kind", "rows", "ok", "low quality", "skipped", "failed", "fastest", "median", "slowest")
+    show_table(columns, rows)
+
+
+def _times(hot_ns: dict[str, float] | None) -> tuple[str, str, str]:
+    if hot_ns is None:
+        return ("–",) * 3
+    return (format_ns(hot_ns["min"]), format_ns(hot_ns["median"]), format_ns(hot_ns["max"]))
+
+
+def _ratio(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+COMMAND = group
