@@ -1,0 +1,47 @@
+"""The elementwise functions: canonical names, what each costs, and their ONNX spelling."""
+
+# Floating-point operations per output element: comparisons and selections 1, a division or root 4, a transcendental 8.
+FLOPS = {
+    "add": 1, "sub": 1, "mul": 1, "neg": 1, "abs": 1, "sign": 1, "relu": 1, "max": 1, "min": 1, "sum": 1, "mean": 1,
+    "where": 1, "equal": 1, "not-equal": 1, "less": 1, "less-or-equal": 1, "greater": 1, "greater-or-equal": 1,
+    "and": 1, "or": 1, "xor": 1, "not": 1, "bitwise-and": 1, "bitwise-or": 1, "bitwise-not": 1,
+    "isnan": 1, "isinf": 1, "floor": 1, "ceil": 1, "round": 1, "masked-fill": 1, "dropout": 2,
+    "clip": 2, "leaky-relu": 2, "prelu": 2, "thresholded-relu": 2, "mod": 4, "div": 4, "floor-divide": 5,
+    "reciprocal": 4, "sqrt": 4, "rsqrt": 5, "square": 1, "softsign": 6, "hard-sigmoid": 4, "hard-swish": 5,
+    "addcmul": 3, "addcdiv": 6, "lerp": 3,
+    "exp": 8, "log": 8, "sigmoid": 8, "tanh": 8, "erf": 8, "sin": 8, "cos": 8, "tan": 8, "atan": 8, "pow": 8,
+    "elu": 8, "selu": 8, "celu": 8, "softplus": 10, "silu": 9, "quick-gelu": 10, "gelu": 12, "gelu-tanh": 14,
+    "fast-gelu": 14, "bias-gelu": 13, "mish": 20, "expm1": 8, "log1p": 8, "swiglu": 10,
+}  # fmt: skip
+
+# Append only: a learner's category codes are the places in this list.
+OPERATIONS = tuple(FLOPS)
+
+ONNX = {
+    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "neg": "Neg", "abs": "Abs", "sign": "Sign",
+    "relu": "Relu", "max": "Max", "min": "Min", "sum": "Sum", "mean": "Mean", "where": "Where", "equal": "Equal",
+    "less": "Less", "less-or-equal": "LessOrEqual", "greater": "Greater", "greater-or-equal": "GreaterOrEqual",
+    "and": "And", "or": "Or", "xor": "Xor", "not": "Not", "bitwise-and": "BitwiseAnd", "bitwise-or": "BitwiseOr",
+    "bitwise-not": "BitwiseNot", "isnan": "IsNaN", "isinf": "IsInf", "floor": "Floor", "ceil": "Ceil",
+    "round": "Round", "clip": "Clip", "leaky-relu": "LeakyRelu", "prelu": "PRelu",
+    "thresholded-relu": "ThresholdedRelu", "mod": "Mod", "reciprocal": "Reciprocal", "sqrt": "Sqrt",
+    "softsign": "Softsign", "hard-sigmoid": "HardSigmoid", "hard-swish": "HardSwish", "exp": "Exp", "log": "Log",
+    "sigmoid": "Sigmoid", "tanh": "Tanh", "erf": "Erf", "sin": "Sin", "cos": "Cos", "tan": "Tan", "atan": "Atan",
+    "pow": "Pow", "elu": "Elu", "selu": "Selu", "celu": "Celu", "softplus": "Softplus",
+    "quick-gelu": "com.microsoft:QuickGelu", "gelu": "Gelu", "gelu-tanh": "Gelu",
+    "fast-gelu": "com.microsoft:FastGelu", "bias-gelu": "com.microsoft:BiasGelu", "mish": "Mish",
+}  # fmt: skip
+
+FROM_ONNX = {name: operation for operation, name in ONNX.items() if operation != "gelu-tanh"}
+FROM_ONNX["com.microsoft:Gelu"] = "gelu"
+
+COMPARISONS = frozenset(
+    {"equal", "not-equal", "less", "less-or-equal", "greater", "greater-or-equal", "isnan", "isinf"}
+)
+LOGICAL = frozenset({"and", "or", "xor", "not"})
+# What a suite draws: one name per way of computing, since a learner carries the rest over.
+UNARY = (
+    "relu", "sigmoid", "tanh", "erf", "gelu", "exp", "sqrt", "neg", "reciprocal", "isnan", "clip", "hard-sigmoid",
+    "hard-swish", "quick-gelu", "fast-gelu", "leaky-relu", "pow", "abs", "sin", "cos", "log", "softplus", "elu",
+)  # fmt: skip
+BINARY = ("add", "add", "add", "mul", "mul", "sub", "div", "sum", "equal", "less", "max", "bias-gelu")

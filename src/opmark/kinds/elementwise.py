@@ -1,0 +1,205 @@
+"""Functions of one element at a time, of one, two or more tensors that broadcast."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opmark.core.call import OnnxNode, Operand
+from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.tensor import TensorSpec, broadcast_shape
+from opmark.core.work import Work
+from opmark.kinds._functions import BINARY, COMPARISONS, FLOPS, FROM_ONNX, LOGICAL, ONNX, OPERATIONS, UNARY
+from opmark.kinds._onnx import build, constant, data, present, qualified, weight
+from opmark.kinds._shapes import code, size_bytes, varied, varied_like, without_channels
+
+_MOST_BYTES = 128 * 2**20
+_PARAMETERS: dict[str, dict[str, Any]] = {"leaky-relu": {"alpha": 0.01}, "gelu-tanh": {"approximate": "tanh"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elementwise:
+    """`shapes` of the inputs in order; `constant` are the places of those that are constants.
+
+    `dtype` is that of the values computed on (a condition is always bool); `exponent` is that of a power by a
+    constant, for which runtimes have short cuts.
+    """
+
+    op: str
+    shapes: tuple[tuple[int, ...], ...]
+    constant: tuple[int, ...] = ()
+    exponent: float | None = None
+    dtype: str = "float32"
+
+    @property
+    def output(self) -> tuple[int, ...]:
+        """Shape of the result."""
+        return broadcast_shape(*self.shapes)
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Element type of every input."""
+        first = "bool" if self.op == "where" else self.dtype
+        rest = "bool" if self.op == "masked-fill" else self.dtype
+        return (first, *(rest for _ in self.shapes[1:]))
+
+    @property
+    def output_dtype(self) -> str:
+        """Element type of the result."""
+        return "bool" if self.op in COMPARISONS or self.op in LOGICAL else self.dtype
+
+
+class ElementwiseKind(Kind[Elementwise]):
+    """Elementwise function."""
+
+    name = "elementwise"
+    parameters = Elementwise
+    categories = ("op",)
+    onnx_ops = frozenset(FROM_ONNX)
+    space = {
+        "arity": Choice(("unary", "binary", "binary", "where")),
+        "unary": Choice(UNARY),
+        "binary": Choice(BINARY),
+        "form": Choice(("image", "image", "sequence", "sequence", "attention", "vector")),
+        "batch": Choice((1, 1, 1, 2, 4, 8)),
+        "channels": Range(8, 4096, 8),
+        "extent": Range(4, 512),
+        "heads": Choice((4, 8, 12, 16)),
+        "broadcast": Choice(("none", "none", "none", "channel", "scalar", "mask")),
+        "constant": Choice((True, False)),
+        "exponent": Choice((2.0, 3.0, 0.5)),
+    }
+
+    def work(self, p: Elementwise) -> Work:
+        elements = math.prod(p.output)
+        sizes = [size_bytes(shape, dtype) for shape, dtype in zip(p.shapes, p.dtypes, strict=True)]
+        times = max(1, len(p.shapes) - 1) if p.op in {"sum", "max", "min", "mean"} else 1
+        flops = 1 if p.op == "pow" and p.exponent == 2.0 else 2 if p.op == "pow" and p.exponent == 3.0 else FLOPS[p.op]
+        return Work(
+            flops=elements * flops * times,
+            read_bytes=sum(sizes),
+            written_bytes=size_bytes(p.output, p.output_dtype),
+            weight_bytes=sum(sizes[place] for place in p.constant),
+        )
+
+    def features(self, p: Elementwise) -> dict[str, float]:
+        output = p.output
+        counts = sorted((math.prod(shape) for shape in p.shapes), reverse=True)
+        smallest = min(p.shapes, key=math.prod)
+        return {
+            "op": code(p.op, OPERATIONS),
+            "inputs": len(p.shapes),
+            "elements": math.prod(output),
+            "second_elements": counts[1] if len(counts) > 1 else 0,
+            "third_elements": counts[2] if len(counts) > 2 else 0,
+            "inner": output[-1] if output else 1,
+            # Elements in a row over which the smallest input stands still, or runs along.
+            "smallest_run": _run(smallest, output),
+            "broadcasts": float(sum(shape != output for shape in p.shapes)),
+            "rank": len(output),
+            "constants": len(p.constant),
+            "exponent": p.exponent or 0.0,
+        }
+
+    def shape_group(self, p: Elementwise) -> str:
+        return f"{p.op}-{without_channels(p.output)}"
+
+    def draw(self, values: Mapping[str, Any], setting: Setting) -> Elementwise | None:
+        batch, channels, extent = values["batch"], values["channels"], values["extent"]
+        shape = {
+            "image": (batch, channels, extent, extent),
+            "sequence": (batch, extent, channels),
+            "attention": (batch, values["heads"], extent, extent),
+            "vector": (batch, channels),
+        }[values["form"]]
+        arity = values["arity"]
+        op = {"unary": values["unary"], "binary": values["binary"], "where": "where"}[arity]
+        if op == "bias-gelu" and values["form"] != "sequence":
+            return None
+        if setting.language == "aten" and op in {"bias-gelu", "fast-gelu", "quick-gelu", "sum"}:
+            return None
+        small = () if op == "pow" else _small(shape, "channel" if op == "bias-gelu" else values["broadcast"])
+        fixed = values["constant"] and small != shape
+        shapes = {"unary": (shape,), "binary": (shape, small), "where": (small, shape, ())}[arity]
+        exponent = values["exponent"] if op == "pow" else None
+        p = Elementwise(
+            op=op,
+            shapes=(shape, ()) if op == "pow" else shapes,
+            constant=(1,) if op == "pow" or (arity == "binary" and fixed) else (2,) if arity == "where" else (),
+            exponent=exponent,
+            dtype=setting.dtype,
+        )
+        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+
+    def vary(self, p: Elementwise, width: float, extent: float) -> Elementwise:
+        before = p.output
+        after = varied(before, width, extent)
+        return replace(p, shapes=tuple(varied_like(shape, before, after) for shape in p.shapes))
+
+    def from_onnx(self, node: OnnxNode) -> Elementwise | None:
+        op = FROM_ONNX[qualified(node)]
+        if op == "gelu" and node.attributes.get("approximate", "none") == "tanh":
+            op = "gelu-tanh"
+        operands = [operand for operand in node.inputs if operand is not None]
+        if op == "clip":
+            operands = operands[:1]
+        if not operands or (op == "where" and len(operands) != 3):
+            return None
+        exponent = None
+        power = present(node, 1) if op == "pow" else None
+        if power is not None and power.constant and power.spec.elements == 1 and power.value is not None:
+            exponent = float(power.value[0])
+        return Elementwise(
+            op=op,
+            shapes=tuple(operand.spec.shape for operand in operands),
+            constant=tuple(place for place, operand in enumerate(operands) if operand.constant),
+            exponent=exponent,
+            dtype=operands[1 if op == "where" else 0].spec.dtype,
+        )
+
+    def to_onnx(self, p: Elementwise) -> OnnxNode | None:
+        if p.op not in ONNX:
+            return None
+        inputs: list[Operand | None] = [
+            weight(shape, dtype) if place in p.constant else data(shape, dtype)
+            for place, (shape, dtype) in enumerate(zip(p.shapes, p.dtypes, strict=True))
+        ]
+        if p.exponent is not None:
+            inputs[1] = constant((p.exponent,), p.dtype, p.shapes[1])
+        if p.op == "clip":
+            inputs += [constant((0,), p.dtype, ()), constant((6,), p.dtype, ())]
+        attributes = dict(_PARAMETERS.get(p.op, {}))
+        if p.op == "mod" and p.dtype.startswith(("float", "bfloat")):
+            attributes["fmod"] = 1
+        return build(ONNX[p.op], inputs, [TensorSpec(p.output, p.output_dtype)], attributes)
+
+
+def _small(shape: tuple[int, ...], broadcast: str) -> tuple[int, ...]:
+    """The second operand of `shape`: as large, one number per channel, one at all, or the same for every channel."""
+    if broadcast == "none":
+        return shape
+    if broadcast == "scalar":
+        return ()
+    image = len(shape) == 4
+    if broadcast == "channel":
+        return (shape[1], 1, 1) if image else (shape[-1],)
+    return (shape[0], 1, *shape[2:]) if image else (*shape[:-1], 1)
+
+
+def _run(shape: tuple[int, ...], output: tuple[int, ...]) -> float:
+    """How many consecutive elements of `output` see `shape` behave one way: moving along, or standing still."""
+    padded = (1,) * (len(output) - len(shape)) + shape
+    run, still = 1, None
+    for have, want in zip(reversed(padded), reversed(output), strict=True):
+        if want == 1:
+            continue
+        here = have == 1
+        if still is None:
+            still = here
+        if here != still:
+            break
+        run *= want
+    return float(run)
+
+
+KIND = ElementwiseKind()

@@ -1,0 +1,203 @@
+"""Normalisations: batch, layer, root-mean-square, group, instance, local response, with or without a skip sum."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opmark.core.call import OnnxNode, Operand
+from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.tensor import TensorSpec
+from opmark.core.work import Work
+from opmark.kinds._onnx import MICROSOFT, build, data, present, qualified, weight
+from opmark.kinds._shapes import code, scaled, size_bytes, varied, without_channels
+
+# Append only: a learner's category codes are the places in this list.
+OPERATIONS = (
+    "batch", "layer", "rms", "group", "instance", "local-response", "skip-layer", "skip-rms", "lp",
+    "batch-training", "mean-variance",
+)  # fmt: skip
+_FLOPS = {"batch": 2, "rms": 5, "local-response": 14, "skip-layer": 9, "skip-rms": 6, "lp": 6}
+_ONNX = {
+    "batch": "BatchNormalization",
+    "layer": "LayerNormalization",
+    "rms": "SimplifiedLayerNormalization",
+    "group": "GroupNormalization",
+    "instance": "InstanceNormalization",
+    "local-response": "LRN",
+    "skip-layer": f"{MICROSOFT}:SkipLayerNormalization",
+    "skip-rms": f"{MICROSOFT}:SkipSimplifiedLayerNormalization",
+    "lp": "LpNormalization",
+    "mean-variance": "MeanVarianceNormalization",
+}
+_FROM_ONNX = {name: op for op, name in _ONNX.items()} | {"RMSNormalization": "rms"}
+_MOST_BYTES = 128 * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Norm:
+    """`axis` is the first normalised axis (layer, rms), or the one axis (lp); `groups` and `window` where they apply.
+
+    `scale`, `shift` say which per-channel constants there are, `input_bias` that a skip sum adds one more, and
+    `sum_output` that it writes the sum too.
+    """
+
+    op: str
+    shape: tuple[int, ...]
+    axis: int = 1
+    groups: int = 1
+    window: int = 0
+    scale: bool = True
+    shift: bool = True
+    input_bias: bool = False
+    sum_output: bool = False
+    dtype: str = "float32"
+
+    @property
+    def channels(self) -> int:
+        """Length of the per-channel constants."""
+        if self.op in {"layer", "rms", "skip-layer", "skip-rms"}:
+            return math.prod(self.shape[self.axis :])
+        return self.shape[1] if len(self.shape) > 1 else 1
+
+    @property
+    def skip(self) -> bool:
+        """Whether a second tensor is added first."""
+        return self.op.startswith("skip")
+
+
+class NormKind(Kind[Norm]):
+    """Normalisation."""
+
+    name = "norm"
+    parameters = Norm
+    categories = ("op",)
+    onnx_ops = frozenset(_FROM_ONNX)
+    space = {
+        "op": Choice(("layer", "layer", "skip-layer", "rms", "skip-rms", "batch", "instance", "group", "local-response")),
+        "batch": Choice((1, 1, 1, 2, 4, 8)),
+        "length": Range(1, 1024),
+        "size": Range(4, 112),
+        "channels": Range(32, 4096, 8),
+        "groups": Choice((8, 16, 32)),
+        "sum_output": Choice((True, False)),
+        "shift": Choice((True, True, False)),
+    }  # fmt: skip
+
+    def work(self, p: Norm) -> Work:
+        elements = math.prod(p.shape)
+        size = size_bytes(p.shape, p.dtype)
+        vectors = p.scale + p.shift + p.input_bias + (2 if p.op == "batch" else 0)
+        weight_bytes = size_bytes((vectors, p.channels), p.dtype)
+        return Work(
+            flops=elements * _FLOPS.get(p.op, 8),
+            read_bytes=size * (2 if p.skip else 1) + weight_bytes,
+            written_bytes=size * (2 if p.sum_output else 1),
+            weight_bytes=weight_bytes,
+        )
+
+    def features(self, p: Norm) -> dict[str, float]:
+        last = p.op in {"layer", "rms", "skip-layer", "skip-rms"}
+        axis = p.axis if last else min(2, len(p.shape))
+        return {
+            "op": code(p.op, OPERATIONS),
+            "rows": math.prod(p.shape[:axis]),
+            "columns": math.prod(p.shape[axis:]),
+            "channels": p.channels,
+            "groups": p.groups,
+            "window": p.window,
+            "constants": p.scale + p.shift + p.input_bias,
+            "sum_output": float(p.sum_output),
+        }
+
+    def shape_group(self, p: Norm) -> str:
+        return f"{p.op}-{without_channels(p.shape)}"
+
+    def draw(self, values: Mapping[str, Any], setting: Setting) -> Norm | None:
+        op, batch, channels = values["op"], values["batch"], values["channels"]
+        onnx = setting.language == "onnx"
+        sequence = op in {"layer", "rms", "skip-layer", "skip-rms"}
+        if not onnx and op in {"skip-layer", "skip-rms", "local-response"}:
+            return None
+        if op == "group" and channels % values["groups"]:
+            return None
+        shape = (batch, values["length"], channels) if sequence else (batch, channels, values["size"], values["size"])
+        p = Norm(
+            op=op,
+            shape=shape,
+            axis=2 if sequence else 1,
+            groups=values["groups"] if op == "group" else 1,
+            window=5 if op == "local-response" else 0,
+            scale=op != "local-response",
+            shift=op not in {"rms", "skip-rms", "local-response"}
+            and (op not in {"layer", "skip-layer"} or values["shift"]),
+            sum_output=bool(op.startswith("skip") and values["sum_output"]),
+            dtype=setting.dtype,
+        )
+        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+
+    def vary(self, p: Norm, width: float, extent: float) -> Norm:
+        shape = varied(p.shape, width, extent)
+        if p.groups > 1:
+            shape = (shape[0], scaled(p.shape[1], width, p.groups), *shape[2:])
+        return replace(p, shape=shape)
+
+    def from_onnx(self, node: OnnxNode) -> Norm | None:
+        op, x = _FROM_ONNX[qualified(node)], present(node, 0)
+        if x is None:
+            return None
+        shape, get = x.spec.shape, node.attributes.get
+        rank = len(shape)
+        flags: dict[str, Any] = {"scale": True, "shift": True}
+        if op in {"layer", "rms"}:
+            flags = {"axis": int(get("axis", -1)) % rank, "scale": True, "shift": present(node, 2) is not None}
+        elif op in {"skip-layer", "skip-rms"}:
+            skip = present(node, 1)
+            if skip is None or skip.spec.shape != shape:
+                return None
+            flags = {
+                "axis": rank - 1,
+                "shift": op == "skip-layer" and present(node, 3) is not None,
+                "input_bias": present(node, 4 if op == "skip-layer" else 3) is not None,
+                "sum_output": len(node.outputs) > 3 and node.outputs[3] is not None,
+            }
+        elif op == "group":
+            flags = {"groups": int(get("num_groups", 1))}
+        elif op == "local-response":
+            flags = {"window": int(get("size", 1)), "scale": False, "shift": False}
+        elif op == "lp":
+            flags = {"axis": int(get("axis", -1)) % rank, "scale": False, "shift": False}
+        elif op == "mean-variance":
+            flags = {"scale": False, "shift": False}
+        elif op == "batch" and get("training_mode", 0):
+            return None
+        return Norm(op=op, shape=shape, dtype=x.spec.dtype, **flags)
+
+    def to_onnx(self, p: Norm) -> OnnxNode | None:
+        if p.op not in _ONNX:
+            return None
+        vector = weight(p.shape[p.axis :] if p.op in {"layer", "rms"} else (p.channels,), p.dtype)
+        inputs: list[Operand | None] = [data(p.shape, p.dtype)]
+        outputs: list[TensorSpec | None] = [TensorSpec(p.shape, p.dtype)]
+        attributes: dict[str, Any] = {}
+        if p.skip:
+            inputs += [data(p.shape, p.dtype), vector]
+            if p.op == "skip-layer":
+                inputs.append(vector if p.shift else None)
+            inputs.append(vector if p.input_bias else None)
+            if p.sum_output:
+                outputs += [None, None, TensorSpec(p.shape, p.dtype)]
+        else:
+            inputs += [vector] * (p.scale + p.shift)
+            if p.op == "batch":
+                inputs += [vector, vector]
+        if p.op in {"layer", "rms", "lp"}:
+            attributes["axis"] = p.axis
+        if p.op == "group":
+            attributes["num_groups"] = p.groups
+        if p.op == "local-response":
+            attributes["size"] = p.window
+        return build(_ONNX[p.op], inputs, outputs, attributes, opset=21 if p.op == "group" else 20)
+
+
+KIND = NormKind()
