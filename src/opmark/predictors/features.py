@@ -16,8 +16,7 @@ from opmark.predictors.hardware import Hardware
 
 _DTYPES = {name: float(code) for code, name in enumerate(DTYPE_BYTES)}
 # Sizes that code is vectorised or tiled over, by the names that kinds give their features.
-_TILED = frozenset({"m", "n", "k", "channels", "in_channels", "out_channels", "in_per_group", "out_per_group"})
-_TILED_ENDINGS = ("_channels", "_features", "columns", "head_size", "inner")
+_TILED = frozenset({"m", "n", "k", "along", "inner", "last", "columns", "head_size", "hidden", "features"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,7 +88,7 @@ def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware:
         columns[f"weights_beyond_cache_{level}"] = np.log1p(weight / cache)
     lanes = np.maximum(1.0, hardware.vector_bytes / _element_bytes()[dtype.astype(int)])
     for name in own:
-        if name in _TILED or name.endswith(_TILED_ENDINGS):
+        if name in _TILED or "channels" in name:
             size = np.maximum(raw[name], 1.0)
             columns[f"{name}_tail"] = np.mod(size, lanes) / lanes
             columns[f"{name}_padding"] = np.ceil(size / lanes) * lanes / size - 1

@@ -102,7 +102,8 @@ def fit_process(matrix: Floats, target: Floats, folds: Integers) -> tuple[Gaussi
 def _initial(columns: int, target: Floats) -> Floats:
     spread = max(float(target.std()), 0.02)
     first = [max(0.1 * spread, 2 * _LEAST_NOISE), spread, 0.3 * spread, spread]
-    return np.log(np.array(first + [2.0 * np.sqrt(max(columns, 1))] * columns))
+    start: Floats = np.log(np.array(first + [2.0 * np.sqrt(max(columns, 1))] * columns))
+    return start
 
 
 def _distances(left: Floats, right: Floats, hyper: Floats) -> Floats:
@@ -128,7 +129,8 @@ def _noise_variance(hyper: Floats) -> float:
 def _inverse(rows: Floats, noise: Floats, hyper: Floats) -> Floats:
     covariance = _covariance(rows, rows, hyper)
     covariance[np.diag_indices_from(covariance)] += _noise_variance(hyper) * noise
-    return np.linalg.inv(covariance)
+    inverse: Floats = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+    return inverse
 
 
 def _outliers(rows: Floats, target: Floats, noise: Floats, hyper: Floats) -> Any:
@@ -147,7 +149,9 @@ def _search(rows: Floats, target: Floats, noise: Floats, start: Floats) -> Float
     deviations = np.concatenate([[1.0, 1.0, 1.0, 1.0], np.full(rows.shape[1], 1.2)])
 
     def cost(hyper: Floats) -> tuple[float, Floats]:
-        return _negative_log_posterior(hyper, rows, target, noise, start, deviations)
+        value, slope = _negative_log_likelihood(hyper, rows, target, noise)
+        offset = (hyper - start) / deviations
+        return value + 0.5 * float(offset @ offset), slope + offset / deviations
 
     bounds = [(value - 5.0, value + 5.0) for value in start]
     result = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _SEARCH_STEPS})
@@ -155,9 +159,7 @@ def _search(rows: Floats, target: Floats, noise: Floats, start: Floats) -> Float
     return found
 
 
-def _negative_log_posterior(
-    hyper: Floats, rows: Floats, target: Floats, noise: Floats, start: Floats, deviations: Floats
-) -> tuple[float, Floats]:
+def _negative_log_likelihood(hyper: Floats, rows: Floats, target: Floats, noise: Floats) -> tuple[float, Floats]:
     columns = rows.shape[1]
     constant, linear, smooth = np.exp(2 * hyper[1:4])
     distance = np.sqrt(5 * _distances(rows, rows, hyper))
@@ -187,9 +189,7 @@ def _negative_log_posterior(
     slope[4:] = 2 * (scaled**2 * stretch.sum(axis=1)[:, None]).sum(axis=0) - 2 * (scaled * (stretch @ scaled)).sum(
         axis=0
     )
-
-    offset = (hyper - start) / deviations
-    return value + 0.5 * float(offset @ offset), slope + offset / deviations
+    return value, slope
 
 
 def _spread(count: int, most: int) -> Integers:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from opmark.core.environment import Fact
 
+_CACHES = ("level1_bytes", "level2_bytes", "last_level_bytes")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
@@ -20,20 +22,9 @@ class Hardware:
 
 
 def hardware_of(facts: Mapping[str, Fact]) -> Hardware:
-    """Caches and vector width as an environment records them; what it does not say keeps its default."""
-    sizes = {level: _cache(facts, level) for level in ("l1", "l2", "l3")}
+    """Caches and vector width as an environment's checked facts say; what they do not say keeps its default."""
     default = Hardware()
-    found = tuple(size for size in sizes.values() if size)
-    flags = str(facts.get("cpu_flags", facts.get("flags", "")))
-    vector = 64 if "avx512f" in flags else default.vector_bytes
-    return Hardware(vector_bytes=vector, cache_bytes=tuple(sorted(found)) or default.cache_bytes)
-
-
-def _cache(facts: Mapping[str, Fact], level: str) -> int:
-    for name, value in facts.items():
-        lowered = name.lower()
-        is_size = isinstance(value, int) and not isinstance(value, bool) and value > 0
-        if level in lowered and "bytes" in lowered and "l1i" not in lowered and is_size:
-            assert isinstance(value, int)
-            return value
-    return 0
+    sizes = (facts.get(name) for name in _CACHES)
+    found = tuple(sorted({int(size) for size in sizes if isinstance(size, (int, float)) and size > 0}))
+    wide = "avx512f" in str(facts.get("instruction_sets", "")).split()
+    return Hardware(vector_bytes=64 if wide else default.vector_bytes, cache_bytes=found or default.cache_bytes)

@@ -33,7 +33,8 @@ class LinearModel(LabelModel):
 
     def text(self) -> str:
         """Its coefficients."""
-        return to_text({name: getattr(self, name) for name in self.__slots__})
+        names = ("centre", "scale", "slopes", "intercept", "low", "high")
+        return to_text({name: getattr(self, name) for name in names})
 
 
 class Linear(PerLabel):
@@ -62,8 +63,9 @@ class Linear(PerLabel):
     def restore_label(self, text: str) -> LinearModel:
         """From text."""
         values = from_text(text)
-        arrays = {name: np.array(values.pop(name), dtype=np.float64) for name in ("centre", "scale", "slopes")}
-        return LinearModel(**arrays, **values)
+        for name in ("centre", "scale", "slopes"):
+            values[name] = np.array(values[name], dtype=np.float64)
+        return LinearModel(**values)
 
 
 ESTIMATOR = Linear()

@@ -1,0 +1,205 @@
+"""A trained predictor as a folder: LightGBM text models, JSON, one manifest with checksums, a card."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+
+from opmark.core import schema
+from opmark.core.canonical import content_id, plain
+from opmark.core.errors import ContentError, OpMarkError
+from opmark.core.files import json_text, read_json, sha256
+from opmark.core.target import Target
+from opmark.predictors.card import card
+from opmark.predictors.constants import NetworkConstants
+from opmark.predictors.estimator import Fitted
+from opmark.predictors.estimators import ESTIMATORS
+from opmark.predictors.hardware import Hardware
+from opmark.predictors.intervals import KindErrors, TrainingRange
+from opmark.predictors.roofline import Roofline
+
+SCHEMA = 1
+FILE = "manifest.json"
+CARD = "README.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The release a predictor was trained on; `id` is the hash of its tables."""
+
+    device: str
+    version: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindEntry:
+    """What is known of one kind: its rows, its columns and their range, errors on held-out groups, and its files."""
+
+    rows: int
+    features: tuple[str, ...]
+    range: TrainingRange
+    errors: KindErrors
+    metrics: Mapping[str, float]
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """`manifest.json`: everything but the learners' own text. `files` maps names to SHA-256."""
+
+    target: Target
+    estimator: str
+    hardware: Hardware
+    origin: Origin
+    kinds: Mapping[str, KindEntry]
+    anything: Roofline
+    constants: NetworkConstants
+    versions: Mapping[str, str]
+    files: Mapping[str, str] = field(default_factory=dict)
+    id: str = ""
+
+    @property
+    def content_id(self) -> str:
+        """The hash of everything but `id` itself."""
+        values = plain(self)
+        values.pop("id")
+        return content_id(values)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KindPredictor:
+    """One kind's learner as text, restored when it is first asked for."""
+
+    kind: str
+    estimator: str
+    entry: KindEntry
+    texts: Mapping[str, str]
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        """The learner. Raises `ContentError` where the text is not one of this estimator's."""
+        prefix = f"{self.kind}."
+        files = {name.removeprefix(prefix): text for name, text in self.texts.items()}
+        try:
+            return ESTIMATORS.load(self.estimator).restore(files)
+        except (KeyError, ValueError, TypeError) as error:
+            raise ContentError(
+                f"the files of kind {self.kind!r} are not a {self.estimator} predictor: {error}",
+                hint="train the predictor again with this version of OpMark",
+            ) from error
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bundle:
+    """A trained predictor of one target."""
+
+    manifest: Manifest
+    kinds: Mapping[str, KindPredictor]
+
+    @property
+    def target(self) -> Target:
+        """What it predicts."""
+        return self.manifest.target
+
+    @property
+    def constants(self) -> NetworkConstants:
+        """The network sum's constants."""
+        return self.manifest.constants
+
+
+def versions() -> dict[str, str]:
+    """The versions of what made a bundle."""
+    return {name: version(name) for name in ("opmark", "lightgbm", "numpy")}
+
+
+def save(bundle: Bundle, folder: Path) -> None:
+    """Write `folder` whole, in place of an older bundle if one is there. Raises `OpMarkError` when it cannot."""
+    texts = {name: text for kind in bundle.kinds.values() for name, text in kind.texts.items()}
+    with _new_folder(folder) as temporary:
+        for name, text in {**texts, CARD: card(bundle.manifest)}.items():
+            (temporary / name).write_text(text, encoding="utf-8")
+        files = {path.name: sha256(path) for path in sorted(temporary.iterdir())}
+        manifest = _with(bundle.manifest, files)
+        (temporary / FILE).write_text(json_text({"schema": SCHEMA, **plain(manifest)}), encoding="utf-8")
+
+
+def load(folder: Path, *, target_name: str | None = None) -> Bundle:
+    """The bundle in `folder`, every checksum verified.
+
+    Raises `ContentError` naming the file: absent, changed, of a newer schema, or for another target than
+    `target_name`.
+    """
+    path = folder / FILE
+    if not folder.is_dir():
+        raise ContentError("no such predictor bundle", where=str(folder), hint="run `opmark predictors train`")
+    manifest = read_manifest(folder)
+    if target_name is not None and manifest.target.name != target_name:
+        raise ContentError(
+            f"this bundle predicts {manifest.target.name}, not {target_name}",
+            where=str(path),
+            hint="name the target it was trained for, or another bundle",
+        )
+    texts = {}
+    for name, expected in manifest.files.items():
+        file = folder / name
+        if Path(name).name != name or not file.is_file():
+            raise ContentError("missing from the bundle", where=str(file), hint="train or copy the bundle again")
+        if sha256(file) != expected:
+            raise ContentError("changed since it was written", where=str(file), hint="train or copy the bundle again")
+        texts[name] = file.read_text(encoding="utf-8")
+    kinds = {}
+    for kind, entry in manifest.kinds.items():
+        unknown = [name for name in entry.files if name not in texts]
+        if unknown:
+            raise ContentError(f"{unknown[0]!r} is not listed under files", where=f"{path}: kinds.{kind}.files")
+        own = {name: texts[name] for name in entry.files}
+        kinds[kind] = KindPredictor(kind=kind, estimator=manifest.estimator, entry=entry, texts=own)
+    return Bundle(manifest=manifest, kinds=kinds)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest alone, checked against its own hash. Raises `ContentError` naming file and key."""
+    path = folder / FILE
+    manifest = schema.load(path, Manifest, schema=SCHEMA)
+    written = {key: value for key, value in read_json(path).items() if key not in {"schema", "id"}}
+    if content_id(written) != manifest.id:
+        raise ContentError("changed since it was written", where=str(path), hint="train or copy the bundle again")
+    return manifest
+
+
+def _with(manifest: Manifest, files: Mapping[str, str]) -> Manifest:
+    from dataclasses import replace
+
+    unsigned = replace(manifest, files=files, id="")
+    return replace(unsigned, id=unsigned.content_id)
+
+
+@contextlib.contextmanager
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder that takes the place of `folder` when the block ends without an error."""
+    temporary, old = None, None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        yield temporary
+        temporary.chmod(0o755)
+        if folder.exists():
+            old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".old-{folder.name}."))
+            os.replace(folder, old)
+        os.replace(temporary, folder)
+    except OSError as error:
+        raise OpMarkError(
+            f"cannot write: {error.strerror or error}",
+            where=str(folder),
+            hint="free some space or choose another place",
+        ) from error
+    finally:
+        for leftover in (temporary, old):
+            if leftover is not None:
+                shutil.rmtree(leftover, ignore_errors=True)

@@ -1,0 +1,149 @@
+"""The few constants that turn kernel latencies into a network's: cache pressure, gap and page faults.
+
+A network = Σ [hot + w · (rotated − hot)] + nodes · gap + faults · ns per fault. w is one monotone function per target of
+(weight bytes + peak activation bytes) / last-level cache. Constants are fitted on training networks, never on others.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opmark.core.errors import ContentError
+from opmark.predictors.arrays import Floats
+
+MOST_ROTATED = 1.5
+# A minor fault costs 0.1 µs on bare metal and near 1 µs in a guest; networks decide where they can.
+_USUAL_FAULT_NS = 500.0
+# Deviations of the weak priors, in nats of the midpoint and steepness, and in ns.
+_MIDPOINT_DEVIATION = 0.7
+_STEEPNESS_DEVIATION = 0.5
+_GAP_DEVIATION_NS = 3000.0
+_FAULT_DEVIATION_NS = 500.0
+# How well networks are expected to be matched: what outweighs the priors.
+_NETWORK_DEVIATION = 0.05
+# Before any network was compared: the deviation of composition, and how many networks that opinion is worth.
+_USUAL_COMPOSITION = 0.06
+_OPINION_NETWORKS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkConstants:
+    """w(x) = 1.5 / (1 + (midpoint / x)^steepness); the defaults hold where no training network was measured.
+
+    The default curve is the one ONNX Runtime networks showed on a server CPU: caches that hold the whole network give
+    w near 0.1, networks of three times the cache 1.4. `composition_deviation` is the error of the sum, in nats.
+    """
+
+    midpoint: float = 1.0
+    steepness: float = 2.0
+    gap_ns: float = 0.0
+    ns_per_fault: float = 0.0
+    faults_per_byte: float = 0.0
+    composition_deviation: float = _USUAL_COMPOSITION
+    networks: tuple[str, ...] = ()
+
+    def rotated_share(self, footprint: float) -> float:
+        """w at `footprint`, the network's bytes over the last-level cache's."""
+        if footprint <= 0:
+            return 0.0
+        # a power of 30 on either side is 0 or 1.5 already, and does not overflow
+        exponent = float(np.clip(self.steepness * np.log(self.midpoint / footprint), -60, 60))
+        return MOST_ROTATED / (1 + float(np.exp(exponent)))
+
+    @property
+    def note(self) -> str:
+        """Where the constants come from, in a sentence."""
+        if not self.networks:
+            return "network constants are defaults: no training network was measured"
+        return f"network constants fitted on {', '.join(self.networks)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSum:
+    """One network's predicted sums and, for fitting, what was measured."""
+
+    network: str
+    family: str
+    role: str
+    hot_ns: float
+    rotated_ns: float
+    nodes: int
+    footprint: float
+    footprint_bytes: float
+    latency_ns: float
+    faults: float | None = None
+
+    def total_ns(self, constants: NetworkConstants) -> float:
+        """The network's latency under `constants`."""
+        share = constants.rotated_share(self.footprint)
+        faults = constants.faults_per_byte * self.footprint_bytes
+        kernels = self.hot_ns + share * (self.rotated_ns - self.hot_ns)
+        return kernels + self.nodes * constants.gap_ns + faults * constants.ns_per_fault
+
+
+def fit_constants(sums: Sequence[NetworkSum], *, held_out_families: Sequence[str] = ()) -> NetworkConstants:
+    """Constants that match measured training networks in relative error, under weak priors.
+
+    Raises `ContentError` for a network that is not in the role of training or whose family is reported as unseen.
+    """
+    for one in sums:
+        if one.role != "training":
+            raise ContentError(f"network {one.network!r} is {one.role}: constants are fitted on training networks only")
+        if one.family in held_out_families:
+            raise ContentError(
+                f"family {one.family!r} is both training and held-out", hint="give all its networks one role"
+            )
+    if not sums:
+        return NetworkConstants()
+    whole = _solve(sums)
+    errors = []
+    for left_out in range(len(sums)):
+        others = [one for index, one in enumerate(sums) if index != left_out]
+        constants = _solve(others) if others else NetworkConstants()
+        errors.append(np.log(sums[left_out].latency_ns / sums[left_out].total_ns(constants)))
+    squares = float(np.sum(np.square(errors))) + _OPINION_NETWORKS * _USUAL_COMPOSITION**2
+    return NetworkConstants(
+        midpoint=whole.midpoint,
+        steepness=whole.steepness,
+        gap_ns=whole.gap_ns,
+        ns_per_fault=whole.ns_per_fault,
+        faults_per_byte=whole.faults_per_byte,
+        composition_deviation=float(np.sqrt(squares / (len(sums) + _OPINION_NETWORKS))),
+        networks=tuple(sorted({one.network for one in sums})),
+    )
+
+
+def _solve(sums: Sequence[NetworkSum]) -> NetworkConstants:
+    from scipy.optimize import least_squares
+
+    usual = NetworkConstants()
+    rates = [one.faults / one.footprint_bytes for one in sums if one.faults and one.footprint_bytes > 0]
+    faults_per_byte = float(np.median(rates)) if len(rates) * 2 > len(sums) else 0.0
+    fault_ns = _USUAL_FAULT_NS if faults_per_byte else 0.0
+
+    def constants(point: Floats) -> NetworkConstants:
+        return NetworkConstants(
+            midpoint=float(np.exp(point[0])),
+            steepness=float(np.exp(point[1])),
+            gap_ns=float(point[2]) * _GAP_DEVIATION_NS,
+            ns_per_fault=float(point[3]) * _FAULT_DEVIATION_NS if faults_per_byte else 0.0,
+            faults_per_byte=faults_per_byte,
+        )
+
+    def residuals(point: Floats) -> Floats:
+        now = constants(point)
+        errors = [np.log(one.latency_ns / one.total_ns(now)) / _NETWORK_DEVIATION for one in sums]
+        priors = [
+            (point[0] - np.log(usual.midpoint)) / _MIDPOINT_DEVIATION,
+            (point[1] - np.log(usual.steepness)) / _STEEPNESS_DEVIATION,
+            point[2],
+            point[3] - fault_ns / _FAULT_DEVIATION_NS,
+        ]
+        return np.array([*errors, *priors])
+
+    start = np.array([np.log(usual.midpoint), np.log(usual.steepness), 0.1, fault_ns / _FAULT_DEVIATION_NS + 1e-3])
+    lower, upper = [np.log(0.05), np.log(0.3), 0.0, 0.0], [np.log(50.0), np.log(8.0), 20.0, 20.0]
+    # a network that no constants explain (a graph that hid work, say) should not bend the others
+    found = least_squares(residuals, start, bounds=(lower, upper), loss="soft_l1", f_scale=3.0)
+    return constants(np.asarray(found.x, dtype=np.float64))

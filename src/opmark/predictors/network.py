@@ -1,0 +1,152 @@
+"""From kernels to a network: the sum, its interval, and where the time goes."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opmark.core.graph import Graph
+from opmark.core.kernel import Kernel
+from opmark.predictors.arrays import Flags, Floats, Integers
+from opmark.predictors.folds import shape_groups
+from opmark.predictors.intervals import COVERAGE
+
+if TYPE_CHECKING:
+    from opmark.predictors.bundle import Manifest
+
+_DRAWS = 2000
+_DRAWS_AT_ONCE = 100
+_ANYTHING_DEVIATION = 0.4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """The distinct kernels of a graph with both labels; `of_node` is each node's kernel, -1 for a free node."""
+
+    kernels: tuple[Kernel, ...]
+    of_node: Integers
+    hot_ns: Floats
+    rotated_ns: Floats
+    half_width: Floats
+    extrapolated: Flags
+    by_bytes: Flags
+
+    @property
+    def counts(self) -> Integers:
+        """How many nodes each distinct kernel has."""
+        return np.bincount(self.of_node[self.of_node >= 0], minlength=len(self.kernels)).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRow:
+    """One distinct kernel of a network; `ns` is one call within the network, `low_ns` and `high_ns` around it."""
+
+    kernel: Kernel
+    count: int
+    ns: float
+    low_ns: float
+    high_ns: float
+    extrapolated: bool
+
+    @property
+    def total_ns(self) -> float:
+        """All calls together."""
+        return self.count * self.ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NetworkPrediction:
+    """A network's latency; between `low_ns` and `high_ns` with probability `coverage`.
+
+    `node_ns` has one entry per node of the graph, 0 for a free one; `rows` are sorted by total cost;
+    `bytes_moved_share` is the share of the time that was predicted from bytes alone.
+    """
+
+    total_ns: float
+    low_ns: float
+    high_ns: float
+    coverage: float
+    bytes_moved_share: float
+    rotated_share: float
+    rows: tuple[KernelRow, ...]
+    node_ns: Floats
+    note: str
+
+
+def footprint_bytes(graph: Graph) -> int:
+    """What a network wants in cache: its weights and its peak of activations."""
+    return graph.weight_bytes + graph.peak_activation_bytes
+
+
+def predict_network(graph: Graph, parts: Parts, manifest: "Manifest") -> NetworkPrediction:
+    """Sum of hot + w · (rotated − hot) + gap over the graph's kernels, plus page faults where the target has them."""
+    constants = manifest.constants
+    wanted = footprint_bytes(graph)
+    share = constants.rotated_share(wanted / manifest.hardware.last_level_cache_bytes)
+    each = parts.hot_ns + share * (parts.rotated_ns - parts.hot_ns) + constants.gap_ns
+    counts = parts.counts
+    kernel_ns = each * counts
+    total = float(kernel_ns.sum()) + wanted * constants.faults_per_byte * constants.ns_per_fault
+    low, high = _interval(parts, kernel_ns, total, manifest)
+    order = np.argsort(-kernel_ns, kind="stable")
+    rows = tuple(
+        KernelRow(
+            kernel=parts.kernels[index],
+            count=int(counts[index]),
+            ns=float(each[index]),
+            low_ns=float(each[index] * np.exp(-parts.half_width[index])),
+            high_ns=float(each[index] * np.exp(parts.half_width[index])),
+            extrapolated=bool(parts.extrapolated[index]),
+        )
+        for index in order
+    )
+    return NetworkPrediction(
+        total_ns=total,
+        low_ns=low,
+        high_ns=high,
+        coverage=COVERAGE,
+        bytes_moved_share=float(kernel_ns[parts.by_bytes].sum()) / total if total > 0 else 0.0,
+        rotated_share=share,
+        rows=rows,
+        node_ns=np.where(parts.of_node >= 0, np.append(each, 0.0)[parts.of_node], 0.0),
+        note=constants.note,
+    )
+
+
+def _interval(parts: Parts, kernel_ns: Floats, total: float, manifest: "Manifest") -> tuple[float, float]:
+    """Quantiles of draws of the error model.
+
+    A kind's and a shape group's error are shared by all their kernels within a draw, a kernel's by all its nodes; the
+    composition error belongs to the whole.
+    """
+    if not len(kernel_ns) or total <= 0:
+        return total, total
+    kinds, of_kind = np.unique([kernel.kind for kernel in parts.kernels], return_inverse=True)
+    groups, of_group = np.unique(shape_groups(parts.kernels), return_inverse=True)
+    known = manifest.kinds
+    usual = {kind: known[kind].errors for kind in kinds if kind in known}
+    kind_deviation = np.array([usual[k].kind_deviation if k in usual else _ANYTHING_DEVIATION for k in kinds])
+    own = [usual.get(kernel.kind) for kernel in parts.kernels]
+    group_deviation = np.zeros(len(groups))
+    group_deviation[of_group] = [errors.group_deviation if errors else 0.0 for errors in own]
+    # beyond the training range everything about a kernel is as much less certain as its interval is wider
+    wider = np.array(
+        [
+            width / max(errors.half_width, 1e-9) if errors else 1.0
+            for errors, width in zip(own, parts.half_width, strict=True)
+        ]
+    )
+    kernel_deviation = np.array([errors.kernel_deviation if errors else _ANYTHING_DEVIATION for errors in own]) * wider
+    rest = total - float(kernel_ns.sum())
+    source = np.random.default_rng(0)
+    totals = []
+    for _ in range(_DRAWS // _DRAWS_AT_ONCE):
+        errors_drawn = (
+            (source.standard_normal((_DRAWS_AT_ONCE, len(kinds))) * kind_deviation)[:, of_kind]
+            + (source.standard_normal((_DRAWS_AT_ONCE, len(groups))) * group_deviation)[:, of_group] * wider
+            + source.standard_normal((_DRAWS_AT_ONCE, len(own))) * kernel_deviation
+        )
+        whole = source.standard_normal(_DRAWS_AT_ONCE) * manifest.constants.composition_deviation
+        totals.append((np.exp(errors_drawn) @ kernel_ns + rest) * np.exp(whole))
+    low, high = np.quantile(np.concatenate(totals), [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
+    return min(float(low), total), max(float(high), total)

@@ -1,0 +1,190 @@
+"""Training: one learner per kind from a release's rows, and the network constants from its training networks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from opmark.core.errors import NothingSelectedError
+from opmark.core.graph import Graph
+from opmark.core.measurement import OK, USABLE, Measurement, NetworkMeasurement
+from opmark.core.target import Target
+from opmark.kinds import KINDS
+from opmark.predictors.arrays import Floats
+from opmark.predictors.bundle import Bundle, KindEntry, KindPredictor, Manifest, Origin, versions
+from opmark.predictors.constants import NetworkConstants, NetworkSum, fit_constants
+from opmark.predictors.cost_model import BYTES_MOVED, CostModel
+from opmark.predictors.estimator import Estimator, Latencies
+from opmark.predictors.estimators import ESTIMATORS
+from opmark.predictors.features import Inputs, features
+from opmark.predictors.hardware import Hardware, hardware_of
+from opmark.predictors.intervals import calibrate, training_range
+from opmark.predictors.metrics import all_metrics
+from opmark.predictors.network import footprint_bytes
+from opmark.predictors.roofline import Roofline, fit_roofline
+
+if TYPE_CHECKING:
+    from opmark.datasets.release import Release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """The usable rows of one kind: features, both labels (rotated NaN where unmeasured), variation between processes."""
+
+    inputs: Inputs
+    labels: Latencies
+    variation: Floats
+
+    def take(self, rows: np.ndarray) -> "Table":
+        """Some rows: indices or a mask."""
+        return Table(
+            inputs=self.inputs.take(rows),
+            labels=Latencies(hot_ns=self.labels.hot_ns[rows], rotated_ns=self.labels.rotated_ns[rows]),
+            variation=self.variation[rows],
+        )
+
+
+def tables(measurements: Sequence[Measurement], hardware: Hardware) -> dict[str, Table]:
+    """The usable rows by kind, in the order of their kernels' keys; of a kernel measured twice, the row that settled."""
+    by_kind: dict[str, dict[str, Measurement]] = {}
+    for row in measurements:
+        if row.status in USABLE:
+            rows = by_kind.setdefault(row.kernel.kind, {})
+            held = rows.get(row.kernel.key)
+            if held is None or (held.status != OK and row.status == OK):
+                rows[row.kernel.key] = row
+    return {kind: _table([rows[key] for key in sorted(rows)], hardware) for kind, rows in sorted(by_kind.items())}
+
+
+def train(
+    release: "Release",
+    target_name: str,
+    *,
+    estimator: str = "lightgbm",
+    graphs: Mapping[str, Graph] | None = None,
+) -> Bundle:
+    """A bundle for one target of `release`.
+
+    `graphs`, by graph id or network name, let the network constants be fitted on the networks whose role is training.
+    Raises `UnknownNameError` for a target the release has not, `NothingSelectedError` where no row is usable.
+    """
+    environments = release.manifest.environments
+    return train_on(
+        release.measurements(target_name),
+        release.target(target_name),
+        estimator=estimator,
+        hardware=hardware_of(environments[0].checked) if environments else Hardware(),
+        origin=Origin(device=release.device, version=release.version, id=release.id),
+        networks=release.network_measurements(target_name),
+        graphs=graphs or {},
+    )
+
+
+def train_on(
+    measurements: Sequence[Measurement],
+    target: Target,
+    *,
+    estimator: str = "lightgbm",
+    hardware: Hardware | None = None,
+    origin: Origin | None = None,
+    networks: Sequence[NetworkMeasurement] = (),
+    graphs: Mapping[str, Graph] | None = None,
+) -> Bundle:
+    """A bundle from rows at hand; see `train`."""
+    hardware = hardware or Hardware()
+    learner = ESTIMATORS.load(estimator)
+    found = tables(measurements, hardware)
+    if not found:
+        raise NothingSelectedError(
+            f"no usable measurement of {target}", hint="measure some kernels on this target first: `opmark bench run`"
+        )
+    kinds = {kind: _predictor(kind, table, learner, estimator) for kind, table in found.items()}
+    manifest = Manifest(
+        target=target,
+        estimator=estimator,
+        hardware=hardware,
+        origin=origin or Origin(device=target.device, version="0.0.0", id=""),
+        kinds={kind: predictor.entry for kind, predictor in kinds.items()},
+        anything=_anything(found),
+        constants=NetworkConstants(),
+        versions=versions(),
+    )
+    bundle = Bundle(manifest=manifest, kinds=kinds)
+    return with_constants(bundle, networks, graphs or {})
+
+
+def with_constants(bundle: Bundle, networks: Sequence[NetworkMeasurement], graphs: Mapping[str, Graph]) -> Bundle:
+    """`bundle` with network constants fitted on the training networks among `networks` that have a graph."""
+    from dataclasses import replace
+
+    held_out = sorted({one.family for one in networks if one.role != "training"})
+    training = [one for one in networks if one.role == "training" and one.status in USABLE]
+    sums = network_sums(CostModel(bundle, missing=BYTES_MOVED), training, graphs)
+    constants = fit_constants(sums, held_out_families=held_out)
+    return Bundle(manifest=replace(bundle.manifest, constants=constants), kinds=bundle.kinds)
+
+
+def network_sums(
+    model: CostModel, networks: Sequence[NetworkMeasurement], graphs: Mapping[str, Graph]
+) -> list[NetworkSum]:
+    """Predicted hot and rotated sums beside the measured latency, of every network whose graph is given."""
+    sums = []
+    for one in networks:
+        graph = graphs.get(one.graph_id) or graphs.get(one.network)
+        if graph is None or not one.latency_ns:
+            continue
+        parts = model.parts(graph)
+        wanted = footprint_bytes(graph)
+        sums.append(
+            NetworkSum(
+                network=one.network,
+                family=one.family,
+                role=one.role,
+                hot_ns=float((parts.hot_ns * parts.counts).sum()),
+                rotated_ns=float((parts.rotated_ns * parts.counts).sum()),
+                nodes=int(parts.counts.sum()),
+                footprint=wanted / model.bundle.manifest.hardware.last_level_cache_bytes,
+                footprint_bytes=float(wanted),
+                latency_ns=one.latency_ns,
+                faults=one.faults_per_call,
+            )
+        )
+    return sums
+
+
+def _table(rows: Sequence[Measurement], hardware: Hardware) -> Table:
+    unknown = float("nan")
+    return Table(
+        inputs=features([row.kernel for row in rows], KINDS.load(rows[0].kernel.kind), hardware),
+        labels=Latencies(
+            hot_ns=np.array([row.latency_hot_ns for row in rows], dtype=np.float64),
+            rotated_ns=np.array([row.latency_rotated_ns or unknown for row in rows], dtype=np.float64),
+        ),
+        variation=np.array(
+            [unknown if row.between_process_variation is None else row.between_process_variation for row in rows]
+        ),
+    )
+
+
+def _predictor(kind: str, table: Table, learner: Estimator, estimator: str) -> KindPredictor:
+    fitted = learner.fit(table.inputs, table.labels)
+    errors, held_out = calibrate(learner, fitted, table.inputs, table.labels)
+    texts = {f"{kind}.{name}": text for name, text in sorted(fitted.files().items())}
+    entry = KindEntry(
+        rows=len(table.inputs),
+        features=table.inputs.names,
+        range=training_range(table.inputs),
+        errors=errors,
+        metrics=all_metrics(table.labels.hot_ns, held_out.hot_ns),
+        files=tuple(texts),
+    )
+    return KindPredictor(kind=kind, estimator=estimator, entry=entry, texts=texts)
+
+
+def _anything(found: Mapping[str, Table]) -> Roofline:
+    """Time per byte and per call of whatever is not matrix work: what an unknown kernel costs at least."""
+    light = [table for kind, table in found.items() if not KINDS.load(kind).matrix] or list(found.values())
+    moved = np.concatenate([table.inputs.moved_bytes for table in light])
+    hot = np.concatenate([table.labels.hot_ns for table in light])
+    return fit_roofline(np.zeros_like(moved), moved, hot, ("bytes", "constant"))
