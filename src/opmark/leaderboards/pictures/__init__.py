@@ -1,0 +1,1 @@
+"""Pictures and the shared look of pages: SVG and tables that need neither JavaScript nor a network."""

@@ -1,0 +1,22 @@
+"""The table of ranks: score, interval, what was solved, and how long planning took."""
+
+from collections.abc import Mapping
+from statistics import median
+
+from opmark.leaderboards.board import Board, Entry
+from opmark.leaderboards.pictures.interval import interval
+from opmark.leaderboards.pictures.template import render
+
+
+def ranking(board: Board, *, links: Mapping[str, str] | None = None) -> str:
+    """The board's ranking as a table; `links` leads from an entry's name to its page."""
+    rows = [
+        (entry, (links or {}).get(entry.name, ""), interval(entry.score, entry.low, entry.high), _planning_s(entry))
+        for entry in board.entries
+    ]
+    return render("pictures/ranking.html.jinja", rows=rows, total=len(board.instances))
+
+
+def _planning_s(entry: Entry) -> float | None:
+    spent = [attempt.planning_s for attempt in entry.attempts if attempt.planning_s is not None]
+    return median(spent) if spent else None

@@ -1,0 +1,51 @@
+"""An entry's page: every instance with its cost, bound, gap and schedule."""
+
+from collections.abc import Iterator, Sequence
+
+from opmark.leaderboards.board import Attempt, Board, Entry, Instance, format_cost, gap
+from opmark.leaderboards.page import Document, board_path, entry_path, instance_path
+from opmark.leaderboards.pictures.template import render
+from opmark.leaderboards.pictures.timeline import timeline_picture
+
+
+def entry_page(boards: Sequence[Board]) -> Iterator[Document]:
+    """`<track>/entries/<entry>.html`."""
+    for board in boards:
+        for entry in board.entries:
+            yield Document(path=entry_path(board, entry.name), html=_html(board, entry))
+
+
+def _html(board: Board, entry: Entry) -> str:
+    pairs = [(attempt, board.instance(attempt.instance)) for attempt in entry.attempts]
+    return render(
+        "site/entry.html.jinja",
+        title=entry.name,
+        board=board,
+        entry=entry,
+        home="../" + board_path(board).rpartition("/")[2],
+        rows=[_row(board, attempt, instance) for attempt, instance in pairs],
+        pictures=[
+            (
+                instance.name,
+                format_cost(attempt.cost, instance.unit),
+                timeline_picture(attempt.timeline, f"{entry.name} on {instance.name}"),
+            )
+            for attempt, instance in pairs
+            if attempt.timeline
+        ],
+    )
+
+
+def _row(board: Board, attempt: Attempt, instance: Instance) -> dict[str, object]:
+    return {
+        "instance": instance,
+        "link": "../" + instance_path(board, instance.name).split("/", 1)[1],
+        "attempt": attempt,
+        "cost": format_cost(attempt.cost, instance.unit),
+        "bound": format_cost(instance.bound, instance.unit),
+        "best": format_cost(instance.best_known, instance.unit),
+        "gap": gap(attempt, instance),
+    }
+
+
+PAGE = entry_page

@@ -1,0 +1,65 @@
+"""An instance's page: what the problem is, its bounds, and every entry's cost and schedule."""
+
+from collections.abc import Iterator, Sequence
+
+from opmark.leaderboards.board import Board, Instance, format_cost, gap, rows_by_cost
+from opmark.leaderboards.page import Document, board_path, entry_path, instance_path
+from opmark.leaderboards.pictures.template import render
+from opmark.leaderboards.pictures.timeline import timeline_picture
+
+
+def instance_page(boards: Sequence[Board]) -> Iterator[Document]:
+    """`<track>/instances/<instance>.html`."""
+    for board in boards:
+        for instance in board.instances:
+            yield Document(path=instance_path(board, instance.name), html=_html(board, instance))
+
+
+def _html(board: Board, instance: Instance) -> str:
+    rows = rows_by_cost(board, instance.name)
+    worst = max([attempt.cost for _, attempt in rows if attempt.cost is not None], default=1.0) or 1.0
+    return render(
+        "site/instance.html.jinja",
+        title=instance.name,
+        board=board,
+        instance=instance,
+        home="../" + board_path(board).rpartition("/")[2],
+        facts=_facts(instance),
+        rows=[
+            {
+                "entry": entry,
+                "link": "../" + entry_path(board, entry.name).split("/", 1)[1],
+                "attempt": attempt,
+                "cost": format_cost(attempt.cost, instance.unit),
+                "gap": gap(attempt, instance),
+                "width": None if attempt.cost is None else 100 * attempt.cost / worst,
+            }
+            for entry, attempt in rows
+        ],
+        mark=None if not instance.bound else 100 * instance.bound / worst,
+        pictures=[
+            (
+                entry.name,
+                format_cost(attempt.cost, instance.unit),
+                timeline_picture(attempt.timeline, f"{entry.name} on {instance.name}"),
+            )
+            for entry, attempt in rows
+            if attempt.timeline
+        ],
+    )
+
+
+def _facts(instance: Instance) -> list[tuple[str, str]]:
+    known = [
+        ("network", instance.network),
+        ("cluster", f"{instance.cluster}, {instance.devices} devices"),
+        ("units", str(instance.units)),
+        ("lower bound", format_cost(instance.bound, instance.unit)),
+        ("best known", format_cost(instance.best_known, instance.unit)),
+        ("best single device", format_cost(instance.best_single, instance.unit)),
+    ]
+    known += [("costs", ", ".join(instance.provenance))] if instance.provenance else []
+    return [*known, *instance.facts]
+
+
+PAGE = instance_page

@@ -1,0 +1,49 @@
+"""A track's board: the ranking, and every entry on every instance."""
+
+from collections.abc import Iterator, Sequence
+
+from opmark.leaderboards.board import Board, Entry, format_cost
+from opmark.leaderboards.page import Document, board_path, entry_path, instance_path
+from opmark.leaderboards.pictures.ranking import ranking
+from opmark.leaderboards.pictures.template import render
+
+
+def standings(boards: Sequence[Board]) -> Iterator[Document]:
+    """`<track>/index.html` of every track."""
+    for board in boards:
+        links = {entry.name: _relative(board, entry_path(board, entry.name)) for entry in board.entries}
+        html = render(
+            "site/standings.html.jinja",
+            title=board.title,
+            board=board,
+            ranking=ranking(board, links=links),
+            columns=list(links.items()),
+            matrix=[
+                (
+                    instance,
+                    _relative(board, instance_path(board, instance.name)),
+                    format_cost(instance.bound, instance.unit),
+                    [_cell(entry, instance.name, instance.unit) for entry in board.entries],
+                )
+                for instance in board.instances
+            ],
+        )
+        yield Document(path=board_path(board), html=html)
+
+
+def _relative(board: Board, path: str) -> str:
+    return path.removeprefix(board_path(board).removesuffix("index.html"))
+
+
+def _cell(entry: Entry, instance: str, unit: str) -> tuple[str, float | None, float | None, str]:
+    """Text, sort key, quality for the shade, tooltip."""
+    attempt = entry.attempt(instance)
+    if attempt is None:
+        return "", None, None, f"{entry.name} was not tried on {instance}"
+    if attempt.cost is None:
+        return "invalid", None, None, attempt.reason
+    quality = "" if attempt.quality is None else f", quality {attempt.quality:.3f}"
+    return format_cost(attempt.cost, unit), attempt.cost, attempt.quality, f"{entry.name} on {instance}{quality}"
+
+
+PAGE = standings

@@ -1,0 +1,159 @@
+"""The site: every page from stored results, readable without JavaScript, every link leading somewhere."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from opmark.core.errors import NothingSelectedError, OpMarkError
+from opmark.leaderboards.board import Attempt, Board, Entry, Instance, format_cost, gap, rows_by_cost
+from opmark.leaderboards.page import PAGES, slug
+from opmark.leaderboards.pictures.gantt import Bar
+from opmark.leaderboards.pictures.ranking import ranking
+from opmark.leaderboards.pictures.timeline import Timeline
+from opmark.leaderboards.publish import publish
+from opmark.leaderboards.site import entry, instance, standings, tracks
+
+TIMELINE = Timeline(lanes=("d0",), bars=(Bar(lane="d0", start_ns=0, end_ns=10, label="n", kind="conv"),))
+
+
+def board() -> Board:
+    problem = Instance(
+        name="inception",
+        network="inception",
+        cluster="pair",
+        devices=2,
+        units=9,
+        bound=80,
+        best_known=100,
+        best_single=120,
+    )
+    chain = replace(problem, name="chain <1>", best_single=100, scored=False, facts=(("seed", "7"),))
+    good = Attempt(instance="inception", cost=100, quality=1.0, gain=1.0, planning_s=0.25, timeline=TIMELINE)
+    poor = Attempt(instance="inception", cost=None, reason="device 'd0' needs 2 GiB", quality=0.0)
+    return Board(
+        name="latency",
+        title="Inference latency",
+        description="One request.",
+        version="1.0.0",
+        semantics="opsim1",
+        objective="latency",
+        instances=(problem, chain),
+        entries=(
+            Entry(
+                rank=1,
+                name="heft",
+                score=0.9,
+                low=0.8,
+                high=1.0,
+                attempts=(good, replace(good, instance="chain <1>", cost=125)),
+                description="HEFT.",
+            ),
+            Entry(rank=2, name="../x y", score=0.01, low=0.01, high=0.01, attempts=(poor,)),
+        ),
+    )
+
+
+class Links(HTMLParser):
+    """Collects hrefs, sources and opened tags."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hrefs: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.hrefs += [value or "" for name, value in attrs if name in {"href", "src"}]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> tuple[Path, ...]:
+    return publish(tmp_path / "site", [board()])
+
+
+def test_every_page_is_written_and_the_entrance_comes_first(site: tuple[Path, ...]) -> None:
+    root = site[0].parent
+    assert site[0].name == "index.html"
+    assert len(site) == 2 + 2 + 2
+    assert {path for path in root.rglob("*") if path.is_file()} == set(site)
+    assert all(path.resolve().is_relative_to(root.resolve()) for path in site)
+
+
+def test_every_link_leads_to_a_page_and_none_leaves_the_site(site: tuple[Path, ...]) -> None:
+    for path in site:
+        page = Links()
+        page.feed(path.read_text())
+        for href in page.hrefs:
+            assert "//" not in href
+            assert (path.parent / href).resolve() in {other.resolve() for other in site}, f"{path.name}: {href}"
+
+
+def test_pages_are_whole_without_javascript(site: tuple[Path, ...]) -> None:
+    text = site[1].read_text()
+    before_script = text.split("<script>")[0]
+    for shown in ("heft", "0.900", "100 ns", "not scored", "invalid", "2/2", "0/2", "250 ms"):
+        assert shown in before_script
+    assert "chain &lt;1&gt;" in before_script
+    assert "prefers-color-scheme: dark" in text
+    assert 'name="viewport"' in text
+
+
+def test_an_entry_shows_every_instance_with_gap_and_schedule(site: tuple[Path, ...]) -> None:
+    text = next(path for path in site if path.name == "heft.html").read_text()
+    assert "25.0 %" in text
+    assert text.count("<details") == 2
+    assert "n (conv): 10.0 ns" in text
+
+
+def test_a_refused_solution_says_why(site: tuple[Path, ...]) -> None:
+    text = next(path for path in site if path.name.startswith("x-y-")).read_text()
+    assert "device &#39;d0&#39; needs 2 GiB" in text
+
+
+def test_an_instance_shows_facts_and_entries_best_first(site: tuple[Path, ...]) -> None:
+    text = next(path for path in site if path.name == "inception.html").read_text()
+    assert text.index("heft") < text.index("../x y")
+    assert "best single device" in text
+
+
+def test_nothing_to_publish(tmp_path: Path) -> None:
+    with pytest.raises(NothingSelectedError):
+        publish(tmp_path, [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_disk_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "site").write_text("a file where the folder should be")
+    with pytest.raises(OpMarkError, match="cannot write"):
+        publish(tmp_path / "site", [board()])
+
+
+def test_the_same_board_gives_the_same_bytes(tmp_path: Path) -> None:
+    first, second = (publish(tmp_path / name, [board()]) for name in "ab")
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_pages_are_extensions() -> None:
+    assert PAGES.names() == ("entry", "instance", "standings", "tracks")
+    assert list(PAGES) == [entry.PAGE, instance.PAGE, standings.PAGE, tracks.PAGE]
+
+
+def test_slugs_never_meet() -> None:
+    assert slug("heft") == "heft"
+    names = ["a b", "a-b", "a/b", "../a", "index", "", "ä"]
+    assert len({slug(name) for name in names}) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+", slug(name)) for name in names)
+
+
+def test_costs_gaps_and_order() -> None:
+    shown = board()
+    good = shown.entries[0].attempts[0]
+    assert gap(good, shown.instances[0]) == pytest.approx(0.25)
+    assert gap(replace(good, cost=None), shown.instances[0]) is None
+    assert shown.instances[0].headroom == pytest.approx(0.2)
+    assert [format_cost(1500, "ns"), format_cost(None, "ns"), format_cost(12.5, "s")] == ["1.50 µs", "–", "12.5 s"]
+    assert [item.name for item, _ in rows_by_cost(shown, "inception")] == ["heft", "../x y"]
+    assert "<a " not in ranking(shown)
