@@ -43,12 +43,16 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Devices, links, and the device that holds a graph's inputs and wants its outputs."""
+    """Devices, links, and the device that holds a graph's inputs and wants its outputs (default: the first).
+
+    A route names the devices it passes, its ends included; a pair without one takes the path of fewest links.
+    """
 
     name: str
     devices: tuple[Device, ...]
     links: tuple[Link, ...] = ()
     host: str = ""
+    routes: tuple[tuple[str, ...], ...] = ()
 
     def problems(self) -> list[str]:
         """Everything that is wrong with this cluster, one sentence each."""
@@ -74,8 +78,18 @@ class Cluster:
             ]
             if not link.bandwidth_bytes_per_s > 0:
                 found.append(f"{key}.bandwidth_bytes_per_s: must be positive, not {link.bandwidth_bytes_per_s}")
+            sizes = [size for size, _ in link.points]
+            if sizes != sorted(set(sizes)) or any(size < 0 or ns < 0 for size, ns in link.points):
+                found.append(f"{key}.points: must be pairs of (bytes, ns) in ascending bytes, none negative")
             if link.latency_ns < 0:
                 found.append(f"{key}.latency_ns: must not be negative, not {link.latency_ns}")
+        joined = {(link.source, link.destination) for link in self.links}
+        for route in self.routes:
+            key = f"routes.{'->'.join(route)}"
+            if len(route) < 2:
+                found.append(f"{key}: a route has at least two devices")
+            hops = zip(route, route[1:], strict=False)
+            found += [f"{key}: no link goes from {a!r} to {b!r}" for a, b in hops if (a, b) not in joined]
         if self.host and self.host not in names:
             found.append(f"host: no device is called {self.host!r}")
         return found

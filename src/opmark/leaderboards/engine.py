@@ -1,0 +1,385 @@
+"""opsim 1, compiled: integer time, one core, no Python objects. Imported lazily by `simulator`.
+
+Everything is a flat int64 array, so that there is one signature and a call costs microseconds. The rule numbers in
+comments are those of the simulator's reference page.
+"""
+
+# ruff: noqa: PLR0917, PLR0915 (compiled functions take flat arrays by position, and an event loop is one function)
+
+import numpy as np
+from numba import njit  # noqa: TID253 (this module is imported lazily)
+
+from opmark.leaderboards import packing as at
+
+FINISHED = 0
+NO_ROUTE = 1
+UNSUPPORTED = 2
+STUCK = 3
+INVALID = np.iinfo(np.int64).max
+_LAST = np.iinfo(np.int64).min
+
+
+@njit("void(int64[::1], int64, int64, int64, int64[::1])", cache=True)
+def _push(heap, base, size, item, key):  # type: ignore[no-untyped-def]
+    """Add `item` to the heap of `size` items at `base`: the largest key first, then the lowest item."""
+    hole = size
+    while hole > 0:
+        parent = (hole - 1) >> 1
+        other = heap[base + parent]
+        if key[other] > key[item] or (key[other] == key[item] and other < item):
+            break
+        heap[base + hole] = other
+        hole = parent
+    heap[base + hole] = item
+
+
+@njit("int64(int64[::1], int64, int64, int64[::1])", cache=True)
+def _pop(heap, base, size, key):  # type: ignore[no-untyped-def]
+    """Remove and return the first of the `size` items at `base`."""
+    top = heap[base]
+    item = heap[base + size - 1]
+    last = size - 1
+    hole = 0
+    while True:
+        child = 2 * hole + 1
+        if child >= last:
+            break
+        a = heap[base + child]
+        if child + 1 < last:
+            b = heap[base + child + 1]
+            if key[b] > key[a] or (key[b] == key[a] and b < a):
+                child += 1
+                a = b
+        if key[item] > key[a] or (key[item] == key[a] and item < a):
+            break
+        heap[base + hole] = a
+        hole = child
+    heap[base + hole] = item
+    return top
+
+
+@njit(cache=True)
+def _deliver(m, d, offsets, units, device, pending, ready, base, size, priority):  # type: ignore[no-untyped-def]
+    """Tensor `m` is on device `d`: its readers there wait for one input less (rule 4)."""
+    for k in range(offsets[m], offsets[m + 1]):
+        u = units[k]
+        if device[u] == d:
+            pending[u] -= 1
+            if pending[u] == 0:
+                _push(ready, base[d], size[d], u, priority)
+                size[d] += 1
+
+
+@njit(cache=True)
+def _send(m, offsets, hop_offsets, hop_link, waiting, base, size, urgency):  # type: ignore[no-untyped-def]
+    """Tensor `m` exists: its transfers queue at their first links (rule 5)."""
+    for t in range(offsets[m], offsets[m + 1]):
+        e = hop_link[hop_offsets[t]]
+        _push(waiting, base[e], size[e], t, urgency)
+        size[e] += 1
+
+
+@njit(
+    "int64(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, UniTuple(int64[::1], 11))",
+    cache=True,
+)
+def run(data, starts, device, priority, order_offsets, order_units, contention, outputs):  # type: ignore[no-untyped-def]
+    """Simulate one placement into the output arrays; returns a status.
+
+    `device` and `priority` are per unit; a row of `order_units` per device, empty where the device is free to choose.
+    `outputs` are arrays to fill: info (cost, transfers, hops, culprit, other culprit), start and end per unit, first
+    transfer per tensor, tensor and destination per transfer, first hop per transfer, link, start and end per hop, and
+    peak bytes per device.
+    """
+    info, unit_start, unit_end, transfer_offsets, transfer_tensor, transfer_destination = outputs[:6]
+    hop_offsets, hop_link, hop_start, hop_end, peak = outputs[6:]
+    units, tensors, devices, types, links = data[0], data[1], data[2], data[3], data[4]
+    ports, host, liveness = data[5], data[6], data[7]
+    exec_ns = data[starts[at.EXEC_NS] : starts[at.EXEC_NS + 1]]
+    workspace = data[starts[at.WORKSPACE] : starts[at.WORKSPACE + 1]]
+    input_offsets = data[starts[at.INPUT_OFFSETS] : starts[at.INPUT_OFFSETS + 1]]
+    input_tensors = data[starts[at.INPUT_TENSORS] : starts[at.INPUT_TENSORS + 1]]
+    output_offsets = data[starts[at.OUTPUT_OFFSETS] : starts[at.OUTPUT_OFFSETS + 1]]
+    output_tensors = data[starts[at.OUTPUT_TENSORS] : starts[at.OUTPUT_TENSORS + 1]]
+    tensor_bytes = data[starts[at.TENSOR_BYTES] : starts[at.TENSOR_BYTES + 1]]
+    tensor_producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
+    tensor_home = data[starts[at.TENSOR_HOME] : starts[at.TENSOR_HOME + 1]]
+    tensor_output = data[starts[at.TENSOR_OUTPUT] : starts[at.TENSOR_OUTPUT + 1]]
+    size_class = data[starts[at.TENSOR_SIZE_CLASS] : starts[at.TENSOR_SIZE_CLASS + 1]]
+    consumer_offsets = data[starts[at.CONSUMER_OFFSETS] : starts[at.CONSUMER_OFFSETS + 1]]
+    consumer_units = data[starts[at.CONSUMER_UNITS] : starts[at.CONSUMER_UNITS + 1]]
+    boundary = data[starts[at.BOUNDARY] : starts[at.BOUNDARY + 1]]
+    device_type = data[starts[at.DEVICE_TYPE] : starts[at.DEVICE_TYPE + 1]]
+    dispatch = data[starts[at.DISPATCH] : starts[at.DISPATCH + 1]]
+    blocking = data[starts[at.BLOCKING] : starts[at.BLOCKING + 1]]
+    link_source = data[starts[at.LINK_SOURCE] : starts[at.LINK_SOURCE + 1]]
+    link_destination = data[starts[at.LINK_DESTINATION] : starts[at.LINK_DESTINATION + 1]]
+    link_port = data[starts[at.LINK_PORT] : starts[at.LINK_PORT + 1]]
+    route_offsets = data[starts[at.ROUTE_OFFSETS] : starts[at.ROUTE_OFFSETS + 1]]
+    route_links = data[starts[at.ROUTE_LINKS] : starts[at.ROUTE_LINKS + 1]]
+    hop_ns = data[starts[at.HOP_NS] : starts[at.HOP_NS + 1]]
+    weight_offsets = data[starts[at.WEIGHT_OFFSETS] : starts[at.WEIGHT_OFFSETS + 1]]
+    weight_ids = data[starts[at.WEIGHT_IDS] : starts[at.WEIGHT_IDS + 1]]
+    weight_bytes = data[starts[at.WEIGHT_BYTES] : starts[at.WEIGHT_BYTES + 1]]
+    free_slots = data[starts[at.DEVICE_SLOTS] : starts[at.DEVICE_SLOTS + 1]].copy()
+
+    # What each unit waits for; what lies where before anything runs (rule 8).
+    resident = np.zeros(devices, dtype=np.int64)
+    pending = np.empty(units, dtype=np.int64)
+    ready_base = np.zeros(devices + 1, dtype=np.int64)
+    slots = 0
+    for d in range(devices):
+        slots += free_slots[d]
+    here = np.zeros(len(weight_bytes) * devices, dtype=np.uint8)
+    for u in range(units):
+        d = device[u]
+        if exec_ns[u * types + device_type[d]] < 0:
+            info[3], info[4] = u, d
+            return UNSUPPORTED
+        pending[u] = input_offsets[u + 1] - input_offsets[u]
+        ready_base[d + 1] += 1
+        for k in range(weight_offsets[u], weight_offsets[u + 1]):
+            if here[weight_ids[k] * devices + d] == 0:
+                here[weight_ids[k] * devices + d] = 1
+                resident[d] += weight_bytes[weight_ids[k]]
+        if not liveness:
+            resident[d] += workspace[u]
+    for d in range(devices):
+        ready_base[d + 1] += ready_base[d]
+
+    # One transfer per tensor and destination (rule 5), its priority that of its dearest reader (rule 6).
+    # A copy has one reference per local reader, per outgoing transfer, and for being wanted on the host.
+    source_refs = np.empty(tensors, dtype=np.int64)
+    transfer_refs = np.empty(len(transfer_tensor), dtype=np.int64)
+    urgency = np.empty(len(transfer_tensor), dtype=np.int64)
+    link_base = np.zeros(links + 1, dtype=np.int64)
+    seen = np.full(devices, -1, dtype=np.int64)
+    dearest = np.empty(devices, dtype=np.int64)
+    readers = np.empty(devices, dtype=np.int64)
+    transfers = 0
+    hops = 0
+    for m in range(tensors):
+        source = tensor_home[m] if tensor_producer[m] < 0 else device[tensor_producer[m]]
+        references = 0
+        remote = False
+        transfer_offsets[m] = transfers
+        for k in range(consumer_offsets[m], consumer_offsets[m + 1]):
+            d = device[consumer_units[k]]
+            if d == source:
+                references += 1
+            else:
+                remote = True
+                if seen[d] != m:
+                    seen[d] = m
+                    dearest[d] = _LAST
+                    readers[d] = 0
+                dearest[d] = max(dearest[d], priority[consumer_units[k]])
+                readers[d] += 1
+        if tensor_output[m]:
+            if source == host:
+                references += 1
+            else:
+                remote = True
+                if seen[host] != m:
+                    seen[host] = m
+                    dearest[host] = _LAST
+                    readers[host] = 0
+                readers[host] += 1
+        if remote:
+            for d in range(devices):
+                if seen[d] == m:
+                    route = source * devices + d
+                    if route_offsets[route] == route_offsets[route + 1]:
+                        info[3], info[4] = m, d
+                        return NO_ROUTE
+                    transfer_tensor[transfers] = m
+                    transfer_destination[transfers] = d
+                    transfer_refs[transfers] = readers[d]
+                    urgency[transfers] = dearest[d]
+                    hop_offsets[transfers] = hops
+                    for k in range(route_offsets[route], route_offsets[route + 1]):
+                        hop_link[hops] = route_links[k]
+                        link_base[route_links[k] + 1] += 1
+                        hops += 1
+                    references += 1
+                    transfers += 1
+        source_refs[m] = references
+        if not liveness or (tensor_producer[m] < 0 and references > 0):
+            resident[source] += tensor_bytes[m]
+    transfer_offsets[tensors] = transfers
+    hop_offsets[transfers] = hops
+    for e in range(links):
+        link_base[e + 1] += link_base[e]
+    for d in range(devices):
+        peak[d] = 0
+
+    ready = np.empty(units, dtype=np.int64)
+    ready_size = np.zeros(devices, dtype=np.int64)
+    next_in_order = order_offsets[:-1].copy()
+    waiting = np.empty(hops, dtype=np.int64)
+    waiting_size = np.zeros(links, dtype=np.int64)
+    port_busy = np.zeros(ports, dtype=np.uint8)
+    at_hop = hop_offsets[:transfers].copy()
+    # Events are numbered kernels first, then transfers (rule 7); the key is minus the time at which they end.
+    events = np.empty(min(slots, units) + transfers, dtype=np.int64)
+    events_size = 0
+    event_key = np.empty(units + transfers, dtype=np.int64)
+
+    for u in range(units):
+        if pending[u] == 0:
+            _push(ready, ready_base[device[u]], ready_size[device[u]], u, priority)
+            ready_size[device[u]] += 1
+    for m in range(tensors):
+        if tensor_producer[m] < 0:
+            _deliver(
+                m,
+                tensor_home[m],
+                consumer_offsets,
+                consumer_units,
+                device,
+                pending,
+                ready,
+                ready_base,
+                ready_size,
+                priority,
+            )
+            _send(m, transfer_offsets, hop_offsets, hop_link, waiting, link_base, waiting_size, urgency)
+    time = 0
+    done = 0
+    while True:
+        while events_size > 0 and -event_key[events[0]] == time:
+            code = _pop(events, 0, events_size, event_key)
+            events_size -= 1
+            if code < units:
+                d = device[code]
+                done += 1
+                free_slots[d] += 1
+                if liveness:
+                    resident[d] -= workspace[code]
+                    for k in range(input_offsets[code], input_offsets[code + 1]):
+                        m = input_tensors[k]
+                        t = transfer_offsets[m]
+                        while t < transfer_offsets[m + 1] and transfer_destination[t] != d:
+                            t += 1
+                        if t < transfer_offsets[m + 1]:
+                            transfer_refs[t] -= 1
+                            resident[d] -= tensor_bytes[m] if transfer_refs[t] == 0 else 0
+                        else:
+                            source_refs[m] -= 1
+                            resident[d] -= tensor_bytes[m] if source_refs[m] == 0 else 0
+                for k in range(output_offsets[code], output_offsets[code + 1]):
+                    m = output_tensors[k]
+                    _deliver(
+                        m, d, consumer_offsets, consumer_units, device, pending, ready, ready_base, ready_size, priority
+                    )
+                    _send(m, transfer_offsets, hop_offsets, hop_link, waiting, link_base, waiting_size, urgency)
+                    if liveness and source_refs[m] == 0:
+                        resident[d] -= tensor_bytes[m]
+                continue
+            t = code - units
+            hop = at_hop[t]
+            e = hop_link[hop]
+            at_hop[t] = hop + 1
+            if contention:
+                port_busy[link_port[e]] = 0
+                free_slots[link_source[e]] += blocking[link_source[e]]
+                free_slots[link_destination[e]] += blocking[link_destination[e]]
+            if hop + 1 < hop_offsets[t + 1]:
+                e = hop_link[hop + 1]
+                _push(waiting, link_base[e], waiting_size[e], t, urgency)
+                waiting_size[e] += 1
+                continue
+            m = transfer_tensor[t]
+            d = transfer_destination[t]
+            _deliver(m, d, consumer_offsets, consumer_units, device, pending, ready, ready_base, ready_size, priority)
+            source_refs[m] -= 1
+            if liveness and source_refs[m] == 0:
+                resident[tensor_home[m] if tensor_producer[m] < 0 else device[tensor_producer[m]]] -= tensor_bytes[m]
+
+        for e in range(links):
+            while waiting_size[e] > 0:
+                a = link_source[e]
+                b = link_destination[e]
+                if contention:
+                    if port_busy[link_port[e]] or free_slots[a] < blocking[a] or free_slots[b] < blocking[b]:
+                        break
+                    port_busy[link_port[e]] = 1
+                    free_slots[a] -= blocking[a]
+                    free_slots[b] -= blocking[b]
+                t = _pop(waiting, link_base[e], waiting_size[e], urgency)
+                waiting_size[e] -= 1
+                hop = at_hop[t]
+                m = transfer_tensor[t]
+                duration = hop_ns[size_class[m] * links + e]
+                if hop == hop_offsets[t]:
+                    duration += boundary[m * types + device_type[a]]
+                    if liveness:
+                        resident[transfer_destination[t]] += tensor_bytes[m]
+                if hop + 1 == hop_offsets[t + 1]:
+                    duration += boundary[m * types + device_type[b]]
+                hop_start[hop] = time
+                hop_end[hop] = time + duration
+                event_key[units + t] = -(time + duration)
+                _push(events, 0, events_size, units + t, event_key)
+                events_size += 1
+
+        for d in range(devices):
+            strict = order_offsets[d + 1] > order_offsets[d]
+            while free_slots[d] > 0:
+                if strict:
+                    if next_in_order[d] == order_offsets[d + 1] or pending[order_units[next_in_order[d]]] > 0:
+                        break
+                    u = order_units[next_in_order[d]]
+                    next_in_order[d] += 1
+                elif ready_size[d] > 0:
+                    u = _pop(ready, ready_base[d], ready_size[d], priority)
+                    ready_size[d] -= 1
+                else:
+                    break
+                duration = exec_ns[u * types + device_type[d]]
+                if duration > 0:
+                    duration += dispatch[d]
+                free_slots[d] -= 1
+                unit_start[u] = time
+                unit_end[u] = time + duration
+                event_key[u] = -(time + duration)
+                _push(events, 0, events_size, u, event_key)
+                events_size += 1
+                if liveness:
+                    resident[d] += workspace[u]
+                    for k in range(output_offsets[u], output_offsets[u + 1]):
+                        resident[d] += tensor_bytes[output_tensors[k]]
+
+        if events_size > 0 and -event_key[events[0]] == time:
+            continue
+        # Buffers live from alloc up to free, so what starts and ends in one instant never counts (rule 8).
+        for d in range(devices):
+            peak[d] = max(peak[d], resident[d])
+        if events_size == 0:
+            break
+        time = -event_key[events[0]]
+    info[0], info[1], info[2] = time, transfers, hops
+    return FINISHED if done == units else STUCK
+
+
+@njit(
+    "int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64,"
+    " UniTuple(int64[::1], 11), int64[::1])",
+    cache=True,
+)
+def run_many(data, starts, device, priority, order_offsets, order_units, contention, outputs, peaks):  # type: ignore[no-untyped-def]
+    """Simulate the rows of `device` (flat); one row of `priority` serves all, or each has its own.
+
+    Returns a cost per row, `INVALID` where the placement cannot run; `peaks` receives bytes per row and device.
+    `outputs` is room to work in.
+    """
+    units, devices = data[0], data[2]
+    costs = np.empty(len(device) // units, dtype=np.int64)
+    shared = len(priority) == units
+    for row in range(len(costs)):
+        chosen = device[row * units : (row + 1) * units]
+        urgency = priority if shared else priority[row * units : (row + 1) * units]
+        status = run(data, starts, chosen, urgency, order_offsets, order_units, contention, outputs)
+        costs[row] = outputs[0][0] if status == FINISHED else INVALID
+        peaks[row * devices : (row + 1) * devices] = outputs[10]
+    return costs

@@ -1,0 +1,32 @@
+"""Judge one solution: a cost, or the reason why it has none."""
+
+from dataclasses import dataclass
+
+from opmark.core.errors import PlacementError
+from opmark.core.units import format_bytes
+from opmark.leaderboards.placement import Placement, Solution, placement_of
+from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.profiles import OPSIM1, Profile
+from opmark.leaderboards.simulator import Schedule, simulate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """A valid solution by numbers, its schedule and its cost in the problem's unit."""
+
+    placement: Placement
+    schedule: Schedule
+    cost: int
+
+
+def evaluate(problem: Problem, solution: Solution, profile: Profile = OPSIM1) -> Evaluation:
+    """Validate and simulate. Raises `PlacementError` with the one reason why the solution is invalid."""
+    placement = placement_of(problem, solution)
+    schedule = simulate(problem, placement, profile)
+    for device, peak in zip(problem.cluster.devices, schedule.peak_bytes.tolist(), strict=True):
+        if peak > device.memory_bytes:
+            raise PlacementError(
+                f"device {device.name!r} needs {format_bytes(peak)} at its peak and has"
+                f" {format_bytes(device.memory_bytes)}"
+            )
+    return Evaluation(placement=placement, schedule=schedule, cost=schedule.cost_ns)

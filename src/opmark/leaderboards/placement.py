@@ -1,0 +1,175 @@
+"""What a placer answers: a device for every unit, and optionally what runs first."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opmark.core.canonical import plain
+from opmark.core.errors import PlacementError
+from opmark.core.files import write_json
+from opmark.core.schema import load
+from opmark.leaderboards.problem import Problem, find_cycle
+from opmark.leaderboards.problem_arrays import Integers
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """A placement by names.
+
+    `priority` (larger first; default: upward rank) decides among ready units; `order`, per device, is strict: the
+    device waits for its next unit.
+    """
+
+    device: Mapping[str, str]
+    priority: Mapping[str, int] | None = None
+    order: Mapping[str, tuple[str, ...]] | None = None
+    problem: str = ""
+    placer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """A placement by numbers: a device per unit, a priority per unit, and a strict order per device number."""
+
+    device: Integers
+    priority: Integers | None = None
+    order: Mapping[int, Sequence[int]] | None = None
+
+    def order_rows(self, devices: int) -> tuple[Integers, Integers]:
+        """The orders as compressed rows, one per device; an empty row leaves the device free to choose."""
+        rows = [list((self.order or {}).get(number, ())) for number in range(devices)]
+        offsets = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
+        return offsets, np.array([unit for row in rows for unit in row], dtype=np.int64)
+
+
+def load_solution(path: Path) -> Solution:
+    """The solution in `path`. Raises `ContentError` naming the file and every wrong key."""
+    return load(path, Solution, schema=SCHEMA)
+
+
+def save_solution(solution: Solution, path: Path) -> None:
+    """Write `solution` to `path`, whole or not at all."""
+    write_json(path, {"schema": SCHEMA, **plain(solution)})
+
+
+def solution_of(problem: Problem, placement: Placement, *, placer: str = "") -> Solution:
+    """`placement` by names."""
+    names = [device.name for device in problem.cluster.devices]
+    units = [unit.name for unit in problem.units]
+    device = {unit: names[number] for unit, number in zip(units, placement.device.tolist(), strict=True)}
+    priority = None if placement.priority is None else dict(zip(units, placement.priority.tolist(), strict=True))
+    order = None
+    if placement.order is not None:
+        order = {names[number]: tuple(units[unit] for unit in row) for number, row in placement.order.items()}
+    return Solution(device=device, priority=priority, order=order, problem=problem.name, placer=placer)
+
+
+def placement_of(problem: Problem, solution: Solution) -> Placement:
+    """`solution` by numbers. Raises `PlacementError` naming the first thing that makes it invalid, memory aside."""
+    units = {unit.name: number for number, unit in enumerate(problem.units)}
+    devices = {device.name: number for number, device in enumerate(problem.cluster.devices)}
+    _check_mapping("device", solution.device, units)
+    chosen = np.empty(len(units), dtype=np.int64)
+    for number, unit in enumerate(problem.units):
+        name = solution.device[unit.name]
+        if not isinstance(name, str) or name not in devices:
+            raise PlacementError(f"unit {unit.name!r} is placed on {name!r}, which is no device of the cluster")
+        chosen[number] = devices[name]
+        if problem.cluster.devices[devices[name]].type not in unit.exec_ns:
+            raise PlacementError(f"device {name!r} cannot run unit {unit.name!r}: it has no exec_ns for that type")
+    _check_colocation(problem, solution)
+    priority = None
+    if solution.priority is not None:
+        _check_mapping("priority", solution.priority, units)
+        priority = np.array([_whole(unit, solution.priority[unit]) for unit in units], dtype=np.int64)
+    order = None
+    if solution.order is not None:
+        order = _order(problem, solution.order, units, devices, chosen)
+    return Placement(device=chosen, priority=priority, order=order)
+
+
+def _check_mapping(what: str, mapping: Any, units: Mapping[str, int]) -> None:
+    if not isinstance(mapping, Mapping):
+        raise PlacementError(f"{what} must map every unit, not be a {type(mapping).__name__}")
+    missing = [name for name in units if name not in mapping]
+    if missing:
+        shown = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+        raise PlacementError(f"{len(missing)} of {len(units)} units have no {what}: {shown}")
+    unknown = [name for name in mapping if name not in units]
+    if unknown:
+        raise PlacementError(f"{what} names {unknown[0]!r}, which is no unit of the problem")
+
+
+def _whole(unit: str, value: Any) -> int:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise PlacementError(f"the priority of unit {unit!r} is {value}, not a number")
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not -(2**62) < value < 2**62:
+        raise PlacementError(f"the priority of unit {unit!r} is {value!r}, not a whole number below 2^62")
+    return int(value)
+
+
+def _check_colocation(problem: Problem, solution: Solution) -> None:
+    first: dict[str, str] = {}
+    for unit in problem.units:
+        if not unit.colocation:
+            continue
+        other = first.setdefault(unit.colocation, unit.name)
+        if solution.device[other] != solution.device[unit.name]:
+            raise PlacementError(
+                f"units {other!r} and {unit.name!r} must share a device (class {unit.colocation!r}),"
+                f" but are on {solution.device[other]!r} and {solution.device[unit.name]!r}"
+            )
+
+
+def _order(
+    problem: Problem,
+    order: Any,
+    units: Mapping[str, int],
+    devices: Mapping[str, int],
+    chosen: Integers,
+) -> dict[int, list[int]]:
+    if not isinstance(order, Mapping):
+        raise PlacementError(f"order must map devices to units, not be a {type(order).__name__}")
+    rows: dict[int, list[int]] = {}
+    for device, names in order.items():
+        if device not in devices:
+            raise PlacementError(f"order names {device!r}, which is no device of the cluster")
+        own = np.flatnonzero(chosen == devices[device]).tolist()
+        row = [units.get(name, -1) for name in names]
+        if sorted(row) != own:
+            raise PlacementError(f"the order of device {device!r} is not a permutation of its {len(own)} units")
+        rows[devices[device]] = row
+    _check_deadlock(problem, rows)
+    return rows
+
+
+def _check_deadlock(problem: Problem, rows: Mapping[int, Sequence[int]]) -> None:
+    """Refuse orders that contradict precedence or one another, naming the cycle of units that wait."""
+    names = [unit.name for unit in problem.units]
+    successors: dict[str, list[str]] = {name: [] for name in names}
+    for tensor in problem.tensors:
+        if tensor.producer:
+            successors[tensor.producer] += tensor.consumers
+    for row in rows.values():
+        for before, after in pairwise(row):
+            successors[names[before]].append(names[after])
+    waiting = dict.fromkeys(names, 0)
+    for after_all in successors.values():
+        for name in after_all:
+            waiting[name] += 1
+    ready = [name for name, count in waiting.items() if not count]
+    while ready:
+        for name in successors[ready.pop()]:
+            waiting[name] -= 1
+            if not waiting[name]:
+                ready.append(name)
+    stuck = {name for name, count in waiting.items() if count}
+    if stuck:
+        raise PlacementError(f"the orders deadlock: {' → '.join(find_cycle(successors, stuck))}")

@@ -1,0 +1,204 @@
+"""Small problems worked out by hand, and random ones."""
+
+from hypothesis import strategies as st
+
+from opmark.core.cluster import Cluster, Device, Link
+from opmark.leaderboards.problem import Problem, Tensor, Unit
+
+GIB = 2**30
+
+
+def device(name, type_name="x", **facts):
+    return Device(name=name, type=type_name, memory_bytes=facts.pop("memory_bytes", GIB), **facts)
+
+
+def pair(duration_ns=20, port=""):
+    """Two equal devices, a link each way that takes `duration_ns` whatever it carries."""
+    links = tuple(
+        Link(source=a, destination=b, latency_ns=duration_ns, bandwidth_bytes_per_s=1e9, port=port)
+        for a, b in (("d0", "d1"), ("d1", "d0"))
+    )
+    return Cluster(name="pair", devices=(device("d0"), device("d1")), links=links)
+
+
+def star(duration_ns=20, devices=3):
+    names = [f"d{i}" for i in range(devices)]
+    links = tuple(
+        Link(source=a, destination=b, latency_ns=duration_ns, bandwidth_bytes_per_s=1e9)
+        for a in names
+        for b in names
+        if a != b
+    )
+    return Cluster(name="star", devices=tuple(device(name) for name in names), links=links)
+
+
+def graph(times, edges, cluster, **facts):
+    """`times`: ns by unit, on any device; `edges`: producer -> its readers, one empty tensor each."""
+    types = {d.type for d in cluster.devices}
+    units = tuple(Unit(name=name, exec_ns=dict.fromkeys(types, ns)) for name, ns in times.items())
+    tensors = tuple(
+        Tensor(name=f"{name}.out", size_bytes=0, producer=name, consumers=tuple(readers)) for name, readers in edges
+    )
+    return Problem(name="worked", cluster=cluster, units=units, tensors=tensors, **facts)
+
+
+HEFT_NS = (
+    (14, 16, 9),
+    (13, 19, 18),
+    (11, 13, 19),
+    (13, 8, 17),
+    (12, 13, 10),
+    (13, 16, 9),
+    (7, 15, 11),
+    (5, 11, 14),
+    (18, 12, 20),
+    (21, 7, 16),
+)
+HEFT_EDGES = {
+    (1, 2): 18,
+    (1, 3): 12,
+    (1, 4): 9,
+    (1, 5): 11,
+    (1, 6): 14,
+    (2, 8): 19,
+    (2, 9): 16,
+    (3, 7): 23,
+    (4, 8): 27,
+    (4, 9): 23,
+    (5, 9): 13,
+    (6, 8): 15,
+    (7, 10): 17,
+    (8, 10): 11,
+    (9, 10): 13,
+}
+PEFT_NS = (
+    (22, 21, 36),
+    (22, 18, 18),
+    (32, 27, 43),
+    (7, 10, 4),
+    (29, 27, 35),
+    (26, 17, 24),
+    (14, 25, 30),
+    (29, 23, 36),
+    (15, 21, 8),
+    (13, 16, 33),
+)
+PEFT_EDGES = {
+    (1, 2): 17,
+    (1, 3): 31,
+    (1, 4): 29,
+    (1, 5): 13,
+    (1, 6): 7,
+    (2, 8): 3,
+    (2, 9): 30,
+    (3, 7): 16,
+    (4, 8): 11,
+    (4, 9): 7,
+    (5, 9): 57,
+    (6, 8): 5,
+    (7, 10): 9,
+    (8, 10): 42,
+    (9, 10): 7,
+}
+
+
+def canonical(table, edges):
+    """Ten tasks on three unequal processors, as drawn in the HEFT and PEFT papers; a byte takes a ns."""
+    names = ("P1", "P2", "P3")
+    devices = tuple(device(name, name) for name in names)
+    links = tuple(
+        Link(source=a, destination=b, latency_ns=0, bandwidth_bytes_per_s=1e9) for a in names for b in names if a != b
+    )
+    units = tuple(Unit(name=f"T{i + 1}", exec_ns=dict(zip(names, row, strict=True))) for i, row in enumerate(table))
+    tensors = tuple(
+        Tensor(name=f"T{a}-T{b}", size_bytes=size, producer=f"T{a}", consumers=(f"T{b}",))
+        for (a, b), size in edges.items()
+    )
+    cluster = Cluster(name="three", devices=devices, links=links)
+    return Problem(name="canonical", cluster=cluster, units=units, tensors=tensors)
+
+
+def heft_canonical():
+    return canonical(HEFT_NS, HEFT_EDGES)
+
+
+def peft_canonical():
+    return canonical(PEFT_NS, PEFT_EDGES)
+
+
+@st.composite
+def clusters(draw):
+    """Two to four devices with slots, dispatch, blocking copies; links complete, or only by way of the first."""
+    count = draw(st.integers(2, 4))
+    names = [f"d{i}" for i in range(count)]
+    devices = tuple(
+        device(
+            name,
+            draw(st.sampled_from(["x", "y"])),
+            memory_bytes=10**6,
+            slots=draw(st.integers(1, 2)),
+            dispatch_ns=draw(st.integers(0, 3)),
+            blocking_copy=draw(st.booleans()),
+        )
+        for name in names
+    )
+    hub = draw(st.booleans())
+    links = []
+    for a in names:
+        for b in names:
+            if a != b and (not hub or names[0] in {a, b}):
+                pieces = draw(st.sampled_from([(), ((4, 9), (16, 11)), ((0, 2), (8, 3))]))
+                links.append(
+                    Link(
+                        source=a,
+                        destination=b,
+                        latency_ns=draw(st.integers(0, 6)),
+                        bandwidth_bytes_per_s=draw(st.sampled_from([1e9, 3e8, 7.5e9])),
+                        port=draw(st.sampled_from(["", "", "bus", a])),
+                        points=pieces,
+                    )
+                )
+    host = draw(st.sampled_from(["", names[-1]]))
+    return Cluster(name="random", devices=devices, links=tuple(links), host=host)
+
+
+@st.composite
+def problems(draw, max_units=9):
+    """A random acyclic problem in which every unit runs on at least one device."""
+    cluster = draw(clusters())
+    types = sorted({d.type for d in cluster.devices})
+    names = [f"u{i}" for i in range(draw(st.integers(1, max_units)))]
+    units, tensors = [], []
+    weights = {"w0": 5, "w1": 7}
+    for name in names:
+        able = draw(st.lists(st.sampled_from(types), min_size=1, unique=True)) if draw(st.booleans()) else types
+        times = {t: draw(st.one_of(st.integers(0, 12), st.just(2.5))) for t in able}
+        used = draw(st.lists(st.sampled_from(sorted(weights)), unique=True))
+        units.append(Unit(name=name, exec_ns=times, weights=tuple(used), workspace_bytes=draw(st.integers(0, 4))))
+    for m in range(draw(st.integers(0, 2 * len(names)))):
+        maker = draw(st.integers(-1, len(names) - 1))
+        later = names[maker + 1 :]
+        readers = draw(st.lists(st.sampled_from(later), unique=True, max_size=3)) if later else []
+        tensors.append(
+            Tensor(
+                name=f"t{m}",
+                size_bytes=draw(st.integers(0, 20)),
+                producer=names[maker] if maker >= 0 else "",
+                consumers=tuple(readers),
+                home=draw(st.sampled_from(["", cluster.devices[0].name])) if maker < 0 else "",
+                output=draw(st.booleans()),
+                boundary_ns=draw(st.sampled_from([{}, {"x": 2}, {"x": 1.5, "y": 3}])),
+            )
+        )
+    mode = draw(st.sampled_from(["liveness", "liveness", "sum"]))
+    return Problem(
+        name="random", cluster=cluster, units=tuple(units), tensors=tuple(tensors), weights=weights, memory_mode=mode
+    )
+
+
+@st.composite
+def placed(draw, max_units=9):
+    """A random problem and a device for every unit of it."""
+    problem = draw(problems(max_units=max_units))
+    able = [[d.name for d in problem.cluster.devices if d.type in unit.exec_ns] for unit in problem.units]
+    return problem, {unit.name: draw(st.sampled_from(names)) for unit, names in zip(problem.units, able, strict=True)}
