@@ -1,13 +1,19 @@
 """Kernel families, one file each; `KINDS` finds them by name."""
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
+from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kernel import Kernel
 from opmark.core.kind import Kind
 from opmark.core.registry import Registry
 from opmark.core.work import Work
 
 KINDS: Registry[Kind[Any]] = Registry("opmark.kinds", "KIND", "kind")
+
+# What takes everything, asked last.
+GENERIC = "bytes-moved"
 
 
 def kind_of(kernel: Kernel) -> Kind[Any]:
@@ -16,6 +22,40 @@ def kind_of(kernel: Kernel) -> Kind[Any]:
 
 
 def work_of(kernel: Kernel) -> Work:
-    """FLOPs and bytes of one call of `kernel`."""
+    """FLOPs and bytes of one call of `kernel`. Raises `ContentError` where its parameters are not its kind's."""
     kind = kind_of(kernel)
     return kind.work(kind.parse(kernel))
+
+
+def of_onnx(node: OnnxNode) -> tuple[Kernel, Work]:
+    """The kernel that `node` is; `bytes-moved` where no family takes it."""
+    name = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
+    for kind in _by_operator("onnx_ops").get(name, ()):
+        parameters = kind.from_onnx(node)
+        if parameters is not None:
+            return kind.kernel(parameters), kind.work(parameters)
+    generic = KINDS.load(GENERIC)
+    parameters = generic.from_onnx(node)
+    return generic.kernel(parameters), generic.work(parameters)
+
+
+def of_aten(call: AtenCall) -> tuple[Kernel, Work]:
+    """The kernel that `call` is; `bytes-moved` where no family takes it."""
+    name = call.op.partition(".")[0]
+    for kind in _by_operator("aten_ops").get(name, ()):
+        parameters = kind.from_aten(call)
+        if parameters is not None:
+            return kind.kernel(parameters), kind.work(parameters)
+    generic = KINDS.load(GENERIC)
+    parameters = generic.from_aten(call)
+    return generic.kernel(parameters), generic.work(parameters)
+
+
+@cache
+def _by_operator(attribute: str) -> Mapping[str, tuple[Kind[Any], ...]]:
+    """The families that may take an operator, in the order of their names."""
+    found: dict[str, tuple[Kind[Any], ...]] = {}
+    for kind in KINDS:
+        for operator in getattr(kind, attribute):
+            found[operator] = (*found.get(operator, ()), kind)
+    return found

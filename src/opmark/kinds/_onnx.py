@@ -8,6 +8,10 @@ from opmark.core.tensor import TensorSpec
 
 MICROSOFT = "com.microsoft"
 NCHWC = "com.microsoft.nchwc"
+DTYPES = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
+    11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 16: "bfloat16",
+}  # fmt: skip
 
 
 def qualified(node: OnnxNode) -> str:

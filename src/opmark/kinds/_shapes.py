@@ -59,7 +59,7 @@ def window_output(size: int, kernel: int, stride: int, pad: int, dilation: int =
 
 
 def resolved_pads(
-    auto_pad: str, pads: Shape | None, size: Shape, kernel: Shape, stride: Shape, dilation: Shape
+    auto_pad: str, pads: Shape | None, *, size: Shape, kernel: Shape, stride: Shape, dilation: Shape
 ) -> Shape:
     """Explicit pads (all begins, then all ends) for ONNX's `auto_pad`."""
     if auto_pad not in {"SAME_UPPER", "SAME_LOWER"}:

@@ -198,7 +198,11 @@ class ConvKind(Kind[Conv]):
             per_group = max(1, p.channels_in // p.groups)
             if per_group == 1:
                 groups = scaled(p.groups, width, multiple)
-                sizes = {"groups": groups, "channels_in": groups, "channels_out": groups * p.channels_out // p.groups}
+                sizes: dict[str, Any] = {
+                    "groups": groups,
+                    "channels_in": groups,
+                    "channels_out": groups * p.channels_out // p.groups,
+                }
             else:
                 sizes = {
                     "channels_in": p.groups * scaled(per_group, width, multiple),
@@ -233,10 +237,10 @@ class ConvKind(Kind[Conv]):
             pads=resolved_pads(
                 str(node.attributes.get("auto_pad", "NOTSET")),
                 tuple(pads) if pads else None,
-                size,
-                kernel,
-                stride,
-                dilation,
+                size=size,
+                kernel=kernel,
+                stride=stride,
+                dilation=dilation,
             ),
             dilation=dilation,
             groups=x.spec.shape[1] // w.spec.shape[1],

@@ -146,8 +146,8 @@ class MatMulKind(Kind[MatMul]):
         a, b = present(node, 0), present(node, 1)
         if a is None or b is None or not a.spec.shape or not b.spec.shape:
             return None
-        get = node.attributes.get if qualified(node) == _FUSED else {}.get
-        flags = {name: bool(get(name, 0)) for name in ("transA", "transB", "transBatchA", "transBatchB")}
+        attributes = node.attributes if qualified(node) == _FUSED else {}
+        flags = {name: bool(attributes.get(name, 0)) for name in ("transA", "transB", "transBatchA", "transBatchB")}
         # A vector is a row on the left and a column on the right.
         left = a.spec.shape if len(a.spec.shape) > 1 else (1, *a.spec.shape)
         right = b.spec.shape if len(b.spec.shape) > 1 else (*b.spec.shape, 1)
@@ -163,7 +163,7 @@ class MatMulKind(Kind[MatMul]):
             trans_b=flags["transB"],
             trans_batch_a=flags["transBatchA"],
             trans_batch_b=flags["transBatchB"],
-            scale=float(get("alpha", 1.0)) != 1.0,
+            scale=float(attributes.get("alpha", 1.0)) != 1.0,
             weight=b.constant,
             dtype=a.spec.dtype,
         )
@@ -187,9 +187,7 @@ def _is_fused(p: MatMul) -> bool:
     return p.trans_a or p.trans_b or p.trans_batch_a or p.trans_batch_b or p.scale
 
 
-def _stored(
-    batch: tuple[int, ...], rows: int, columns: int, transposed: bool, rows_first: bool
-) -> tuple[int, ...]:
+def _stored(batch: tuple[int, ...], rows: int, columns: int, transposed: bool, rows_first: bool) -> tuple[int, ...]:
     first, last = (columns, rows) if transposed else (rows, columns)
     return (first, *batch, last) if rows_first else (*batch, first, last)
 

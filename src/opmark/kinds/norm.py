@@ -74,7 +74,9 @@ class NormKind(Kind[Norm]):
     categories = ("op",)
     onnx_ops = frozenset(_FROM_ONNX)
     space = {
-        "op": Choice(("layer", "layer", "skip-layer", "rms", "skip-rms", "batch", "instance", "group", "local-response")),
+        "op": Choice(
+            ("layer", "layer", "skip-layer", "rms", "skip-rms", "batch", "instance", "group", "local-response")
+        ),
         "batch": Choice((1, 1, 1, 2, 4, 8)),
         "length": Range(1, 1024),
         "size": Range(4, 112),

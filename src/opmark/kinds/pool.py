@@ -159,7 +159,12 @@ class PoolKind(Kind[Pool]):
             kernel=kernel,
             stride=ones if everything else stride,
             pads=resolved_pads(
-                str(get("auto_pad", "NOTSET")), tuple(pads) if pads else None, size, kernel, stride, dilation
+                str(get("auto_pad", "NOTSET")),
+                tuple(pads) if pads else None,
+                size=size,
+                kernel=kernel,
+                stride=stride,
+                dilation=dilation,
             ),
             dilation=ones if everything else dilation,
             ceil=bool(get("ceil_mode", 0)),

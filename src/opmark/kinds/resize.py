@@ -1,0 +1,131 @@
+"""Resampling an image to another size: nearest, linear, cubic."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opmark.core.call import OnnxNode
+from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.tensor import TensorSpec
+from opmark.core.work import Work
+from opmark.kinds._onnx import build, constant, data, present
+from opmark.kinds._shapes import code, size_bytes, varied, without_channels
+
+# Append only: a learner's category codes are the places in these lists.
+MODES = ("nearest", "linear", "cubic", "area")
+COORDINATES = (
+    "half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric", "tf_crop_and_resize"
+)  # fmt: skip
+_FLOPS = {"nearest": 0, "linear": 8, "cubic": 40, "area": 4}
+_MOST_BYTES = 128 * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize:
+    """From `shape` to `output`, batch and channels first; `rounding` matters to nearest only."""
+
+    shape: tuple[int, ...]
+    output: tuple[int, ...]
+    mode: str = "nearest"
+    coordinates: str = "half_pixel"
+    rounding: str = ""
+    antialias: bool = False
+    dtype: str = "float32"
+
+
+class ResizeKind(Kind[Resize]):
+    """Resampling."""
+
+    name = "resize"
+    parameters = Resize
+    categories = ("mode", "coordinates")
+    onnx_ops = frozenset({"Resize", "Upsample"})
+    aten_ops = frozenset({"upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"})
+    space = {
+        "batch": Choice((1, 1, 1, 2, 4)),
+        "channels": Range(3, 1024),
+        "size": Range(4, 128),
+        "factor": Choice((0.5, 2, 2, 2, 4)),
+        "mode": Choice(("nearest", "nearest", "linear", "linear", "cubic")),
+        "coordinates": Choice(("asymmetric", "half_pixel", "align_corners")),
+    }
+
+    def work(self, p: Resize) -> Work:
+        written = size_bytes(p.output, p.dtype)
+        # What shrinks by nearest neighbours touches no more than it keeps.
+        read = size_bytes(p.shape, p.dtype)
+        return Work(
+            flops=math.prod(p.output) * _FLOPS[p.mode],
+            read_bytes=min(read, written) if p.mode == "nearest" else read,
+            written_bytes=written,
+        )
+
+    def features(self, p: Resize) -> dict[str, float]:
+        return {
+            "planes": math.prod(p.shape[:2]),
+            "height": p.shape[2] if len(p.shape) > 3 else 1,
+            "width": p.shape[-1],
+            "output_height": p.output[2] if len(p.shape) > 3 else 1,
+            "output_width": p.output[-1],
+            "mode": code(p.mode, MODES),
+            "coordinates": code(p.coordinates, COORDINATES),
+            "doubling": float(all(m == 2 * n for n, m in zip(p.shape[2:], p.output[2:], strict=True))),
+            "antialias": float(p.antialias),
+        }
+
+    def shape_group(self, p: Resize) -> str:
+        return f"{p.mode}-{without_channels(p.shape)}-{without_channels(p.output)}"
+
+    def draw(self, values: Mapping[str, Any], setting: Setting) -> Resize | None:
+        size, mode, coordinates = values["size"], values["mode"], values["coordinates"]
+        if setting.language == "aten":
+            coordinates = "asymmetric" if mode == "nearest" else "half_pixel"
+        lead = (values["batch"], values["channels"])
+        p = Resize(
+            shape=(*lead, size, size),
+            output=(*lead, int(size * values["factor"]), int(size * values["factor"])),
+            mode=mode,
+            coordinates=coordinates,
+            rounding="floor" if mode == "nearest" else "",
+            dtype=setting.dtype,
+        )
+        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+
+    def vary(self, p: Resize, width: float, extent: float) -> Resize:
+        shape = varied(p.shape, width, extent)
+        grown = (max(1, m * after // n) for n, m, after in zip(p.shape[2:], p.output[2:], shape[2:], strict=True))
+        return replace(p, shape=shape, output=(*shape[:2], *grown))
+
+    def from_onnx(self, node: OnnxNode) -> Resize | None:
+        x, result, get = present(node, 0), node.outputs[0], node.attributes.get
+        if x is None or result is None or len(x.spec.shape) < 3 or x.spec.shape[:2] != result.shape[:2]:
+            return None
+        mode = str(get("mode", "nearest"))
+        if mode not in MODES:
+            return None
+        old = node.op_type == "Upsample" or node.opset < 11
+        rounding = "floor" if old else str(get("nearest_mode", "round_prefer_floor"))
+        return Resize(
+            shape=x.spec.shape,
+            output=result.shape,
+            mode=mode,
+            coordinates="asymmetric" if old else str(get("coordinate_transformation_mode", "half_pixel")),
+            rounding=rounding if mode == "nearest" else "",
+            antialias=bool(get("antialias", 0)),
+            dtype=x.spec.dtype,
+        )
+
+    def to_onnx(self, p: Resize) -> OnnxNode | None:
+        if p.mode == "area":
+            return None
+        attributes: dict[str, Any] = {"mode": p.mode, "coordinate_transformation_mode": p.coordinates}
+        if p.rounding:
+            attributes["nearest_mode"] = p.rounding
+        if p.antialias:
+            attributes["antialias"] = 1
+        inputs = [data(p.shape, p.dtype), None, None, constant(p.output)]
+        return build("Resize", inputs, [TensorSpec(p.output, p.dtype)], attributes)
+
+
+KIND = ResizeKind()
