@@ -1,11 +1,10 @@
 """A trained predictor as a folder: LightGBM text models, JSON, one manifest with checksums, a card."""
 
 import contextlib
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -174,8 +173,6 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _with(manifest: Manifest, files: Mapping[str, str]) -> Manifest:
-    from dataclasses import replace
-
     unsigned = replace(manifest, files=files, id="")
     return replace(unsigned, id=unsigned.content_id)
 
@@ -191,8 +188,8 @@ def _new_folder(folder: Path) -> Iterator[Path]:
         temporary.chmod(0o755)
         if folder.exists():
             old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".old-{folder.name}."))
-            os.replace(folder, old)
-        os.replace(temporary, folder)
+            folder.replace(old)
+        temporary.replace(folder)
     except OSError as error:
         raise OpMarkError(
             f"cannot write: {error.strerror or error}",

@@ -1,7 +1,8 @@
 """The few constants that turn kernel latencies into a network's: cache pressure, gap and page faults.
 
-A network = Σ [hot + w · (rotated − hot)] + nodes · gap + faults · ns per fault. w is one monotone function per target of
-(weight bytes + peak activation bytes) / last-level cache. Constants are fitted on training networks, never on others.
+A network = Σ [hot + w · (rotated − hot)] + nodes · gap + faults · ns per fault. w is one monotone function per target
+of (weight bytes + peak activation bytes) / last-level cache. Constants are fitted on training networks, never on
+others.
 """
 
 from collections.abc import Sequence

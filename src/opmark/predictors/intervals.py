@@ -69,7 +69,7 @@ def outside(inputs: Inputs, known: TrainingRange) -> Flags:
     numeric = [column for column in range(inputs.sizes) if column not in inputs.categorical]
     values = inputs.matrix[:, numeric]
     low, high = np.array(known.low)[numeric], np.array(known.high)[numeric]
-    flags: Flags = ((values < low - 1e-9) | (values > high + 1e-9)).any(axis=1)
+    flags: Flags = np.any((values < low - 1e-9) | (values > high + 1e-9), axis=1)
     for column, codes in known.codes:
         flags |= ~np.isin(inputs.matrix[:, column], codes)
     return flags

@@ -1,7 +1,7 @@
 """Training: one learner per kind from a release's rows, and the network constants from its training networks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
-    """The usable rows of one kind: features, both labels (rotated NaN where unmeasured), variation between processes."""
+    """The usable rows of one kind. Rotated labels and variations between processes are NaN where unknown."""
 
     inputs: Inputs
     labels: Latencies
@@ -46,7 +46,7 @@ class Table:
 
 
 def tables(measurements: Sequence[Measurement], hardware: Hardware) -> dict[str, Table]:
-    """The usable rows by kind, in the order of their kernels' keys; of a kernel measured twice, the row that settled."""
+    """The usable rows by kind, ordered by kernel key; of a kernel measured twice, the row that settled."""
     by_kind: dict[str, dict[str, Measurement]] = {}
     for row in measurements:
         if row.status in USABLE:
@@ -116,8 +116,6 @@ def train_on(
 
 def with_constants(bundle: Bundle, networks: Sequence[NetworkMeasurement], graphs: Mapping[str, Graph]) -> Bundle:
     """`bundle` with network constants fitted on the training networks among `networks` that have a graph."""
-    from dataclasses import replace
-
     held_out = sorted({one.family for one in networks if one.role != "training"})
     training = [one for one in networks if one.role == "training" and one.status in USABLE]
     sums = network_sums(CostModel(bundle, missing=BYTES_MOVED), training, graphs)

@@ -1,0 +1,148 @@
+"""Predict how long a network takes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opmark.cli.context import workspace
+from opmark.cli.output import json_option, show_json, show_table
+from opmark.core.errors import UsageError
+from opmark.core.units import format_ns
+
+if TYPE_CHECKING:
+    from opmark.predictors.network import NetworkPrediction
+
+DEFAULT_TARGET = "onnxruntime-cpu-t1"
+
+
+def parse_dimensions(pairs: tuple[str, ...]) -> dict[str, int]:
+    """`batch=8` pairs as a mapping. Raises `UsageError`."""
+    sizes = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name and equals and value.isdecimal() and int(value) > 0):
+            raise UsageError(f"{pair!r} is not a dimension", hint="write it like batch=8")
+        sizes[name] = int(value)
+    return sizes
+
+
+@click.command(name="predict")
+@click.argument("model")
+@click.option("--target", default=DEFAULT_TARGET, show_default=True, help="What runs the network.")
+@click.option(
+    "--bundle",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A predictor folder; default: the newest of the target in this workspace.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "bytes-moved"]),
+    default="error",
+    show_default=True,
+    help="What a kernel costs whose kind has no predictor.",
+)
+@click.option("--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable.")
+@click.option("--top", type=click.IntRange(min=0), default=20, show_default=True, help="Kernels to show; 0 for all.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    model: str,
+    target: str,
+    bundle: Path | None,
+    missing: str,
+    dimensions: tuple[str, ...],
+    top: int,
+    as_json: bool,
+) -> None:
+    """Predict how long MODEL (an .onnx or .pt2 file, or a zoo name) takes on a target."""
+    from opmark.models.resolve import graph_of
+    from opmark.predictors.bundle import load
+    from opmark.predictors.cost_model import CostModel
+    from opmark.predictors.store import find_bundle
+
+    sizes = parse_dimensions(dimensions)
+    folder = bundle or find_bundle(workspace(ctx), target)
+    loaded = load(folder, target_name=target)
+    # a bundle given by its path is enough: no workspace is needed for a cache then
+    cache = workspace(ctx).cache if bundle is None else None
+    graph = graph_of(model, target, cache=cache, dimensions=sizes)
+    found = CostModel(loaded, missing=missing).network(graph)
+    if as_json:
+        show_json(described(found, graph.mapping, str(loaded.target)))
+        return
+    show_prediction(model, str(loaded.target), found, top)
+
+
+def described(found: "NetworkPrediction", mapping: str, target: str) -> dict[str, Any]:
+    """A prediction as documented JSON."""
+    return {
+        "target": target,
+        "total_ns": found.total_ns,
+        "low_ns": found.low_ns,
+        "high_ns": found.high_ns,
+        "coverage": found.coverage,
+        "bytes_moved_share": found.bytes_moved_share,
+        "rotated_share": found.rotated_share,
+        "mapping": mapping,
+        "note": found.note,
+        "kernels": [
+            {
+                "kind": row.kernel.kind,
+                "params": row.kernel.params,
+                "count": row.count,
+                "ns": row.ns,
+                "low_ns": row.low_ns,
+                "high_ns": row.high_ns,
+                "extrapolated": row.extrapolated,
+            }
+            for row in found.rows
+        ],
+    }
+
+
+def show_prediction(model: str, target: str, found: "NetworkPrediction", top: int) -> None:
+    """The total with its interval, and the kernels by cost."""
+    kernels = sum(row.count for row in found.rows)
+    click.echo(
+        f"{model} on {target}: {format_ns(found.total_ns)} "
+        f"({format_ns(found.low_ns)} to {format_ns(found.high_ns)} with {found.coverage:.0%} confidence)"
+    )
+    beyond = sum(row.total_ns for row in found.rows if row.extrapolated)
+    click.echo(
+        f"{kernels} kernels, {len(found.rows)} distinct; {found.bytes_moved_share:.1%} of the time is predicted from "
+        f"bytes moved alone, {beyond / max(found.total_ns, 1e-9):.1%} beyond what was measured"
+    )
+    shown = found.rows[:top] if top else found.rows
+    rows = [
+        (
+            row.kernel.kind,
+            _parameters(row.kernel.params),
+            str(row.count),
+            format_ns(row.ns),
+            f"{format_ns(row.low_ns)} – {format_ns(row.high_ns)}",
+            f"{row.total_ns / max(found.total_ns, 1e-9):.1%}",
+            "extrapolated" if row.extrapolated else "",
+        )
+        for row in shown
+    ]
+    show_table(("kind", "parameters", "count", "each", "interval", "share", ""), rows, left=2)
+    if len(shown) < len(found.rows):
+        rest = sum(row.total_ns for row in found.rows[len(shown) :])
+        click.echo(f"and {len(found.rows) - len(shown)} more kernels with {rest / max(found.total_ns, 1e-9):.1%}")
+    click.echo(found.note, err=True)
+
+
+def _parameters(params: dict[str, Any]) -> str:
+    shown = (f"{name}={_brief(value)}" for name, value in params.items() if value not in (None, "", False, 0, ()))
+    return " ".join(shown)
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "×".join(_brief(item) for item in value)
+    return "yes" if value is True else str(value)
+
+
+COMMAND = command

@@ -1,0 +1,248 @@
+"""Predictors: trained from a release, judged on what they have not seen."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opmark.cli.commands.predict import COMMAND as PREDICT
+from opmark.cli.context import workspace
+from opmark.cli.output import json_option, progress_bar, show_json, show_table
+from opmark.core.units import format_bytes, format_ns
+
+if TYPE_CHECKING:
+    from opmark.datasets.release import Release
+    from opmark.predictors.evaluate import Score
+
+# What a table needs to be judged by at a glance; `--all` adds the rest.
+_USUAL = ("lightgbm", "roofline", "nearest", "nn-meter-forest")
+_SHOWN = ("median", "mape", "p90", "acc5", "acc10", "rmspe", "signed-median", "kendall-tau", "coverage90")
+
+
+@click.group(name="predictors")
+def group() -> None:
+    """Predictors: latencies of kernels and networks nobody measured.
+
+    RELEASE is a path, DEVICE/VERSION, or DEVICE for its newest version; without it, the only device's newest.
+    """
+
+
+group.add_command(PREDICT, "predict")
+
+
+@group.command()
+@click.argument("release", required=False)
+@click.option("--target", "targets", multiple=True, help="What to predict; repeatable; default: every target measured.")
+@click.option("--estimator", default="lightgbm", show_default=True, help="How to predict: a name of `evaluate --all`.")
+@json_option
+@click.pass_context
+def train(ctx: click.Context, release: str | None, targets: tuple[str, ...], estimator: str, as_json: bool) -> None:
+    """Train predictors on RELEASE and store them in this workspace."""
+    from opmark.predictors.bundle import save
+    from opmark.predictors.estimators import ESTIMATORS
+    from opmark.predictors.graphs import graphs_of
+    from opmark.predictors.store import bundle_path
+    from opmark.predictors.train import train as train_target
+
+    ESTIMATORS.load(estimator)
+    found = _release(ctx, release)
+    here = workspace(ctx)
+    written = []
+    with progress_bar(transient=True) as progress:
+        for name in progress.track(_targets(found, targets), description="training"):
+            training = [one for one in found.network_measurements(name) if one.role == "training"]
+            graphs = graphs_of(training, name, cache=here.cache, warn=_warn)
+            bundle = train_target(found, name, estimator=estimator, graphs=graphs)
+            folder = bundle_path(here, found.device, found.version, name)
+            save(bundle, folder)
+            written.append(_described(folder))
+    if as_json:
+        show_json(written)
+        return
+    for one in written:
+        _show_bundle(one)
+
+
+@group.command()
+@click.argument("release", required=False)
+@click.option("--target", "targets", multiple=True, help="Which target; repeatable; default: every target measured.")
+@click.option(
+    "--estimator", "estimators", multiple=True, help="An estimator; repeatable; default: ours and three more."
+)
+@click.option("--all", "everything", is_flag=True, help="Every estimator there is.")
+@click.option("--split", "splits", multiple=True, help="A split; repeatable; default: every one.")
+@json_option
+@click.pass_context
+def evaluate(
+    ctx: click.Context,
+    release: str | None,
+    targets: tuple[str, ...],
+    estimators: tuple[str, ...],
+    everything: bool,
+    splits: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Judge estimators on rows of RELEASE they have not seen, beside the noise floor."""
+    from opmark.predictors.estimators import ESTIMATORS
+    from opmark.predictors.evaluate import Evidence
+    from opmark.predictors.evaluate import evaluate as judge
+    from opmark.predictors.graphs import graphs_of
+    from opmark.predictors.hardware import Hardware, hardware_of
+    from opmark.predictors.split import SPLIT_NAMES
+
+    chosen = ESTIMATORS.names() if everything else estimators or _USUAL
+    found = _release(ctx, release)
+    here = workspace(ctx)
+    environments = found.manifest.environments
+    scores: list[Score] = []
+    with progress_bar(transient=True) as progress:
+        for name in progress.track(_targets(found, targets), description="evaluating"):
+            networks = found.network_measurements(name)
+            evidence = Evidence(
+                target=found.target(name),
+                measurements=found.measurements(name),
+                hardware=hardware_of(environments[0].checked) if environments else Hardware(),
+                networks=networks,
+                graphs=graphs_of(networks, name, cache=here.cache, warn=_warn),
+            )
+            scores += judge(evidence, estimators=chosen, splits=splits or SPLIT_NAMES)
+    if as_json:
+        show_json(scores)
+        return
+    _show_scores(scores)
+
+
+@group.command(name="list")
+@json_option
+@click.pass_context
+def list_bundles(ctx: click.Context, as_json: bool) -> None:
+    """List the predictors of this workspace."""
+    from opmark.predictors.bundle import read_manifest
+    from opmark.predictors.store import stored_bundles
+
+    here = workspace(ctx)
+    found = [(one, read_manifest(one.path)) for one in stored_bundles(here)]
+    if as_json:
+        show_json(
+            [
+                {
+                    "name": one.name,
+                    "path": str(one.path),
+                    "target": manifest.target.name,
+                    "estimator": manifest.estimator,
+                    "kinds": len(manifest.kinds),
+                    "rows": sum(entry.rows for entry in manifest.kinds.values()),
+                }
+                for one, manifest in found
+            ]
+        )
+        return
+    if not found:
+        click.echo(f"No predictor in {here.predictors} yet; opmark predictors train.", err=True)
+        return
+    rows = [
+        (one.name, manifest.estimator, str(len(manifest.kinds)), f"{sum(e.rows for e in manifest.kinds.values()):,}")
+        for one, manifest in found
+    ]
+    show_table(("predictor", "estimator", "kinds", "rows"), rows, left=2)
+
+
+@group.command()
+@click.argument("name")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, name: str, as_json: bool) -> None:
+    """Show a predictor: NAME is a folder, DEVICE/VERSION/TARGET, or a target for its newest."""
+    from opmark.predictors.store import path_of
+
+    described = _described(path_of(workspace(ctx), name) if not Path(name).is_dir() else Path(name))
+    if as_json:
+        show_json(described)
+        return
+    _show_bundle(described)
+
+
+def _release(ctx: click.Context, name: str | None) -> "Release":
+    from opmark.core.errors import NothingSelectedError, UsageError
+    from opmark.datasets.find import find, names
+
+    folder = workspace(ctx).datasets
+    if name is not None:
+        return find(name, folder)
+    devices = sorted({item.partition("/")[0] for item in names(folder)})
+    if not devices:
+        raise NothingSelectedError(
+            "there is no release yet", where=str(folder), hint="opmark bench run, then opmark datasets build"
+        )
+    if len(devices) > 1:
+        raise UsageError(f"there are releases of {len(devices)} devices", hint=f"name one: {', '.join(devices)}")
+    return find(devices[0], folder)
+
+
+def _targets(release: "Release", wanted: Sequence[str]) -> list[str]:
+    return [release.target(name).name for name in wanted] or [target.name for target in release.targets]
+
+
+def _described(folder: Path) -> dict[str, Any]:
+    from opmark.predictors.bundle import load
+
+    bundle = load(folder)
+    manifest = bundle.manifest
+    return {
+        "path": str(folder),
+        "target": str(manifest.target),
+        "version": manifest.target.version,
+        "estimator": manifest.estimator,
+        "release": manifest.origin,
+        "id": manifest.id,
+        "size_bytes": sum(len(text) for kind in bundle.kinds.values() for text in kind.texts.values()),
+        "constants": manifest.constants,
+        "note": manifest.constants.note,
+        "kinds": {
+            kind: {"rows": entry.rows, "metrics": entry.metrics, "errors": entry.errors}
+            for kind, entry in manifest.kinds.items()
+        },
+    }
+
+
+def _show_bundle(one: dict[str, Any]) -> None:
+    release, constants = one["release"], one["constants"]
+    click.echo(f"{one['target']}  {one['estimator']} on {release.device}/{release.version}, id {one['id']}")
+    click.echo(f"{one['path']}  {format_bytes(one['size_bytes'])}")
+    rows = [
+        (
+            kind,
+            f"{entry['rows']:,}",
+            f"{entry['errors'].groups:,}",
+            f"{entry['metrics']['median']:.1%}",
+            f"{entry['metrics']['acc10']:.0%}",
+            f"±{entry['errors'].half_width:.0%}",
+        )
+        for kind, entry in one["kinds"].items()
+    ]
+    show_table(("kind", "rows", "groups", "median error", "within ±10 %", "90 % interval"), rows)
+    click.echo(f"{one['note']}; gap {format_ns(constants.gap_ns)}", err=True)
+
+
+def _show_scores(scores: "Sequence[Score]") -> None:
+    for target in sorted({score.target for score in scores}):
+        cells: dict[tuple[str, str], dict[str, str]] = {}
+        for score in (score for score in scores if score.target == target):
+            row = cells.setdefault((score.split, score.estimator), {"n": f"{score.n:,}"})
+            row[score.metric] = f"{score.value:.3f}" if score.metric == "kendall-tau" else f"{score.value:.1%}"
+            if score.metric == "median" and score.noise_floor is not None:
+                row["noise floor"] = f"{score.noise_floor:.1%}"
+        columns = ("noise floor", *_SHOWN, "n")
+        rows = [
+            (split, estimator, *(row.get(column, "–") for column in columns))
+            for (split, estimator), row in sorted(cells.items())
+        ]
+        show_table(("split", "estimator", *columns), rows, left=2, title=target)
+
+
+def _warn(message: str) -> None:
+    click.echo(f"note: {message}", err=True)
+
+
+COMMAND = group
