@@ -13,7 +13,7 @@ from opmark.bench.backend import CHAIN, PARALLEL, Backend, Prepared
 from opmark.bench.backends._onnx_model import Stacked, chain_input, numpy_type, stack
 from opmark.core.call import OnnxNode, Operand
 from opmark.core.environment import Fact
-from opmark.core.errors import ContentError, MeasurementError, UnavailableError
+from opmark.core.errors import MeasurementError, UnavailableError
 from opmark.core.kernel import Kernel
 from opmark.core.target import Target
 from opmark.core.tensor import TensorSpec
@@ -110,8 +110,13 @@ class OnnxRuntime(Backend):
         return _bound(stack(node, copies=copies, chain=True, rotated=False), target, own_outputs=False, check=None)
 
     def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
-        """The file as users run it, optimised."""
-        path = _file(model)
+        """The file as users run it, optimised; a network of the zoo is exported first."""
+        from opmark.models.resolve import onnx_file
+        from opmark.models.source import source_of
+
+        path = onnx_file(model, dimensions=dimensions)
+        if not source_of(model).is_onnx:
+            dimensions = {}
         options = _options(target, optimise=True)
         for name, size in dimensions.items():
             options.add_free_dimension_override_by_name(name, size)
@@ -128,18 +133,6 @@ def _node(kernel: Kernel) -> OnnxNode:
     if node is None:
         raise UnavailableError("ONNX Runtime has no such kernel")
     return node
-
-
-def _file(model: str) -> Path:
-    """The ONNX file that `model` is or names. Raises `UnavailableError` where there is none."""
-    from opmark.models.zoo import family_of
-
-    path = Path(model) if Path(model).suffix == ".onnx" else family_of(model).onnx_path(model)
-    if path is None:
-        raise UnavailableError(f"{model} has no ONNX file")
-    if not path.is_file():
-        raise ContentError("no such file", where=str(path))
-    return path
 
 
 def _bound(stacked: Stacked, target: Target, *, own_outputs: bool, check: str | None) -> Prepared:

@@ -1,0 +1,90 @@
+"""Writing a journal: one writer, one line per record, on disk before the next block starts."""
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+
+from opmark.core.errors import ContentError, MeasurementError, OpMarkError
+from opmark.core.journal import Journal, read_journal, read_records
+from opmark.core.records import Header, Record, encode
+
+
+class JournalWriter:
+    """The only writer of `path`, as a context manager.
+
+    A new file starts with `header`; an existing one must have the same, and loses a last line that was cut short.
+    Raises `MeasurementError` while another run writes to it, `ContentError` if it is damaged or of another suite.
+    """
+
+    def __init__(self, path: Path, header: Header) -> None:
+        self._path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise OpMarkError(f"cannot write: {error.strerror}", where=str(path)) from error
+        try:
+            self._lock()
+            self.found = self._prepare(header)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def append(self, records: Iterable[Record]) -> None:
+        """Write `records` and wait until they are on disk. Raises `OpMarkError` when it is full."""
+        text = "".join(json.dumps(encode(record), separators=(",", ":"), allow_nan=False) + "\n" for record in records)
+        size = os.fstat(self._descriptor).st_size
+        remaining = memoryview(text.encode())
+        try:
+            while remaining:
+                remaining = remaining[os.write(self._descriptor, remaining) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            # Half a record in the middle would damage what a later run appends.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, size)
+            raise OpMarkError(
+                f"cannot write: {error.strerror}",
+                where=str(self._path),
+                hint="free some space and run the same command again: it goes on from here",
+            ) from error
+
+    def close(self) -> None:
+        """Let others write."""
+        os.close(self._descriptor)
+
+    def __enter__(self) -> "JournalWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise MeasurementError(
+                "another run is writing this journal",
+                where=str(self._path),
+                hint="wait for it, or give this run another --journal",
+            ) from None
+
+    def _prepare(self, header: Header) -> Journal:
+        _, whole_bytes = read_records(self._path)
+        os.ftruncate(self._descriptor, whole_bytes)
+        if whole_bytes == 0:
+            self.append([header])
+        journal = read_journal(self._path)
+        if journal.header != header:
+            raise ContentError(
+                f"belongs to suite {journal.header.suite!r} ({journal.header.quality}) as it was then, not to this one",
+                where=str(self._path),
+                hint="give this run another --journal",
+            )
+        return journal

@@ -1,0 +1,367 @@
+"""A measuring run: chunks of trials in shuffled rounds over several processes, written down block by block."""
+
+import random
+import signal
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opmark.bench.backend import BACKENDS
+from opmark.bench.crew import Crew
+from opmark.bench.environment import caches, probe
+from opmark.bench.journal import JournalWriter
+from opmark.bench.plan import Plan, plan
+from opmark.bench.process import COMMAND, WorkerLostError, WorkerProcess
+from opmark.bench.protocol import protocol_named
+from opmark.bench.suite import Suite
+from opmark.bench.verdict import Progressing, begin, judge
+from opmark.core.canonical import plain
+from opmark.core.errors import ContentError
+from opmark.core.estimate import median
+from opmark.core.measurement import FAILED, SKIPPED
+from opmark.core.records import Block, Done, Header, KernelTrial, NetworkTrial, Overhead, Record, Sentinels, Session
+from opmark.core.target import Target
+
+Trial = KernelTrial | NetworkTrial
+_NETWORKS_PER_CHUNK = 4
+# Fewer readings than this say nothing about where the sentinels usually are.
+_FEW_READINGS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a run is; `left_s` is None until it can be guessed."""
+
+    done: int
+    total: int
+    seconds: float
+    left_s: float | None
+    doing: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """What a run came to. `statuses` counts every finished trial of the plan, earlier runs included."""
+
+    journal: Path
+    suite: str
+    planned: int
+    done: int
+    statuses: Mapping[str, int]
+    seconds: float
+    interrupted: bool
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to measure."""
+        return self.done == self.planned
+
+
+def run(
+    suite: Suite,
+    *,
+    journal: Path,
+    budget_s: float | None = None,
+    shard: tuple[int, int] = (0, 1),
+    progress: Callable[[Progress], None] = lambda _: None,
+    cache: Path | None = None,
+    command: Sequence[str] = COMMAND,
+) -> RunSummary:
+    """Measure `suite` into `journal`, going on where an earlier run stopped; `budget_s` wins over the suite's own.
+
+    The first Ctrl-C lets the block in progress finish. Raises `MeasurementError` while another run writes to the
+    journal, `ContentError` where the journal is of another suite or machine.
+    """
+    header = Header(suite=suite.name, suite_id=suite.id, quality=suite.quality)
+    with JournalWriter(journal, header) as writer:
+        trials = plan(suite, shard=shard, cache=cache)
+        return _Run(
+            trials,
+            writer=writer,
+            path=journal,
+            budget_s=budget_s or suite.budget_s,
+            progress=progress,
+            command=command,
+        ).go()
+
+
+class _Run:
+    """The state of one run."""
+
+    def __init__(
+        self,
+        trials: Plan,
+        *,
+        writer: JournalWriter,
+        path: Path,
+        budget_s: float | None,
+        progress: Callable[[Progress], None],
+        command: Sequence[str],
+    ) -> None:
+        self._plan = trials
+        self._path = path
+        self._protocol = protocol_named(trials.suite.quality)
+        self._writer = writer
+        self._progress = progress
+        self._start = time.monotonic()
+        self._deadline = self._start + budget_s if budget_s else None
+        self._crew = Crew(self._protocol, caches(), self._worker_started, command)
+        self._targets = {target.name: target for target in trials.targets}
+        found = writer.found
+        self._known = set(found.trials)
+        self._earlier = found.blocks
+        self._done = dict(found.done)
+        self._done_before = self._count_done()
+        self._round = found.rounds
+        self._drifted = set(found.drifted_rounds)
+        self._readings: dict[str, list[Mapping[str, float]]] = defaultdict(list)
+        for reading in found.sentinels:
+            self._readings[reading.target].append(reading.ns)
+        self._overheads: dict[str, list[float]] = defaultdict(list)
+        for overhead in found.overheads:
+            self._overheads[overhead.target].append(overhead.ns)
+        self._stopped = False
+        self._chance = random.Random()
+
+    def go(self) -> RunSummary:
+        """Measure until everything is done, time is up, or someone stops it."""
+        self._begin_session()
+        with self._stop_on_interrupt():
+            try:
+                for number, chunk in enumerate(self._chunks(), start=1):
+                    self._measure(chunk)
+                    if number % self._protocol.restart_chunks == 0:
+                        self._crew.dismiss_all()
+            finally:
+                self._crew.dismiss_all()
+        counted = Counter(self._done[trial.trial].status for trial in self._plan.trials if trial.trial in self._done)
+        return RunSummary(
+            journal=self._path,
+            suite=self._plan.suite.name,
+            planned=len(self._plan.trials),
+            done=self._count_done(),
+            statuses=dict(sorted(counted.items())),
+            seconds=time.monotonic() - self._start,
+            interrupted=self._stopped,
+        )
+
+    def _begin_session(self) -> None:
+        names = sorted({target.backend for target in self._plan.targets})
+        environment = probe(BACKENDS.load(name) for name in names)
+        found = self._writer.found
+        if found.sessions:
+            differences = found.environment.differences(environment)
+            if differences:
+                name, (before, now) = next(iter(differences.items()))
+                raise ContentError(
+                    f"was begun on another machine: {name} is {now!r} here, was {before!r}",
+                    where=str(self._path),
+                    hint="give this run another --journal",
+                )
+        self._append(Session(environment=environment, targets=self._plan.targets))
+
+    def _chunks(self) -> Iterator[list[Trial]]:
+        """What is left, a few trials of one target at a time, all targets in step; fewer as time runs out."""
+        left: dict[tuple[str, bool], list[Trial]] = defaultdict(list)
+        for trial in self._plan.trials:
+            if trial.trial not in self._done:
+                left[trial.target, isinstance(trial, KernelTrial)].append(trial)
+        sizes = {key: len(trials) for key, trials in left.items()}
+        while left:
+            # Networks before kernels, then the target that is furthest behind.
+            key = min(left, key=lambda key: (key[1], -len(left[key]) / sizes[key]))
+            queue = left[key]
+            most = self._protocol.chunk_trials if key[1] else _NETWORKS_PER_CHUNK
+            most = min(most, self._affordable())
+            if self._is_over() or most < 1:
+                return
+            chunk: list[Trial] = []
+            footprint = 0
+            while queue and len(chunk) < most and (not chunk or footprint < self._protocol.chunk_bytes):
+                trial = queue.pop(0)
+                chunk.append(trial)
+                footprint += 4 * trial.work.moved_bytes if isinstance(trial, KernelTrial) else 0
+            if not queue:
+                del left[key]
+            yield chunk
+
+    def _affordable(self) -> int:
+        """How many trials fit in the time left, as far as one can tell."""
+        finished = self._count_done() - self._done_before
+        if self._deadline is None or not finished:
+            return self._protocol.chunk_trials
+        now = time.monotonic()
+        return int((self._deadline - now) / ((now - self._start) / finished))
+
+    def _measure(self, chunk: Sequence[Trial]) -> None:
+        """Rounds over the trials of one chunk until each has its verdict or time is up."""
+        target = self._targets[chunk[0].target]
+        states = {trial.trial: begin(trial, self._earlier.get(trial.trial, ()), self._protocol) for trial in chunk}
+        self._append(*(trial for trial in chunk if trial.trial not in self._known))
+        self._known.update(states)
+        turn = 0
+        while states and not self._is_over():
+            owing = sorted({process for state in states.values() for process in state.processes_owing})
+            if owing:
+                self._attempt(target, owing[turn % len(owing)], states)
+                turn += 1
+            self._judge(target, states, final=False)
+        self._judge(target, states, final=True)
+        for process, worker in self._crew.alive(target):
+            self._ask(target, process, worker, {"do": "close", "trials": [trial.trial for trial in chunk]})
+
+    def _judge(self, target: Target, states: dict[str, Progressing], *, final: bool) -> None:
+        overheads = self._overheads[target.name]
+        for key, state in list(states.items()):
+            if key in self._done:
+                del states[key]
+            elif final or not state.processes_owing:
+                verdict = judge(
+                    state,
+                    self._protocol,
+                    overhead_ns=median(overheads) if overheads else 0.0,
+                    drifted=self._drifted,
+                    final=final,
+                )
+                if verdict is not None:
+                    self._finish(verdict)
+                    del states[key]
+
+    def _attempt(self, target: Target, process: int, states: Mapping[str, Progressing]) -> None:
+        """One round in one process, again where the sentinels say that the machine was not itself."""
+        for retries_left in range(self._protocol.retries, -1, -1):
+            number = self._round
+            self._round += 1
+            taken = self._one_round(target, process, states, number)
+            reading = self._ask(target, process, self._crew.worker(target, process), {"do": "sentinel"})
+            if self._is_over() and not taken:
+                return
+            drift = self._drift(target, reading)
+            accepted = drift <= self._protocol.sentinel_drift or retries_left == 0
+            off = drift if drift > self._protocol.sentinel_drift else 0.0
+            if reading:
+                self._readings[target.name].append(reading)
+            self._append(
+                Sentinels(round=number, target=target.name, ns=reading, accepted=accepted, drift=round(off, 4))
+            )
+            if accepted:
+                if off:
+                    self._drifted.add(number)
+                for key, block in taken:
+                    states[key].blocks.append(block)
+                return
+
+    def _one_round(
+        self, target: Target, process: int, states: Mapping[str, Progressing], number: int
+    ) -> list[tuple[str, Block]]:
+        """One block of every trial that owes one, in random order."""
+        taken = []
+        keys = [key for key, state in states.items() if state.owed(process) and key not in self._done]
+        self._chance.shuffle(keys)
+        for key in keys:
+            for which in states[key].owed(process):
+                if self._is_over() or key in self._done:
+                    break
+                start = time.monotonic()
+                block = self._block(target, process, states[key].trial, which, number)
+                states[key].spent_s += time.monotonic() - start
+                if block is not None:
+                    taken.append((key, block))
+        return taken
+
+    def _block(self, target: Target, process: int, trial: Trial, which: str, number: int) -> Block | None:
+        worker = self._crew.worker(target, process)
+        request: dict[str, Any] = {"trial": trial.trial, "label": which}
+        if isinstance(trial, KernelTrial):
+            kernel = {"kind": trial.kernel.kind, "parameters": plain(trial.kernel.params)}
+            request |= {"do": "kernel", "kernel": kernel}
+        else:
+            spec = self._plan.models[trial.trial]
+            request |= {"do": "network", "model": spec.model, "dimensions": dict(spec.dimensions)}
+        self._report(str(trial.kernel.kind if isinstance(trial, KernelTrial) else trial.network))
+        try:
+            answer = worker.ask(request)
+        except WorkerLostError as error:
+            self._crew.dismiss(target, process)
+            answer = {"failed": error.message}
+        for key, status in (("skipped", SKIPPED), ("failed", FAILED)):
+            if key in answer:
+                self._finish(Done(trial=trial.trial, status=status, reason=answer[key]))
+                return None
+        fields = {**answer, "ns": tuple(answer["ns"]), "base_ns": tuple(answer["base_ns"])}
+        try:
+            block = Block(trial=trial.trial, process=process, round=number, **fields)
+        except ValueError as error:
+            self._finish(Done(trial=trial.trial, status=FAILED, reason=f"impossible samples: {error}"))
+            return None
+        self._append(block)
+        return block
+
+    def _ask(self, target: Target, process: int, worker: WorkerProcess, request: dict[str, Any]) -> dict[str, Any]:
+        """An answer that the run can do without: a lost worker is replaced when it is next needed."""
+        try:
+            answer = worker.ask(request)
+        except WorkerLostError:
+            self._crew.dismiss(target, process)
+            return {}
+        return {} if "failed" in answer or "skipped" in answer else answer
+
+    def _drift(self, target: Target, reading: Mapping[str, float]) -> float:
+        """How far the worse sentinel is from where it usually is, as a fraction."""
+        earlier = self._readings[target.name]
+        if len(earlier) < _FEW_READINGS or not reading:
+            return 0.0
+        usual = {name: median([item[name] for item in earlier if name in item] or [ns]) for name, ns in reading.items()}
+        return max(abs(ns / usual[name] - 1) for name, ns in reading.items())
+
+    def _worker_started(self, target: Target, process: int, worker: WorkerProcess) -> None:
+        self._overheads[target.name].append(worker.overhead_ns)
+        self._append(Overhead(target=target.name, process=process, ns=worker.overhead_ns))
+
+    def _finish(self, verdict: Done) -> None:
+        self._done[verdict.trial] = verdict
+        self._append(verdict)
+        self._report("")
+
+    def _append(self, *records: Record) -> None:
+        if records:
+            self._writer.append(records)
+
+    def _count_done(self) -> int:
+        return sum(1 for trial in self._plan.trials if trial.trial in self._done)
+
+    def _report(self, doing: str) -> None:
+        seconds = time.monotonic() - self._start
+        done, total = self._count_done(), len(self._plan.trials)
+        fresh = done - self._done_before
+        left_s = seconds / fresh * (total - done) if fresh else None
+        if self._deadline is not None:
+            remaining = max(0.0, self._deadline - time.monotonic())
+            left_s = min(left_s, remaining) if left_s is not None else remaining
+        self._progress(Progress(done=done, total=total, seconds=seconds, left_s=left_s, doing=doing))
+
+    def _is_over(self) -> bool:
+        return self._stopped or (self._deadline is not None and time.monotonic() > self._deadline)
+
+    @contextmanager
+    def _stop_on_interrupt(self) -> Iterator[None]:
+        """Turn the first Ctrl-C into a request to stop after the block in progress, the second into an interrupt."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.getsignal(signal.SIGINT)
+
+        def stop(_signal: int, _frame: object) -> None:
+            self._stopped = True
+            signal.signal(signal.SIGINT, before)
+
+        signal.signal(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)

@@ -1,0 +1,192 @@
+"""Suites: what to measure, as a YAML file."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opmark.bench.protocol import PROTOCOLS
+from opmark.core.canonical import content_id, plain
+from opmark.core.errors import ContentError, UnknownNameError, UsageError
+from opmark.core.kind import Axis, Choice, Range
+from opmark.core.registry import unknown_name
+from opmark.core.schema import load
+from opmark.core.target import parse_target_name
+from opmark.core.tensor import DTYPE_BYTES
+from opmark.core.units import parse_duration_s
+
+# 1: the first.
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisSpec:
+    """An axis of a kind's space: either `choice`, or `low` and `high`, spread in the logarithm."""
+
+    choice: tuple[bool | int | float | str, ...] = ()
+    low: int | None = None
+    high: int | None = None
+    multiple: int = 1
+
+    def problem(self) -> str | None:
+        """What is wrong with it, or None."""
+        if self.choice:
+            return "choice and low/high exclude each other" if self.low is not None or self.high is not None else None
+        if self.low is None or self.high is None:
+            return "give a choice, or low and high"
+        if not 1 <= self.low <= self.high:
+            return f"low and high must be positive and in order, not {self.low} and {self.high}"
+        return None if self.multiple >= 1 else f"multiple must be at least 1, not {self.multiple}"
+
+    @property
+    def axis(self) -> Axis:
+        """The axis to draw from."""
+        if self.choice:
+            return Choice(self.choice)
+        assert self.low is not None
+        assert self.high is not None
+        return Range(self.low, self.high, self.multiple)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindSpec:
+    """How many kernels of a kind, and which axes of its space to replace; without a count, its share decides."""
+
+    count: int | None = None
+    space: Mapping[str, AxisSpec] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSpec:
+    """A network: a file or a zoo name; `dimensions` fill what its shapes leave open, or its batch and size.
+
+    `family` defaults to the zoo's. Without `targets` an ONNX file is for ONNX runtimes and a torch module for torch;
+    a module named for an ONNX runtime is exported.
+    """
+
+    model: str
+    family: str = ""
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+    targets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """The networks whose kernels show what real shapes are; `share` of the samples come from them, varied."""
+
+    networks: tuple[str | NetworkSpec, ...] = ()
+    share: float = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Networks:
+    """Networks measured whole: constants are fitted on `training`, and nothing is ever drawn from `held_out`."""
+
+    training: tuple[str | NetworkSpec, ...] = ()
+    held_out: tuple[str | NetworkSpec, ...] = ()
+
+    def of(self, role: str) -> tuple[NetworkSpec, ...]:
+        """Those of `role`, `training` or `held-out`."""
+        return specs(self.training if role == "training" else self.held_out)
+
+
+def specs(entries: Iterable[str | NetworkSpec]) -> tuple[NetworkSpec, ...]:
+    """Entries of a list of networks, where a name alone means no more than the name."""
+    return tuple(NetworkSpec(model=item) if isinstance(item, str) else item for item in entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """What to measure on which targets.
+
+    `kernels` is how many kernels per target over all kinds that have no count of their own, in proportion to their
+    share in the prior, at least `at_least` each; without `kinds` every kind is meant. `exclude` names further
+    networks whose exact kernels must not be drawn. `budget` is a duration such as `10m`.
+    """
+
+    name: str
+    targets: tuple[str, ...]
+    quality: str = "full"
+    budget: str = ""
+    seed: int = 0
+    dtypes: tuple[str, ...] = ("float32",)
+    kernels: int = 0
+    at_least: int = 4
+    kinds: Mapping[str, KindSpec] = field(default_factory=dict)
+    prior: Prior = field(default_factory=Prior)
+    exclude: tuple[str | NetworkSpec, ...] = ()
+    networks: Networks = field(default_factory=Networks)
+    description: str = ""
+
+    @property
+    def id(self) -> str:
+        """Identity of what is measured; how long it may take is no part of it."""
+        content = plain(self)
+        return content_id({name: value for name, value in content.items() if name not in {"budget", "description"}})
+
+    @property
+    def budget_s(self) -> float | None:
+        """The budget in seconds; None without one."""
+        return parse_duration_s(self.budget) if self.budget else None
+
+
+def load_suite(path: Path) -> Suite:
+    """The suite in `path`. Raises `ContentError` naming the file and every wrong key."""
+    suite = load(path, Suite, schema=SCHEMA)
+    found = problems(suite)
+    if found:
+        raise ContentError("; ".join(found), where=str(path))
+    return suite
+
+
+def problems(suite: Suite) -> list[str]:
+    """Everything wrong with `suite`, as `key: sentence`."""
+    from opmark.kinds import KINDS
+
+    found = []
+    if not suite.targets:
+        found.append("targets: at least one is needed")
+    for index, target in enumerate(suite.targets):
+        try:
+            parse_target_name(target)
+        except UsageError as error:
+            found.append(f"targets.{index}: {error.message}")
+    if suite.quality not in PROTOCOLS:
+        found.append(f"quality: {_nearest('quality', suite.quality, PROTOCOLS)}")
+    if suite.budget:
+        try:
+            if parse_duration_s(suite.budget) <= 0:
+                found.append(f"budget: must be longer than nothing, not {suite.budget!r}")
+        except UsageError as error:
+            found.append(f"budget: {error.message}")
+    found += [
+        f"dtypes.{i}: unknown element type {name!r}" for i, name in enumerate(suite.dtypes) if name not in DTYPE_BYTES
+    ]
+    for key, number in (("kernels", suite.kernels), ("at_least", suite.at_least), ("seed", suite.seed)):
+        if number < 0:
+            found.append(f"{key}: must not be negative, not {number}")
+    if not 0 <= suite.prior.share <= 1:
+        found.append(f"prior.share: must be between 0 and 1, not {suite.prior.share}")
+    for name, spec in suite.kinds.items():
+        if name not in KINDS.names():
+            found.append(f"kinds.{name}: {_nearest('kind', name, KINDS.names())}")
+            continue
+        if spec.count is not None and spec.count < 0:
+            found.append(f"kinds.{name}.count: must not be negative, not {spec.count}")
+        space = KINDS.load(name).space
+        for axis, content in spec.space.items():
+            problem = content.problem() if axis in space else _nearest("axis", axis, space)
+            if problem:
+                found.append(f"kinds.{name}.space.{axis}: {problem}")
+    roles = {role: {spec.model for spec in suite.networks.of(role)} for role in ("training", "held-out")}
+    both = sorted(roles["training"] & roles["held-out"])
+    found += [f"networks: {name!r} is both training and held out" for name in both]
+    hidden = roles["held-out"] | {spec.model for spec in specs(suite.exclude)}
+    drawn = {spec.model for spec in specs(suite.prior.networks)}
+    found += [f"prior.networks: {name!r} is held out" for name in sorted(drawn & hidden)]
+    return found
+
+
+def _nearest(noun: str, name: str, known: "Mapping[str, object] | tuple[str, ...]") -> str:
+    error = unknown_name(noun, name, known)
+    assert isinstance(error, UnknownNameError)
+    return f"{error.message} ({error.hint})"
