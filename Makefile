@@ -43,6 +43,7 @@ format: $(VENV)/.stamp-dev
 	$(BIN)/ruff check --fix .
 
 docs: $(VENV)/.stamp-dev
+	$(BIN)/python docs/generate_reference.py
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 

@@ -1,0 +1,132 @@
+"""Documentation that cannot rot: it builds, quotes commands that exist, and shows files that load."""
+
+import importlib.util
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from opmark.cli.main import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")] if "_build" not in path.parts)
+
+
+def test_the_generated_reference_is_up_to_date() -> None:
+    command = [sys.executable, str(DOCS / "generate_reference.py"), "--check"]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
+    for module in ("sphinx", "myst_parser", "furo"):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
+    finished = subprocess.run([*command, "-d", str(tmp_path / "trees")], capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    assert "https://fonts" not in (tmp_path / "index.html").read_text()
+
+
+def quoted_commands() -> Iterator[tuple[Path, str]]:
+    """Every `opmark …` in code blocks and code spans of the pages people read."""
+    for page in PAGES:
+        if page.name in {"commands.md", "CHANGELOG.md"}:
+            continue
+        text = page.read_text()
+        blocks = re.findall(r"```(?:sh|bash|console)\n(.*?)```", text, flags=re.DOTALL)
+        lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+        spans = re.findall(r"`(opmark [^`]+)`", text)
+        for line in [*lines, *spans]:
+            if line.startswith("opmark "):
+                yield page, line.partition(" #")[0]
+
+
+def problem_with(line: str) -> str | None:
+    """What is wrong with a quoted command: an unknown command, or an option it does not have."""
+    command: click.Command = cli
+    context = click.Context(cli, info_name="opmark")
+    for token in shlex.split(line)[1:]:
+        if token.startswith("-"):
+            known = {
+                name
+                for item in [*command.get_params(context), *cli.params]
+                for name in (*item.opts, *item.secondary_opts)
+            }
+            name = token.partition("=")[0]
+            if name not in known:
+                return f"{context.command_path} has no option {name}"
+        elif isinstance(command, click.Group):
+            alternatives = token.split("|")
+            if len(alternatives) > 1:
+                unknown = [name for name in alternatives if command.get_command(context, name) is None]
+                return f"{context.command_path} has no {unknown}" if unknown else None
+            child = command.get_command(context, token)
+            if child is None:
+                return f"{context.command_path} has no command {token}"
+            command, context = child, click.Context(child, info_name=token, parent=context)
+    return None
+
+
+def test_quoted_commands_exist() -> None:
+    wrong = [
+        f"{page.relative_to(ROOT)}: {line}: {problem}"
+        for page, line in quoted_commands()
+        if (problem := problem_with(line))
+    ]
+    assert not wrong
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {link}"
+        for page in PAGES
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+        if "://" not in link and not (page.parent / link).exists()
+    ]
+    assert not broken
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    listed = set()
+    for index in (DOCS / "index.md", DOCS / "decisions" / "index.md"):
+        for block in re.findall(r"```\{toctree\}(.*?)```", index.read_text(), flags=re.DOTALL):
+            names = [line for line in block.splitlines() if line and not line.startswith(":")]
+            listed |= {(index.parent / f"{name}.md").resolve() for name in names}
+    assert listed == {page.resolve() for page in PAGES if DOCS in page.parents} - {(DOCS / "index.md").resolve()}
+
+
+def test_decisions_have_four_parts_and_numbers_in_order() -> None:
+    pages = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+    assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
+    for page in pages:
+        text = page.read_text()
+        assert text.startswith(f"# {int(page.name[:4])}. ")
+        assert all(f"**{part}.**" in text for part in ("Context", "Decision", "Evidence", "Consequences")), page.name
+
+
+def test_json_examples_load() -> None:
+    from opmark.core.schema import convert
+    from opmark.leaderboards.evaluation import evaluate
+    from opmark.leaderboards.placement import Solution
+    from opmark.leaderboards.problem import Problem
+
+    blocks = re.findall(r"```json\n(.*?)```", (DOCS / "reference" / "json.md").read_text(), flags=re.DOTALL)
+    problem_json, solution_json = (json.loads(block) for block in blocks)
+    assert problem_json.pop("schema") == solution_json.pop("schema") == 1
+    problem = convert(problem_json, Problem, where="json.md").checked("json.md")
+    solution = convert(solution_json, Solution, where="json.md")
+    assert evaluate(problem, solution).cost == 32
+
+
+def test_glossary_is_sorted() -> None:
+    terms = re.findall(r"^([a-z ]+)\n: ", (DOCS / "glossary.md").read_text(), flags=re.MULTILINE)
+    assert len(terms) > 25
+    assert terms == sorted(terms)
