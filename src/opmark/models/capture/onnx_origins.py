@@ -1,0 +1,93 @@
+"""From a kernel of ONNX Runtime's optimised graph back to the operators and the module it came from."""
+
+import ast
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from opmark.models.onnx_file import constant_names
+
+if TYPE_CHECKING:
+    import onnx
+
+INSERTED = "inserted"
+_NCHWC = "com.microsoft.nchwc"
+_SUFFIX = "_nchwc"
+
+
+class Origins:
+    """Finds origins for the nodes of `optimised`, whose tensors are matched to those of `original` by name."""
+
+    def __init__(self, original: "onnx.GraphProto", optimised: "onnx.GraphProto") -> None:
+        self._nodes = list(original.node)
+        self._maker = {name: index for index, node in enumerate(self._nodes) for name in node.output if name}
+        self._named = {node.name: index for index, node in enumerate(self._nodes) if node.name}
+        self._constant = self._constant_nodes(original)
+        self._anchors = {index: self._anchor(node) for index, node in enumerate(optimised.node)}
+        # Where one kernel's share of the original graph ends and the next begins.
+        self._ends = {tensor for tensors in self._anchors.values() for tensor in tensors}
+
+    def of(self, index: int) -> tuple[tuple[str, ...], str]:
+        """Origins and module path of the `index`-th optimised node."""
+        anchor = self._anchors[index]
+        if not anchor:
+            return (INSERTED,), ""
+        covered = self._covered(anchor)
+        scopes = [scope for number in covered if (scope := module_path(self._nodes[number]))]
+        return tuple(self._label(number) for number in covered), scopes[0] if scopes else ""
+
+    def _anchor(self, node: "onnx.NodeProto") -> tuple[str, ...]:
+        """The original tensors that an optimised node makes, under whatever name."""
+        if node.domain == _NCHWC and node.op_type.startswith("Reorder"):
+            return ()
+        kept = tuple(name for name in node.output if name in self._maker)
+        if kept:
+            return kept
+        renamed = node.name.removesuffix(_SUFFIX)
+        if renamed in self._maker:
+            return (renamed,)
+        if renamed in self._named:
+            return tuple(name for name in self._nodes[self._named[renamed]].output if name)
+        return ()
+
+    def _covered(self, anchor: Iterable[str]) -> list[int]:
+        """The original nodes between `anchor` and the results of other kernels, in execution order."""
+        own = set(anchor)
+        found: set[int] = set()
+        stack = [self._maker[name] for name in own]
+        while stack:
+            number = stack.pop()
+            if number in found or number in self._constant:
+                continue
+            found.add(number)
+            stack += [
+                self._maker[name]
+                for name in self._nodes[number].input
+                if name in self._maker and (name in own or name not in self._ends)
+            ]
+        return sorted(found)
+
+    def _label(self, number: int) -> str:
+        node = self._nodes[number]
+        return f"{node.op_type}:{node.name or node.output[0]}"
+
+    def _constant_nodes(self, original: "onnx.GraphProto") -> set[int]:
+        """Nodes that are folded before anything runs: everything they read is constant."""
+        known = constant_names(original)
+        found: set[int] = set()
+        for index, node in enumerate(self._nodes):
+            if all(not name or name in known for name in node.input) and not node.op_type.startswith("Random"):
+                found.add(index)
+                known.update(node.output)
+        return found
+
+
+def module_path(node: "onnx.NodeProto") -> str:
+    """The torch module (`blocks.0.conv1`) that torch's exporter noted on `node`, empty where it did not."""
+    notes = {item.key: item.value for item in node.metadata_props}
+    scopes: Sequence[object] = ()
+    try:
+        scopes = ast.literal_eval(notes.get("pkg.torch.onnx.name_scopes", "()"))
+    except (ValueError, SyntaxError):
+        return ""
+    # The last entry is the operator itself, the one before it the innermost module.
+    return str(scopes[-2]) if isinstance(scopes, (list, tuple)) and len(scopes) > 1 else ""

@@ -1,0 +1,129 @@
+"""An ONNX file as the kernels that ONNX Runtime really runs: the nodes of its own optimised graph."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from opmark.core.call import OnnxNode, Operand
+from opmark.core.errors import ContentError
+from opmark.core.graph import Graph, Node
+from opmark.core.tensor import TensorSpec
+from opmark.kinds import GENERIC, of_onnx
+from opmark.models.capture.onnx_origins import Origins
+from opmark.models.capture.onnx_session import block_width, optimised, tensor_specs
+from opmark.models.onnx_file import read
+
+if TYPE_CHECKING:
+    import onnx
+
+_NCHWC = "com.microsoft.nchwc"
+# Constants up to this size may be shapes, axes, scales or exponents, whose values change what runs.
+_MOST_KNOWN_ELEMENTS = 64
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+def capture(path: Path, *, threads: int = 1, dimensions: Mapping[str, int] = _NOTHING, name: str = "") -> Graph:
+    """The kernels that ONNX Runtime's CPU provider runs on this machine for the model in `path`.
+
+    `dimensions` gives the model's open dimensions. Raises `ContentError` naming the file, and `UsageError` for a
+    dimension that the model does not have.
+    """
+    file = read(path, dimensions)
+    model = optimised(file, threads=threads)
+    specs = tensor_specs(model, where=str(path))
+    constants = _constants(model.graph, str(path))
+    nodes = onnx_nodes(model, specs, constants)
+    origins = Origins(file.model.graph, model.graph)
+    kernels = tuple(
+        _node(index, proto, node, origins)
+        for index, (proto, node) in enumerate(zip(model.graph.node, nodes, strict=True))
+    )
+    read_names = {item for node in kernels for item in node.inputs}
+    outputs = tuple(item.name for item in model.graph.output)
+    weights = {item: operand.spec for item, operand in constants.items() if item in read_names or item in outputs}
+    inputs = tuple(item.name for item in model.graph.input if item.name not in constants)
+    made = {item for node in kernels for item in node.outputs}
+    return Graph(
+        name=name or path.stem,
+        language="onnx",
+        nodes=kernels,
+        tensors={item: spec for item, spec in specs.items() if item in made or item in inputs},
+        inputs=inputs,
+        outputs=outputs,
+        weights=weights,
+        target=f"onnxruntime-cpu-t{threads}",
+    )
+
+
+def onnx_nodes(
+    model: "onnx.ModelProto", specs: Mapping[str, TensorSpec], constants: Mapping[str, Operand]
+) -> tuple[OnnxNode, ...]:
+    """Every node of an optimised model as a value, in order."""
+    opsets = {item.domain: item.version for item in model.opset_import}
+    found = []
+    for node in model.graph.node:
+        inputs = (
+            None if not name else constants[name] if name in constants else Operand(spec=specs[name])
+            for name in node.input
+        )
+        found.append(
+            OnnxNode(
+                op_type=node.op_type,
+                domain="" if node.domain == "ai.onnx" else node.domain,
+                inputs=tuple(inputs),
+                outputs=tuple(specs[name] if name else None for name in node.output),
+                attributes={item.name: _attribute(item) for item in node.attribute},
+                opset=opsets.get(node.domain, 1),
+                block=block_width() if node.domain == _NCHWC else 0,
+            )
+        )
+    return tuple(found)
+
+
+def _node(index: int, proto: "onnx.NodeProto", node: OnnxNode, origins: Origins) -> Node:
+    kernel, work = of_onnx(node)
+    covered, scope = origins.of(index)
+    if kernel.kind == GENERIC:
+        # The parameters no longer tell which operator it was.
+        covered = (f"{node.domain}:{node.op_type}" if node.domain else node.op_type, *covered)
+    return Node(
+        name=proto.name or proto.output[0],
+        kernel=kernel,
+        work=work,
+        inputs=tuple(name for name in proto.input if name),
+        outputs=tuple(name for name in proto.output if name),
+        origins=covered,
+        scope=scope,
+    )
+
+
+def _constants(graph: "onnx.GraphProto", where: str) -> dict[str, Operand]:
+    import onnx
+
+    from opmark.kinds._onnx import DTYPES
+
+    found = {}
+    for item in graph.initializer:
+        if item.data_type not in DTYPES:
+            kind = onnx.TensorProto.DataType.Name(item.data_type).lower()
+            raise ContentError(f"weight {item.name!r} has element type {kind}, which OpMark does not know", where=where)
+        spec = TensorSpec(tuple(item.dims), DTYPES[item.data_type])
+        value = None
+        if spec.elements <= _MOST_KNOWN_ELEMENTS and not item.external_data and spec.dtype != "bfloat16":
+            value = tuple(onnx.numpy_helper.to_array(item).ravel().tolist())
+        found[item.name] = Operand(spec=spec, constant=True, value=value)
+    return found
+
+
+def _attribute(item: "onnx.AttributeProto") -> Any:
+    import onnx
+
+    value = onnx.helper.get_attribute_value(item)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if item.type in {onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS}:
+        return tuple(value)
+    if item.type == onnx.AttributeProto.STRINGS:
+        return tuple(text.decode(errors="replace") for text in value)
+    return value
