@@ -44,7 +44,7 @@ def constant_names(graph: "onnx.GraphProto") -> set[str]:
 
 def _parsed(path: Path) -> "onnx.ModelProto":
     import onnx
-    from google.protobuf.message import DecodeError
+    from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
     where = str(path)
     try:

@@ -1,0 +1,59 @@
+"""How much of a graph its kinds really cover, and what hides in the generic one."""
+
+import re
+from dataclasses import dataclass
+
+from opmark.core.graph import Graph, Node
+from opmark.kinds import GENERIC, KINDS
+
+# Operators that multiply matrices, in ONNX's, ONNX Runtime's and ATen's spelling.
+_MATRIX = re.compile(
+    r"conv|matmul|gemm|attention|einsum|linear|lstm|gru|rnn|nbits|mixtureofexperts|moe"
+    r"|(?:^|[._:])(?:mm|bmm|addmm|addbmm|baddbmm|addmv|mv|dot|vdot|matmul)(?:$|[._])",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """Shares in [0, 1] of what a graph does per call.
+
+    `flops_share` is the part of the matrix work and its like that specific kinds hold: 1 unless `hidden` names
+    matrix operators in `bytes-moved`, whose FLOPs nobody knows. `generic` are the operators that are there at all.
+    """
+
+    kernels: int
+    generic_kernels: int
+    flops_share: float
+    bytes_share: float
+    generic: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+    @property
+    def bytes_moved_share(self) -> float:
+        """The share of the bytes that is in `bytes-moved`."""
+        return 1.0 - self.bytes_share
+
+
+def coverage(graph: Graph) -> Coverage:
+    """What `graph` has in specific kinds, and what only in `bytes-moved`."""
+    nodes = list(graph.costly)
+    generic = [node for node in nodes if node.kernel.kind == GENERIC]
+    moved = sum(node.work.moved_bytes for node in nodes)
+    moved_generic = sum(node.work.moved_bytes for node in generic)
+    labels = tuple(sorted({_operator(node) for node in generic}))
+    hidden = [node for node in generic if _MATRIX.search(_operator(node))]
+    matrix = sum(1 for node in nodes if node.kernel.kind != GENERIC and KINDS.load(node.kernel.kind).matrix)
+    return Coverage(
+        kernels=len(nodes),
+        generic_kernels=len(generic),
+        # FLOPs of what hides are unknown; each such kernel counts like an average one that is known.
+        flops_share=matrix / (matrix + len(hidden)) if hidden else 1.0,
+        bytes_share=1.0 - moved_generic / moved if moved else 1.0,
+        generic=labels,
+        hidden=tuple(sorted({_operator(node) for node in hidden})),
+    )
+
+
+def _operator(node: Node) -> str:
+    return node.origins[0] if node.origins else node.name
