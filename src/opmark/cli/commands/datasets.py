@@ -163,7 +163,7 @@ def export(ctx: click.Context, *, name: str, format_name: str, table: str, targe
         write(release, format_name, output, table=table, target=target)
         return
     content = exported(release, format_name, table=table, target=target)
-    click.get_binary_stream("stdout").write(content)
+    click.echo(content, nl=False)
 
 
 def workspace_folder(ctx: click.Context, name: str) -> Path:

@@ -1,0 +1,45 @@
+"""Every release in the repository is sound, complete, in its place and small enough for git."""
+
+from pathlib import Path
+
+import pytest
+
+from opmark.datasets.check import ERROR
+from opmark.datasets.find import names
+from opmark.datasets.release import load
+from opmark.datasets.validate import validate
+
+FOLDER = Path(__file__).resolve().parents[2] / "datasets"
+RELEASES = names(FOLDER)
+LARGEST_BYTES = 20_000_000
+
+pytestmark = pytest.mark.parametrize("name", RELEASES or [pytest.param("", marks=pytest.mark.skip("no release yet"))])
+
+
+def test_it_is_sound(name: str) -> None:
+    assert [finding for finding in validate(FOLDER / name) if finding.level == ERROR] == []
+
+
+def test_it_lies_where_its_manifest_says(name: str) -> None:
+    release = load(FOLDER / name)
+    assert release.name == name
+    assert release.manifest.licence == "CC-BY-4.0"
+
+
+def test_every_target_has_usable_rows(name: str) -> None:
+    release = load(FOLDER / name)
+    for target in release.targets:
+        usable = release.kernels[(release.kernels["target"] == target.name) & (release.kernels["latency_hot_ns"] > 0)]
+        assert len(usable), target.name
+
+
+def test_its_card_is_about_it(name: str) -> None:
+    release = load(FOLDER / name)
+    text = (release.path / "README.md").read_text()
+    assert release.id in text
+    assert all(target.name in text for target in release.targets)
+
+
+def test_its_tables_fit_in_git(name: str) -> None:
+    release = load(FOLDER / name)
+    assert sum(entry.size_bytes for entry in release.manifest.files) < LARGEST_BYTES

@@ -1,0 +1,78 @@
+"""Journals as bench writes them, for the tests of this room."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tests.datasets import sample
+
+from opmark.core.environment import Environment, Fact
+from opmark.core.kernel import Kernel
+from opmark.core.records import (
+    Block,
+    Done,
+    Header,
+    KernelTrial,
+    NetworkTrial,
+    Overhead,
+    Record,
+    Sentinels,
+    Session,
+    encode,
+)
+from opmark.kinds import work_of
+
+
+def write_journal(
+    path: Path,
+    kernels: Sequence[Kernel],
+    *,
+    environment: Environment = sample.ENVIRONMENT,
+    noted: Mapping[str, Fact] | None = None,
+    sentinel_ns: float = 1000.0,
+    slower: float = 1.0,
+    networks: Sequence[str] = (),
+) -> Path:
+    """A finished run over `kernels` and `networks`; two processes, thirty samples each."""
+    target = sample.TARGET.name
+    machine = replace(environment, noted=noted or environment.noted)
+    records: list[Record] = [
+        Header(suite="sample", suite_id="0", quality="full"),
+        Session(environment=machine, targets=(sample.TARGET,)),
+        Overhead(target=target, process=0, ns=2000.0),
+        Sentinels(round=0, target=target, ns={"compute": sentinel_ns}, accepted=True),
+    ]
+    for kernel in kernels:
+        work = work_of(kernel)
+        own_ns = slower * (200 + max(work.flops / 40, work.moved_bytes / 8))
+        records.append(KernelTrial(trial=kernel.key, target=target, kernel=kernel, work=work))
+        records += _blocks(kernel.key, "hot", own_ns + 2000)
+        records += _blocks(kernel.key, "rotated", 1.3 * own_ns + 2000)
+        records.append(Done(trial=kernel.key, status="ok"))
+    for name in networks:
+        records.append(
+            NetworkTrial(trial=name, target=target, network=name, family=name, graph_id=name, role="training")
+        )
+        records += _blocks(name, "network", slower * 3e6)
+        records.append(Done(trial=name, status="ok"))
+    path.write_text("".join(json.dumps(encode(record)) + "\n" for record in records))
+    return path
+
+
+def _blocks(trial: str, label: str, call_ns: float) -> list[Record]:
+    return [
+        Block(
+            trial=trial,
+            label=label,
+            process=process,
+            round=0,
+            construction="single",
+            copies=1,
+            base_copies=0,
+            calls=1,
+            ns=tuple(call_ns * (1 + sample_number / 1000) for sample_number in range(30)),
+            clean="1" * 30,
+        )
+        for process in range(2)
+    ]

@@ -1,0 +1,68 @@
+"""The card's figures are those of the rows."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.datasets import sample
+
+from opmark.datasets.card import card, counted, format_rate
+from opmark.datasets.columns import KERNELS, NETWORKS
+from opmark.datasets.environments import common_facts, conflicts
+from opmark.datasets.manifest import read
+from opmark.datasets.release import Release, build_from
+from opmark.datasets.statistics import statistics
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Release:
+    kernels = sample.kernels(6)
+    slow = [sample.measurement(kernel, flops_per_s=4.9e10, samples=30) for kernel in kernels]
+    return build_from([sample.contents(), sample.contents(slow, [], name="b.jsonl")], tmp_path)
+
+
+def test_the_card_is_the_one_its_manifest_gives(release: Release) -> None:
+    text = (release.path / "README.md").read_text()
+    assert text == card(read(release.path))
+    assert f"`{release.id}`" in text
+    assert "{{" not in text
+    assert "None" not in text
+
+
+def test_figures_are_those_of_the_rows(release: Release) -> None:
+    text = (release.path / "README.md").read_text()
+    assert "Latencies of 42 kernels and 1 whole network" in text
+    assert "42 kernels: 40 ok, 1 skipped, 1 failed." in text
+    hot_ns = release.kernels["latency_hot_ns"]
+    figures = release.manifest.statistics[sample.TARGET.name]
+    assert figures["kinds"]["conv"]["hot_ns"]["median"] == pytest.approx(hot_ns.median())
+    assert figures["kinds"]["conv"]["hot_ns"]["max"] == hot_ns.max()
+    assert figures["retest"]["rows"] == 6
+    assert 0.001 < figures["retest"]["median"] < 0.021
+    assert "50.0 GFLOP/s" in text
+    assert re.search(r"kernels measured again, median difference \| [0-9.]+% over 6 \|", text)
+
+
+def test_every_column_is_explained(release: Release) -> None:
+    text = (release.path / "README.md").read_text()
+    assert all(f"`{column.name}`" in text for table in (KERNELS, NETWORKS) for column in table.columns)
+
+
+def test_statistics_of_a_target_without_kernels_are_empty() -> None:
+    figures = statistics(sample.contents([]))[sample.TARGET.name]
+    assert (figures["kernels"], figures["noise"], figures["retest"], figures["kinds"]) == (0, None, None, {})
+    assert (figures["networks"], figures["families"]) == (1, 1)
+
+
+def test_counts_and_rates_read_like_words() -> None:
+    assert counted(1, "kernel") == "1 kernel"
+    assert counted(6000, "kernel") == "6,000 kernels"
+    assert counted(2, "family", "families") == "2 families"
+    assert format_rate(5.02e10, "flops_per_s") == "50.2 GFLOP/s"
+    assert format_rate(8e9, "hot_bytes_per_s") == "8.00 GB/s"
+    assert format_rate(12.0, "hot_bytes_per_s") == "12.0 B/s"
+
+
+def test_facts_of_one_machine() -> None:
+    assert conflicts(sample.ENVIRONMENT, sample.ENVIRONMENT) == {}
+    assert common_facts([sample.ENVIRONMENT])["cpu"] == "Acme"
