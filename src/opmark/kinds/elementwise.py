@@ -119,7 +119,7 @@ class ElementwiseKind(Kind[Elementwise]):
         if setting.language == "aten" and op in {"bias-gelu", "fast-gelu", "quick-gelu", "sum"}:
             return None
         small = () if op == "pow" else _small(shape, "channel" if op == "bias-gelu" else values["broadcast"])
-        fixed = values["constant"] and small != shape
+        fixed = small == () or (values["constant"] and small != shape)
         shapes = {"unary": (shape,), "binary": (shape, small), "where": (small, shape, ())}[arity]
         exponent = values["exponent"] if op == "pow" else None
         p = Elementwise(
