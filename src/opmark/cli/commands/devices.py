@@ -1,0 +1,30 @@
+"""`opmark devices`."""
+
+import click
+
+from opmark.cli.output import json_option, show_json, show_table
+
+
+@click.group()
+def devices() -> None:
+    """What this machine is, as it is recorded beside every measurement."""
+
+
+@devices.command()
+@json_option
+def show(*, as_json: bool) -> None:
+    """Show this machine's name, the facts that must agree before measurements merge, and those that are only noted."""
+    from opmark.studies.devices import this_machine
+
+    machine = this_machine()
+    if as_json:
+        show_json(machine)
+        return
+    click.echo(machine.device)
+    rows = [(name, str(value), "checked") for name, value in machine.environment.checked.items()]
+    rows += [(name, str(value), "noted") for name, value in machine.environment.noted.items() if name != "flags"]
+    rows += [("gpu", f"{gpu.name}, driver {gpu.driver}", "noted") for gpu in machine.gpus]
+    show_table(("fact", "value", ""), rows, left=3)
+
+
+COMMAND = devices

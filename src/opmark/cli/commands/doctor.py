@@ -1,0 +1,59 @@
+"""`opmark doctor`."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from opmark.cli.context import DURATION
+from opmark.cli.output import json_option, show_json, show_table
+from opmark.core.units import format_bytes
+
+if TYPE_CHECKING:
+    from opmark.studies.doctor import Diagnosis
+
+
+@click.command()
+@click.option("--watch", type=DURATION, default="2s", show_default=True, help="How long to watch the noise.")
+@json_option
+def doctor(*, watch: float, as_json: bool) -> None:
+    """Say what this machine is, what works on it, how noisy it is, and what to do about it."""
+    from opmark.studies.doctor import diagnose
+
+    found = diagnose(seconds=watch)
+    if as_json:
+        show_json(found)
+    else:
+        _show(found)
+
+
+def _show(found: "Diagnosis") -> None:
+    checked = found.environment.checked
+    click.echo(
+        f"{found.device}: {checked['cpu']}, {checked['processors']} processors, hypervisor {checked['hypervisor']}"
+    )
+    caches = [format_bytes(int(checked[name] or 0)) for name in ("level1_bytes", "level2_bytes", "last_level_bytes")]
+    click.echo(f"caches: level 1 {caches[0]}, level 2 {caches[1]}, last level {caches[2]}")
+    cards = [f"{card.name} with {format_bytes(card.memory_bytes)}" for card in found.gpus]
+    click.echo(f"GPU: {', '.join(cards) or 'none'}")
+    permitted = "permitted" if found.environment.noted.get("fifo") else "not permitted"
+    click.echo(f"real-time priority (SCHED_FIFO): {permitted}\n")
+    rows = [
+        (part.name, what, "yes" if part.works else "no", part.detail, part.hint)
+        for what, parts in (("runtime", found.runtimes), ("extra", found.extras))
+        for part in parts
+    ]
+    show_table(("part", "", "works", "what", "to get it"), rows, left=5)
+    noise = found.noise
+    clean = "unknown" if noise.clean_fraction is None else f"{100 * noise.clean_fraction:.0f} %"
+    pressure = "unknown" if noise.pressure is None else f"{noise.pressure:.0f} %"
+    click.echo(
+        f"noise, {noise.samples} samples: {clean} uninterrupted; median {100 * noise.median_excess:.1f} % and 90th "
+        f"percentile {100 * noise.p90_excess:.1f} % above the label; processor pressure {pressure}"
+    )
+    for sentence in found.advice:
+        click.echo(f"- {sentence}")
+    if not found.advice:
+        click.echo("Nothing to improve.")
+
+
+COMMAND = doctor
