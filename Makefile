@@ -62,9 +62,9 @@ $(BIN)/python:
 
 # Stamps: a second call installs nothing unless the requirements changed.
 $(VENV)/.stamp-demo: $(INPUTS) | $(BIN)/python
-	$(PIP) -e '.[plots]'
+	$(PIP) -e .
 	@touch $@
 
 $(VENV)/.stamp-dev: $(INPUTS) | $(BIN)/python
-	$(PIP) -e '.[dev,docs,meta,models,plots,sandbox]'
+	$(PIP) -e '.[dev,docs,meta,models,sandbox]'
 	@touch $@ $(VENV)/.stamp-demo

@@ -25,8 +25,8 @@ WORK = Work(flops=2, read_bytes=8, written_bytes=4, weight_bytes=4)
 
 
 def test_errors_say_where_and_what_to_do() -> None:
-    error = MissingExtraError("this needs altair", where="report", hint="pip install it")
-    assert str(error) == "report: this needs altair"
+    error = MissingExtraError("this needs duckdb", where="report", hint="pip install it")
+    assert str(error) == "report: this needs duckdb"
     assert (error.exit_code, error.hint) == (ExitCode.UNAVAILABLE, "pip install it")
     assert str(OpMarkError("plain")) == "plain"
 

@@ -24,7 +24,6 @@ HEAVY = (
     "numba",
     "scipy",
     "transformers",
-    "altair",
 )
 PROBE = """
 import json, runpy, sys

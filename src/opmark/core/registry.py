@@ -50,8 +50,6 @@ class Registry(Generic[T]):
 
 _EXTRAS = {
     "transformers": "models",
-    "altair": "plots",
-    "vl_convert": "plots",
     "ortools": "solvers",
     "duckdb": "sql",
     "pynvml": "gpu",
