@@ -67,7 +67,8 @@ class CostModel:
             [-1 if node.free else number.setdefault(node.kernel, len(number)) for node in graph.nodes], dtype=np.int64
         )
         distinct = tuple(number)
-        table = self._table[self._rows(distinct)]
+        rows = self._rows(distinct)
+        table = self._table[rows]
         return Parts(
             kernels=distinct,
             of_node=of_node,
