@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode, Operand
+from opmark.core.call import AtenCall, OnnxNode, Operand
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
+from opmark.kinds import _attention_aten
 from opmark.kinds._onnx import MICROSOFT, build, data, present, qualified, weight
 from opmark.kinds._shapes import code, scaled, size_bytes
 
@@ -54,17 +55,7 @@ class AttentionKind(Kind[Attention]):
     matrix = True
     categories = ("variant",)
     onnx_ops = frozenset({_NATIVE, _PACKED, _MULTI_HEAD})
-    aten_ops = frozenset(
-        {
-            "scaled_dot_product_attention",
-            "_scaled_dot_product_flash_attention",
-            "_scaled_dot_product_flash_attention_for_cpu",
-            "_scaled_dot_product_efficient_attention",
-            "_scaled_dot_product_attention_math",
-            "_scaled_dot_product_fused_attention_overrideable",
-            "_scaled_dot_product_cudnn_attention",
-        }
-    )
+    aten_ops = _attention_aten.NAMES
     space = {
         "batch": Choice((1, 1, 1, 2, 4, 8)),
         "heads": Choice((2, 4, 6, 8, 12, 12, 16, 32)),
@@ -172,6 +163,13 @@ class AttentionKind(Kind[Attention]):
     def to_onnx(self, p: Attention) -> OnnxNode | None:
         builders = {"native": _to_native, "multi-head": _to_multi_head, "packed": _to_packed}
         return builders[p.variant](p) if p.variant in builders else None
+
+    def from_aten(self, call: AtenCall) -> Attention | None:
+        found = _attention_aten.read(call)
+        return None if found is None else Attention(**found)
+
+    def to_aten(self, p: Attention) -> AtenCall | None:
+        return _attention_aten.write(p)
 
 
 def _mask(operand: Operand | None) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opmark.core.call import OnnxNode
+from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Kind, Range, Setting
 from opmark.core.tensor import TensorSpec, dtype_bytes
 from opmark.core.work import Work
+from opmark.kinds import _aten
 from opmark.kinds._onnx import build, data
 from opmark.kinds._shapes import scaled
 
@@ -62,6 +63,18 @@ class BytesMovedKind(Kind[BytesMoved]):
     def to_onnx(self, p: BytesMoved) -> OnnxNode | None:
         shape = (copied_elements(p),)
         return build("Concat", [data(shape, p.dtype)], [TensorSpec(shape, p.dtype)], {"axis": 0})
+
+    def from_aten(self, call: AtenCall) -> BytesMoved | None:
+        largest = max([*call.outputs, *call.tensors], key=lambda spec: spec.size_bytes, default=TensorSpec(()))
+        return BytesMoved(
+            read_bytes=sum(spec.size_bytes for spec in call.tensors),
+            written_bytes=sum(spec.size_bytes for spec in call.outputs),
+            dtype=largest.dtype,
+        )
+
+    def to_aten(self, p: BytesMoved) -> AtenCall | None:
+        spec = TensorSpec((copied_elements(p),), p.dtype)
+        return _aten.build("clone", spec, outputs=[spec])
 
 
 def copied_elements(p: BytesMoved) -> int:

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode
+from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
+from opmark.kinds import _conv_aten
 from opmark.kinds._activations import (
     ACTIVATIONS,
     activation_flops,
@@ -30,7 +31,8 @@ class Conv:
     """`size` and `kernel` have one entry per spatial axis; `pads` all begins, then all ends.
 
     `block` is the width of the blocked channel layout, 0 for the plain one; a blocked kernel whose dense input has
-    fewer channels than a block reads it plain. `residual` adds a tensor of the output's shape before `activation`.
+    fewer channels than a block reads it plain. `channels_last` is torch's memory format.
+    `residual` adds a tensor of the output's shape before `activation`.
     """
 
     batch: int
@@ -46,6 +48,7 @@ class Conv:
     activation: str = ""
     residual: bool = False
     block: int = 0
+    channels_last: bool = False
     dtype: str = "float32"
 
     @property
@@ -88,7 +91,7 @@ class ConvKind(Kind[Conv]):
     matrix = True
     categories = ("activation",)
     onnx_ops = frozenset({"Conv", _FUSED, _BLOCKED})
-    aten_ops = frozenset({"convolution", "_convolution", "conv1d", "conv2d", "mkldnn_convolution"})
+    aten_ops = _conv_aten.NAMES
     space = {
         "batch": Choice((1, 1, 1, 1, 2, 4, 8)),
         "size": Range(7, 224),
@@ -146,6 +149,7 @@ class ConvKind(Kind[Conv]):
             "residual": float(p.residual),
             "activation": code(p.activation, ACTIVATIONS),
             "block": p.block,
+            "channels_last": float(p.channels_last),
             "plain_input": float(p.block > p.channels_in and p.groups == 1),
         }
 
@@ -270,6 +274,13 @@ class ConvKind(Kind[Conv]):
             data(p.output, p.dtype) if p.residual else None,
         ]
         return build(name, inputs, [TensorSpec(p.output, p.dtype)], attributes, block=p.block)
+
+    def from_aten(self, call: AtenCall) -> Conv | None:
+        found = _conv_aten.read(call)
+        return None if found is None else Conv(**found)
+
+    def to_aten(self, p: Conv) -> AtenCall | None:
+        return _conv_aten.write(p)
 
 
 KIND = ConvKind()

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode
+from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
+from opmark.kinds import _conv_aten
 from opmark.kinds._onnx import build, data, present, weight
 from opmark.kinds._shapes import scaled, size_bytes
 
@@ -64,6 +65,7 @@ class ConvTransposeKind(Kind[ConvTranspose]):
     parameters = ConvTranspose
     matrix = True
     onnx_ops = frozenset({"ConvTranspose"})
+    aten_ops = _conv_aten.TRANSPOSED_NAMES
     space = {
         "batch": Choice((1, 1, 1, 4)),
         "size": Range(4, 112),
@@ -180,6 +182,13 @@ class ConvTransposeKind(Kind[ConvTranspose]):
             weight((p.channels_out,), p.dtype) if p.bias else None,
         ]
         return build("ConvTranspose", inputs, [TensorSpec(p.output, p.dtype)], attributes)
+
+    def from_aten(self, call: AtenCall) -> ConvTranspose | None:
+        found = _conv_aten.read_transposed(call)
+        return None if found is None else ConvTranspose(**found)
+
+    def to_aten(self, p: ConvTranspose) -> AtenCall | None:
+        return _conv_aten.write_transposed(p)
 
 
 KIND = ConvTransposeKind()

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode, Operand
+from opmark.core.call import AtenCall, OnnxNode, Operand
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec, broadcast_shape
 from opmark.core.work import Work
+from opmark.kinds import _functions_aten
 from opmark.kinds._functions import BINARY, COMPARISONS, FLOPS, FROM_ONNX, LOGICAL, ONNX, OPERATIONS, UNARY
 from opmark.kinds._onnx import build, constant, data, present, qualified, weight
 from opmark.kinds._shapes import code, size_bytes, varied, varied_like, without_channels
@@ -22,13 +23,14 @@ class Elementwise:
     """`shapes` of the inputs in order; `constant` are the places of those that are constants.
 
     `dtype` is that of the values computed on (a condition is always bool); `exponent` is that of a power by a
-    constant, for which runtimes have short cuts.
+    constant, for which runtimes have short cuts; `inplace` writes over the first input.
     """
 
     op: str
     shapes: tuple[tuple[int, ...], ...]
     constant: tuple[int, ...] = ()
     exponent: float | None = None
+    inplace: bool = False
     dtype: str = "float32"
 
     @property
@@ -56,6 +58,7 @@ class ElementwiseKind(Kind[Elementwise]):
     parameters = Elementwise
     categories = ("op",)
     onnx_ops = frozenset(FROM_ONNX)
+    aten_ops = _functions_aten.NAMES
     space = {
         "arity": Choice(("unary", "binary", "binary", "where")),
         "unary": Choice(UNARY),
@@ -99,6 +102,7 @@ class ElementwiseKind(Kind[Elementwise]):
             "rank": len(output),
             "constants": len(p.constant),
             "exponent": p.exponent or 0.0,
+            "inplace": float(p.inplace),
         }
 
     def shape_group(self, p: Elementwise) -> str:
@@ -172,6 +176,13 @@ class ElementwiseKind(Kind[Elementwise]):
         if p.op == "mod" and p.dtype.startswith(("float", "bfloat")):
             attributes["fmod"] = 1
         return build(ONNX[p.op], inputs, [TensorSpec(p.output, p.output_dtype)], attributes)
+
+    def from_aten(self, call: AtenCall) -> Elementwise | None:
+        found = _functions_aten.read(call)
+        return None if found is None else Elementwise(**found)
+
+    def to_aten(self, p: Elementwise) -> AtenCall | None:
+        return _functions_aten.write(p)
 
 
 def _small(shape: tuple[int, ...], broadcast: str) -> tuple[int, ...]:

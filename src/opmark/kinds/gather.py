@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode, Operand
+from opmark.core.call import AtenCall, OnnxNode, Operand
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
+from opmark.kinds import _gather_aten
 from opmark.kinds._onnx import build, constant, data, present, weight
 from opmark.kinds._shapes import code, scaled, size_bytes, varied, without_channels
 
@@ -69,7 +70,7 @@ class GatherKind(Kind[Gather]):
     parameters = Gather
     categories = ("op",)
     onnx_ops = frozenset(_FROM_ONNX)
-    aten_ops = frozenset({"embedding", "index_select", "gather", "scatter", "index", "index_put"})
+    aten_ops = _gather_aten.NAMES
     space = {
         "op": Choice(("embedding", "embedding", "embedding", "gather", "gather-elements", "scatter-elements")),
         "rows": Range(2, 65536),
@@ -170,6 +171,13 @@ class GatherKind(Kind[Gather]):
             inputs.append(data(p.updates, p.dtype))
         attributes = {"batch_dims": p.batch_axes} if p.op == "gather-nd" else {} if nd else {"axis": p.axis}
         return build(_ONNX[p.op], inputs, [TensorSpec(p.output, p.dtype)], attributes)
+
+    def from_aten(self, call: AtenCall) -> Gather | None:
+        found = _gather_aten.read(call)
+        return None if found is None else Gather(**found)
+
+    def to_aten(self, p: Gather) -> AtenCall | None:
+        return _gather_aten.write(p)
 
 
 KIND = GatherKind()

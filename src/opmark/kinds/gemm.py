@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode, Operand
+from opmark.core.call import AtenCall, OnnxNode, Operand
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
+from opmark.kinds import _matmul_aten
 from opmark.kinds._activations import ACTIVATIONS, activation_flops, activation_from_onnx, activation_to_onnx, fusable
 from opmark.kinds._onnx import MICROSOFT, build, data, present, weight
 from opmark.kinds._shapes import code, scaled, size_bytes
@@ -50,7 +51,7 @@ class GemmKind(Kind[Gemm]):
     matrix = True
     categories = ("activation", "bias")
     onnx_ops = frozenset({"Gemm", _FUSED})
-    aten_ops = frozenset({"addmm", "mm", "linear"})
+    aten_ops = _matmul_aten.PLAIN_NAMES
     space = {
         "m": Range(1, 2048),
         "k": Range(16, 16384, 8),
@@ -133,6 +134,13 @@ class GemmKind(Kind[Gemm]):
         values: Any = asked.pop("activation_params", ())
         attributes |= asked | dict(zip(("activation_alpha", "activation_beta"), values, strict=False))
         return build(_FUSED if p.activation else "Gemm", inputs, [TensorSpec((p.m, p.n), p.dtype)], attributes)
+
+    def from_aten(self, call: AtenCall) -> Gemm | None:
+        found = _matmul_aten.read_plain(call)
+        return None if found is None else Gemm(**found)
+
+    def to_aten(self, p: Gemm) -> AtenCall | None:
+        return _matmul_aten.write_plain(p)
 
 
 def _bias(operand: Operand | None, m: int, n: int) -> str:

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode
+from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec, broadcast_shape
 from opmark.core.work import Work
+from opmark.kinds import _matmul_aten
 from opmark.kinds._onnx import MICROSOFT, build, data, present, qualified, weight
 from opmark.kinds._shapes import scaled, size_bytes
 
@@ -61,7 +62,7 @@ class MatMulKind(Kind[MatMul]):
     parameters = MatMul
     matrix = True
     onnx_ops = frozenset({"MatMul", _FUSED})
-    aten_ops = frozenset({"bmm", "baddbmm", "matmul"})
+    aten_ops = _matmul_aten.BATCHED_NAMES
     space = {
         "role": Choice(("linear", "linear", "linear", "scores", "context")),
         "batch": Choice((1, 1, 1, 1, 2, 4, 8)),
@@ -181,6 +182,13 @@ class MatMulKind(Kind[MatMul]):
             "alpha": 0.125 if p.scale else 1.0,
         }
         return build(_FUSED, inputs, outputs, attributes)
+
+    def from_aten(self, call: AtenCall) -> MatMul | None:
+        found = _matmul_aten.read_batched(call)
+        return None if found is None else MatMul(**found)
+
+    def to_aten(self, p: MatMul) -> AtenCall | None:
+        return _matmul_aten.write_batched(p)
 
 
 def _is_fused(p: MatMul) -> bool:

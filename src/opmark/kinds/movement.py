@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode
+from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _movement_draw, _movement_onnx
+from opmark.kinds import _movement_aten, _movement_draw, _movement_onnx
 from opmark.kinds._shapes import Shape, code, scaled, size_bytes, varied, varied_like, without_channels
 
 # What `arguments` holds, per operation. Append only: a learner's category codes are the places in this list.
@@ -82,6 +82,7 @@ class MovementKind(Kind[Movement]):
     parameters = Movement
     categories = ("op",)
     onnx_ops = _movement_onnx.NAMES
+    aten_ops = _movement_aten.NAMES
     space = {
         "op": Choice(
             ("transpose", "transpose", "transpose", "concat", "concat", "split", "slice", "pad", "expand", "cast",
@@ -154,6 +155,13 @@ class MovementKind(Kind[Movement]):
         return _movement_onnx.write(
             p.op, p.shapes, p.arguments, p.outputs, constant_at=p.constant, mode=p.mode, block=p.block, dtype=p.dtype
         )
+
+    def from_aten(self, call: AtenCall) -> Movement | None:
+        found = _movement_aten.read(call)
+        return None if found is None else Movement(**found)
+
+    def to_aten(self, p: Movement) -> AtenCall | None:
+        return _movement_aten.write(p)
 
 
 def _result(p: Movement) -> Shape:

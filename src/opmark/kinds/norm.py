@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode, Operand
+from opmark.core.call import AtenCall, OnnxNode, Operand
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
+from opmark.kinds import _norm_aten
 from opmark.kinds._onnx import MICROSOFT, build, data, present, qualified, weight
 from opmark.kinds._shapes import code, scaled, size_bytes, varied, without_channels
 
@@ -73,6 +74,7 @@ class NormKind(Kind[Norm]):
     parameters = Norm
     categories = ("op",)
     onnx_ops = frozenset(_FROM_ONNX)
+    aten_ops = _norm_aten.NAMES
     space = {
         "op": Choice(
             ("layer", "layer", "skip-layer", "rms", "skip-rms", "batch", "instance", "group", "local-response")
@@ -200,6 +202,13 @@ class NormKind(Kind[Norm]):
         if p.op == "local-response":
             attributes["size"] = p.window
         return build(_ONNX[p.op], inputs, outputs, attributes, opset=21 if p.op == "group" else 20)
+
+    def from_aten(self, call: AtenCall) -> Norm | None:
+        found = _norm_aten.read(call)
+        return None if found is None else Norm(**found)
+
+    def to_aten(self, p: Norm) -> AtenCall | None:
+        return _norm_aten.write(p)
 
 
 KIND = NormKind()

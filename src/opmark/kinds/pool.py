@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode
+from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
+from opmark.kinds import _pool_aten
 from opmark.kinds._onnx import NCHWC, build, data, present
 from opmark.kinds._shapes import code, resolved_pads, scaled, size_bytes, window_output
 
@@ -72,6 +73,7 @@ class PoolKind(Kind[Pool]):
     onnx_ops = frozenset(
         {*_FROM_ONNX, *(f"{NCHWC}:{_ONNX[op]}" for op in ("max", "average", "global-average", "global-max"))}
     )
+    aten_ops = _pool_aten.NAMES
     space = {
         "op": Choice(("max", "max", "average", "global-average")),
         "batch": Choice((1, 1, 1, 2, 4, 8)),
@@ -189,6 +191,13 @@ class PoolKind(Kind[Pool]):
             outputs.append(TensorSpec(p.output, "int64"))
         name = f"{NCHWC}:{_ONNX[p.op]}" if p.block else _ONNX[p.op]
         return build(name, [data((p.batch, p.channels, *p.size), p.dtype)], outputs, attributes, block=p.block)
+
+    def from_aten(self, call: AtenCall) -> Pool | None:
+        found = _pool_aten.read(call)
+        return None if found is None else Pool(**found)
+
+    def to_aten(self, p: Pool) -> AtenCall | None:
+        return _pool_aten.write(p)
 
 
 KIND = PoolKind()

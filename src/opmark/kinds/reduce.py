@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode, Operand
+from opmark.core.call import AtenCall, OnnxNode, Operand
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
+from opmark.kinds import _reduce_aten
 from opmark.kinds._onnx import build, constant, data, present, whole
 from opmark.kinds._shapes import code, size_bytes, varied, without_channels
 
@@ -70,6 +71,7 @@ class ReduceKind(Kind[Reduce]):
     parameters = Reduce
     categories = ("op",)
     onnx_ops = frozenset(_FROM_ONNX)
+    aten_ops = _reduce_aten.NAMES
     space = {
         "op": Choice(("mean", "mean", "mean", "sum", "max", "prod", "argmax", "cumsum")),
         "form": Choice(("image", "image", "sequence", "pool-sequence", "channels")),
@@ -172,6 +174,13 @@ class ReduceKind(Kind[Reduce]):
             inputs.append(constant(p.axes))
             attributes = {"keepdims": int(p.keep)}
         return build(_ONNX[p.op], inputs, p.outputs, attributes)
+
+    def from_aten(self, call: AtenCall) -> Reduce | None:
+        found = _reduce_aten.read(call)
+        return None if found is None else Reduce(**found)
+
+    def to_aten(self, p: Reduce) -> AtenCall | None:
+        return _reduce_aten.write(p)
 
 
 KIND = ReduceKind()

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode
+from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
+from opmark.kinds import _aten
 from opmark.kinds._onnx import build, constant, data, present
 from opmark.kinds._shapes import code, size_bytes, varied, without_channels
 
@@ -17,6 +18,7 @@ MODES = ("nearest", "linear", "cubic", "area")
 COORDINATES = (
     "half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric", "tf_crop_and_resize"
 )  # fmt: skip
+_ATEN = {"upsample_nearest2d": "nearest", "upsample_bilinear2d": "linear", "upsample_bicubic2d": "cubic"}
 _FLOPS = {"nearest": 0, "linear": 8, "cubic": 40, "area": 4}
 _MOST_BYTES = 128 * 2**20
 
@@ -41,7 +43,7 @@ class ResizeKind(Kind[Resize]):
     parameters = Resize
     categories = ("mode", "coordinates")
     onnx_ops = frozenset({"Resize", "Upsample"})
-    aten_ops = frozenset({"upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d"})
+    aten_ops = frozenset(_ATEN)
     space = {
         "batch": Choice((1, 1, 1, 2, 4)),
         "channels": Range(3, 1024),
@@ -126,6 +128,32 @@ class ResizeKind(Kind[Resize]):
             attributes["antialias"] = 1
         inputs = [data(p.shape, p.dtype), None, None, constant(p.output)]
         return build("Resize", inputs, [TensorSpec(p.output, p.dtype)], attributes)
+
+    def from_aten(self, call: AtenCall) -> Resize | None:
+        x, mode = _aten.tensor(call, 0), _ATEN.get(_aten.operator(call))
+        # Sizes given as factors come as a list of numbers in place of the second argument.
+        if x is None or mode is None or len(x.shape) != 4:
+            return None
+        aligned = mode != "nearest" and bool(_aten.argument(call, 2, "align_corners", False))
+        plain = "asymmetric" if mode == "nearest" else "half_pixel"
+        return Resize(
+            shape=x.shape,
+            output=call.outputs[0].shape,
+            mode=mode,
+            coordinates="align_corners" if aligned else plain,
+            rounding="floor" if mode == "nearest" else "",
+            dtype=x.dtype,
+        )
+
+    def to_aten(self, p: Resize) -> AtenCall | None:
+        aligned = p.coordinates == "align_corners"
+        asked = "asymmetric" if p.mode == "nearest" else "align_corners" if aligned else "half_pixel"
+        names = {mode: name for name, mode in _ATEN.items()}
+        if p.antialias or p.mode not in names or p.coordinates != asked or len(p.shape) != 4:
+            return None
+        x, result = TensorSpec(p.shape, p.dtype), TensorSpec(p.output, p.dtype)
+        more = () if p.mode == "nearest" else (aligned,)
+        return _aten.build(names[p.mode], x, p.output[2:], *more, outputs=[result])
 
 
 KIND = ResizeKind()

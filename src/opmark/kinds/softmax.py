@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode
+from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
+from opmark.kinds import _aten
 from opmark.kinds._onnx import build, data, present
 from opmark.kinds._shapes import size_bytes, varied, without_channels
 
@@ -32,7 +33,7 @@ class SoftmaxKind(Kind[Softmax]):
     name = "softmax"
     parameters = Softmax
     onnx_ops = frozenset({"Softmax", "LogSoftmax"})
-    aten_ops = frozenset({"_softmax", "_log_softmax", "softmax", "log_softmax", "_safe_softmax"})
+    aten_ops = frozenset({"_softmax", "_log_softmax", "_safe_softmax"})
     space = {
         "form": Choice(("attention", "attention", "logits", "image")),
         "batch": Choice((1, 1, 1, 2, 4, 8)),
@@ -85,6 +86,17 @@ class SoftmaxKind(Kind[Softmax]):
     def to_onnx(self, p: Softmax) -> OnnxNode | None:
         name = "LogSoftmax" if p.log else "Softmax"
         return build(name, [data(p.shape, p.dtype)], [TensorSpec(p.shape, p.dtype)], {"axis": p.axis})
+
+    def from_aten(self, call: AtenCall) -> Softmax | None:
+        x = _aten.tensor(call, 0)
+        if x is None or not x.shape:
+            return None
+        axis = int(_aten.argument(call, 1, "dim", -1)) % len(x.shape)
+        return Softmax(shape=x.shape, axis=axis, log=_aten.operator(call) == "_log_softmax", dtype=x.dtype)
+
+    def to_aten(self, p: Softmax) -> AtenCall | None:
+        x = TensorSpec(p.shape, p.dtype)
+        return _aten.build("_log_softmax" if p.log else "_softmax", x, p.axis, False, outputs=[x])
 
 
 KIND = SoftmaxKind()

@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     import onnx
 
 INSERTED = "inserted"
-_NCHWC = "com.microsoft.nchwc"
 _SUFFIX = "_nchwc"
+# Names of nodes that only bring a tensor into the shape or layout that a neighbour wants.
+_INSERTED_NAMES = ("ReorderInput", "ReorderOutput", "gemm_input_reshape", "gemm_output_reshape")
 
 
 class Origins:
@@ -22,6 +23,7 @@ class Origins:
         self._maker = {name: index for index, node in enumerate(self._nodes) for name in node.output if name}
         self._named = {node.name: index for index, node in enumerate(self._nodes) if node.name}
         self._constant = self._constant_nodes(original)
+        self._readers = {name: node for node in optimised.node for name in node.input}
         self._anchors = {index: self._anchor(node) for index, node in enumerate(optimised.node)}
         # Where one kernel's share of the original graph ends and the next begins.
         self._ends = {tensor for tensors in self._anchors.values() for tensor in tensors}
@@ -37,9 +39,9 @@ class Origins:
 
     def _anchor(self, node: "onnx.NodeProto") -> tuple[str, ...]:
         """The original tensors that an optimised node makes, under whatever name."""
-        if node.domain == _NCHWC and node.op_type.startswith("Reorder"):
+        if node.name.startswith(_INSERTED_NAMES):
             return ()
-        kept = tuple(name for name in node.output if name in self._maker)
+        kept = self._kept(node)
         if kept:
             return kept
         renamed = node.name.removesuffix(_SUFFIX)
@@ -47,7 +49,12 @@ class Origins:
             return (renamed,)
         if renamed in self._named:
             return tuple(name for name in self._nodes[self._named[renamed]].output if name)
-        return ()
+        # What was inserted behind a kernel carries the name that the kernel's own result had.
+        reader = self._readers.get(node.output[0])
+        return self._kept(reader) if reader is not None and reader.name.startswith(_INSERTED_NAMES) else ()
+
+    def _kept(self, node: "onnx.NodeProto") -> tuple[str, ...]:
+        return tuple(name for name in node.output if name in self._maker)
 
     def _covered(self, anchor: Iterable[str]) -> list[int]:
         """The original nodes between `anchor` and the results of other kernels, in execution order."""

@@ -34,11 +34,7 @@ def capture(path: Path, *, threads: int = 1, dimensions: Mapping[str, int] = _NO
     specs = tensor_specs(model, where=str(path))
     constants = _constants(model.graph, str(path))
     nodes = onnx_nodes(model, specs, constants)
-    origins = Origins(file.model.graph, model.graph)
-    kernels = tuple(
-        _node(index, proto, node, origins)
-        for index, (proto, node) in enumerate(zip(model.graph.node, nodes, strict=True))
-    )
+    kernels = _kernels(model.graph, nodes, Origins(file.model.graph, model.graph))
     read_names = {item for node in kernels for item in node.inputs}
     outputs = tuple(item.name for item in model.graph.output)
     weights = {item: operand.spec for item, operand in constants.items() if item in read_names or item in outputs}
@@ -81,21 +77,30 @@ def onnx_nodes(
     return tuple(found)
 
 
-def _node(index: int, proto: "onnx.NodeProto", node: OnnxNode, origins: Origins) -> Node:
-    kernel, work = of_onnx(node)
-    covered, scope = origins.of(index)
-    if kernel.kind == GENERIC:
-        # The parameters no longer tell which operator it was.
-        covered = (f"{node.domain}:{node.op_type}" if node.domain else node.op_type, *covered)
-    return Node(
-        name=proto.name or proto.output[0],
-        kernel=kernel,
-        work=work,
-        inputs=tuple(name for name in proto.input if name),
-        outputs=tuple(name for name in proto.output if name),
-        origins=covered,
-        scope=scope,
-    )
+def _kernels(graph: "onnx.GraphProto", nodes: tuple[OnnxNode, ...], origins: Origins) -> tuple[Node, ...]:
+    found = []
+    scopes: dict[str, str] = {}
+    for index, (proto, node) in enumerate(zip(graph.node, nodes, strict=True)):
+        kernel, work = of_onnx(node)
+        covered, scope = origins.of(index)
+        # What the runtime inserted belongs where its input was made.
+        scope = scope or next((scopes[name] for name in proto.input if name in scopes), "")
+        scopes |= dict.fromkeys(proto.output, scope)
+        if kernel.kind == GENERIC:
+            # The parameters no longer tell which operator it was.
+            covered = (f"{node.domain}:{node.op_type}" if node.domain else node.op_type, *covered)
+        found.append(
+            Node(
+                name=proto.name or proto.output[0],
+                kernel=kernel,
+                work=work,
+                inputs=tuple(name for name in proto.input if name),
+                outputs=tuple(name for name in proto.output if name),
+                origins=covered,
+                scope=scope,
+            )
+        )
+    return tuple(found)
 
 
 def _constants(graph: "onnx.GraphProto", where: str) -> dict[str, Operand]:

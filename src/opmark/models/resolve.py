@@ -1,0 +1,139 @@
+"""From a model and a target to the graph of kernels that the target runs, and to what can be run there."""
+
+import dataclasses
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmark.core.canonical import content_id
+from opmark.core.errors import ContentError, UnavailableError, UsageError
+from opmark.core.files import sha256
+from opmark.core.graph import Graph
+from opmark.core.target import parse_target_name
+from opmark.models import store
+from opmark.models.export import exported_program, exported_zoo_model
+from opmark.models.source import Source, code_id, source_of, zoo_sizes
+
+if TYPE_CHECKING:
+    import torch
+
+# What decides how a model becomes kernels; a graph cached under other code is made again.
+_CODE = ("kinds", "models")
+
+
+def graph_of(
+    model: str, target_name: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None
+) -> Graph:
+    """The kernels that `target_name` runs for `model`: an `.onnx` or `.pt2` file, or a zoo name.
+
+    `dimensions` gives the open dimensions of an ONNX file, or `batch` and `size` of a zoo network.
+    Graphs and exports are kept in `cache`, the user's cache folder where it is None.
+    Raises `UsageError` for a pair that cannot be, `ContentError` for a file that is not what it should be.
+    """
+    source, sizes, folder = source_of(model), dict(dimensions or {}), cache or default_cache()
+    runtime, threads = parse_target_name(target_name)
+    if _language(source, runtime) == "aten":
+        key = content_id(["aten", _identity(source), sizes, version("torch"), code_id(*_CODE)])
+    else:
+        key = content_id(["onnx", _identity(source), sizes, threads, version("onnxruntime"), code_id(*_CODE)])
+    path = folder / "graphs" / f"{source.name}-{key}.json"
+    try:
+        graph = store.load(path)
+    except ContentError:  # not there yet, or damaged: made again either way
+        graph = _captured(source, runtime, threads, folder, sizes)
+        store.save(graph, path)
+    return dataclasses.replace(graph, name=source.name, target=target_name)
+
+
+def onnx_file(model: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None) -> Path:
+    """The ONNX file that `model` is, or that it is exported to. Raises as `graph_of` does."""
+    return _onnx_file(source_of(model), cache or default_cache(), dict(dimensions or {}))[0]
+
+
+def torch_module(
+    model: str, *, dimensions: Mapping[str, int] | None = None
+) -> "tuple[torch.nn.Module, tuple[torch.Tensor, ...]]":
+    """The torch module that `model` is, with weights, and inputs for one call.
+
+    Raises `UsageError` for an ONNX file, which torch has no module for.
+    """
+    source = source_of(model)
+    _language(source, "torch-eager")
+    return _module(source, dict(dimensions or {}), weights=True)
+
+
+def default_cache() -> Path:
+    """The user's cache folder for what can be made again."""
+    import platformdirs
+
+    return platformdirs.user_cache_path("opmark")
+
+
+def _language(source: Source, runtime: str) -> str:
+    if runtime.startswith("torch"):
+        if source.is_onnx:
+            raise UsageError(
+                f"{source.name} is an ONNX file, and torch has no kernels for one",
+                hint="use an onnxruntime target, or give the network as a .pt2 file or a zoo name",
+            )
+        return "aten"
+    if runtime == "onnxruntime-cpu":
+        return "onnx"
+    if runtime.startswith("onnxruntime"):
+        raise UnavailableError(
+            f"no kernel graphs for {runtime} yet: they are captured with the CPU provider only",
+            hint="use onnxruntime-cpu-t1",
+        )
+    # A made-up target runs whatever is quickest to come by.
+    return "onnx" if source.is_onnx else "aten"
+
+
+def _identity(source: Source) -> list[str]:
+    return [source.name] if source.path is None else [source.path.suffix, sha256(source.path)]
+
+
+def _captured(source: Source, runtime: str, threads: int, cache: Path, sizes: Mapping[str, int]) -> Graph:
+    if _language(source, runtime) == "onnx":
+        from opmark.models.capture.onnx_runtime import capture as capture_onnx
+
+        path, left = _onnx_file(source, cache, sizes)
+        return capture_onnx(path, threads=threads, dimensions=left, name=source.name)
+
+    from opmark.models.capture.aten import capture
+
+    return capture(lambda: _module(source, sizes, weights=False), name=source.name)
+
+
+def _onnx_file(source: Source, cache: Path, sizes: Mapping[str, int]) -> tuple[Path, Mapping[str, int]]:
+    """The file, and the dimensions that are still to be given to it."""
+    if source.path is None:
+        return exported_zoo_model(source.name, cache, sizes), {}
+    if source.is_onnx:
+        return source.path, sizes
+    _refuse_sizes(source, sizes)
+    return exported_program(source.path, cache), {}
+
+
+def _module(
+    source: Source, sizes: Mapping[str, int], *, weights: bool
+) -> "tuple[torch.nn.Module, tuple[torch.Tensor, ...]]":
+    if source.path is not None:
+        from opmark.models.capture.program import program_of
+
+        _refuse_sizes(source, sizes)
+        return program_of(source.path)
+
+    from opmark.models import zoo
+
+    batch, size = zoo_sizes(sizes)
+    built = zoo.build(source.name, batch=batch, size=size, weights=weights)
+    return built.module, built.inputs
+
+
+def _refuse_sizes(source: Source, sizes: Mapping[str, int]) -> None:
+    if sizes:
+        raise UsageError(
+            f"the shapes of {source.name}.pt2 are fixed, {', '.join(sizes)} cannot be set",
+            hint="export it with the shapes you want",
+        )

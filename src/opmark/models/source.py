@@ -1,0 +1,63 @@
+"""What a model on the command line is: an `.onnx` file, a `.pt2` file, or a name of the zoo."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import opmark
+from opmark.core.errors import ContentError, UsageError
+from opmark.models.zoo import family_of
+
+SUFFIXES = (".onnx", ".pt2")
+_ZOO_DIMENSIONS = ("batch", "size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A model and where it comes from; `path` is its file, `None` for a torch network of the zoo."""
+
+    name: str
+    family: str
+    path: Path | None = None
+
+    @property
+    def is_onnx(self) -> bool:
+        """Whether it is an ONNX file."""
+        return self.path is not None and self.path.suffix == ".onnx"
+
+
+def source_of(model: str) -> Source:
+    """The file or zoo network that `model` means.
+
+    Raises `ContentError` for a file that is not there, `UnknownNameError` for a name the zoo does not have.
+    """
+    path = Path(model)
+    if path.suffix in SUFFIXES:
+        if not path.is_file():
+            raise ContentError("no such file", where=model)
+        return Source(name=path.stem, family=path.stem, path=path)
+    family = family_of(model)
+    return Source(name=model, family=family.label(model), path=family.onnx_path(model))
+
+
+def zoo_sizes(dimensions: Mapping[str, int]) -> tuple[int | None, int | None]:
+    """Batch and size of a zoo network, None where the default is meant. Raises `UsageError` for other dimensions."""
+    for name in dimensions:
+        if name not in _ZOO_DIMENSIONS:
+            raise UsageError(f"a network of the zoo has no dimension {name!r}", hint="it has: batch, size")
+    return dimensions.get("batch"), dimensions.get("size")
+
+
+@cache
+def code_id(*places: str) -> str:
+    """Hash of the source files at `places` inside the package: what they once made is stale when they change."""
+    root = Path(opmark.__file__).parent
+    digest = hashlib.sha256()
+    for place in places:
+        found = root / place
+        for path in sorted(found.rglob("*.py")) if found.is_dir() else [found]:
+            digest.update(path.relative_to(root).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
