@@ -7,7 +7,7 @@ Format history (`schema` in manifest.json and in the metadata of every Parquet f
 import functools
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -205,11 +205,6 @@ def table_of(table: TableFormat, rows: Iterable[Mapping[str, Any]]) -> "pyarrow.
         return pyarrow.Table.from_pylist(list(rows), schema=table.schema())
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError) as error:
         raise ContentError(f"a value does not fit its column: {error}", where=table.file) from error
-
-
-def sort_key(table: TableFormat) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    """Orders rows by identity, and equals by everything else, so that a file never depends on the order of arrival."""
-    return lambda row: (*(row[name] for name in table.identity), canonical_json(dict(row)))
 
 
 def number_problem(column: Column, value: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.canonical import canonical_json, content_id, plain
+from opmark.core.canonical import canonical_json, plain
 from opmark.core.environment import Environment
 from opmark.core.errors import ContentError, NothingSelectedError
 from opmark.core.measurement import FAILED, STATUSES, Measurement, NetworkMeasurement
@@ -22,7 +22,6 @@ from opmark.datasets.columns import (
     kernel_row,
     network_row,
     number_problem,
-    sort_key,
     table_of,
 )
 from opmark.datasets.environments import conflicts
@@ -135,22 +134,24 @@ def _refused(row: Row, ceilings: Mapping[tuple[str, str, str], float]) -> Row:
 
 
 def _best_and_others(table: TableFormat, trials: Iterable[Row]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    alike: dict[tuple[Any, ...], dict[str, Row]] = defaultdict(dict)
+    alike: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in trials:
-        # By content: the same trial may arrive twice, in a journal and in a release made of it.
-        alike[tuple(row[name] for name in table.identity)][content_id(row)] = row
+        alike[tuple(row[name] for name in table.identity)].append(row)
     best, others = [], []
-    for group in alike.values():
-        first, *rest = sorted(group.values(), key=_preference)
-        best.append(first)
-        others += rest
-    key = sort_key(table)
-    return tuple(sorted(best, key=key)), tuple(sorted(others, key=key))
+    for identity in sorted(alike):
+        group = alike[identity]
+        if len(group) > 1:
+            # By content: the same trial may arrive twice, in a journal and in a release made of it.
+            distinct = {canonical_json(row): row for row in group}
+            group = [row for _, row in sorted(distinct.items(), key=lambda item: (_preference(item[1]), item[0]))]
+        best.append(group[0])
+        others += group[1:]
+    return tuple(best), tuple(others)
 
 
 def _preference(row: Row) -> tuple[Any, ...]:
     clean = row["clean_fraction"] or 0.0
-    return (STATUSES.index(row["status"]), -row["processes"], -row["samples"], -clean, canonical_json(row))
+    return (STATUSES.index(row["status"]), -row["processes"], -row["samples"], -clean)
 
 
 def _agree(first: Contents, other: Contents) -> None:
