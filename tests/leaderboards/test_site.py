@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from opmark.core.errors import NothingSelectedError, OpMarkError
-from opmark.leaderboards.board import Attempt, Board, Entry, Instance, format_cost, gap, rows_by_cost
+from opmark.leaderboards.board import Board, Entry, Instance, Outcome, format_cost, gap, rows_by_cost
 from opmark.leaderboards.page import PAGES, slug
 from opmark.leaderboards.pictures.gantt import Bar
 from opmark.leaderboards.pictures.ranking import ranking
@@ -31,8 +31,8 @@ def board() -> Board:
         best_single=120,
     )
     chain = replace(problem, name="chain <1>", best_single=100, scored=False, facts=(("seed", "7"),))
-    good = Attempt(instance="inception", cost=100, quality=1.0, gain=1.0, planning_s=0.25, timeline=TIMELINE)
-    poor = Attempt(instance="inception", cost=None, reason="device 'd0' needs 2 GiB", quality=0.0)
+    good = Outcome(instance="inception", cost=100, quality=1.0, gain=1.0, planning_s=0.25, timeline=TIMELINE)
+    poor = Outcome(instance="inception", cost=None, reason="device 'd0' needs 2 GiB", quality=0.0)
     return Board(
         name="latency",
         title="Inference latency",
@@ -48,10 +48,10 @@ def board() -> Board:
                 score=0.9,
                 low=0.8,
                 high=1.0,
-                attempts=(good, replace(good, instance="chain <1>", cost=125)),
+                outcomes=(good, replace(good, instance="chain <1>", cost=125)),
                 description="HEFT.",
             ),
-            Entry(rank=2, name="../x y", score=0.01, low=0.01, high=0.01, attempts=(poor,)),
+            Entry(rank=2, name="../x y", score=0.01, low=0.01, high=0.01, outcomes=(poor,)),
         ),
     )
 
@@ -150,7 +150,7 @@ def test_slugs_never_meet() -> None:
 
 def test_costs_gaps_and_order() -> None:
     shown = board()
-    good = shown.entries[0].attempts[0]
+    good = shown.entries[0].outcomes[0]
     assert gap(good, shown.instances[0]) == pytest.approx(0.25)
     assert gap(replace(good, cost=None), shown.instances[0]) is None
     assert shown.instances[0].headroom == pytest.approx(0.2)

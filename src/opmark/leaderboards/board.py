@@ -35,7 +35,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Outcome:
     """What an entry did on one instance; an invalid one has a reason and no cost."""
 
     instance: str
@@ -48,25 +48,35 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A further column of the ranking, with a sentence that explains it."""
+
+    name: str
+    value: float | None
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A row of the board. `low` and `high` are the score's 95 % interval."""
+    """A row of the board. `low` and `high` are the score's 95 % interval; all entries have the same figures."""
 
     rank: int
     name: str
     score: float
     low: float
     high: float
-    attempts: tuple[Attempt, ...]
+    outcomes: tuple[Outcome, ...]
     description: str = ""
+    figures: tuple[Figure, ...] = ()
 
-    def attempt(self, instance: str) -> Attempt | None:
+    def outcome(self, instance: str) -> Outcome | None:
         """What this entry did on `instance`, if it was tried."""
-        return next((attempt for attempt in self.attempts if attempt.instance == instance), None)
+        return next((outcome for outcome in self.outcomes if outcome.instance == instance), None)
 
     @property
     def valid(self) -> int:
         """How many instances it solved."""
-        return sum(attempt.cost is not None for attempt in self.attempts)
+        return sum(outcome.cost is not None for outcome in self.outcomes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +91,7 @@ class Board:
     objective: str
     instances: tuple[Instance, ...]
     entries: tuple[Entry, ...]
+    note: str = ""
 
     def instance(self, name: str) -> Instance:
         """The instance called `name`."""
@@ -94,23 +105,23 @@ def format_cost(cost: float | None, unit: str) -> str:
     return format_ns(cost) if unit == "ns" else f"{cost:.4g} {unit}"
 
 
-def gap(attempt: Attempt, instance: Instance) -> float | None:
+def gap(outcome: Outcome, instance: Instance) -> float | None:
     """How far above the proven lower bound a cost is, as a fraction."""
-    if attempt.cost is None or not instance.bound:
+    if outcome.cost is None or not instance.bound:
         return None
-    return attempt.cost / instance.bound - 1
+    return outcome.cost / instance.bound - 1
 
 
-def rows_by_cost(board: Board, instance: str) -> list[tuple[Entry, Attempt]]:
+def rows_by_cost(board: Board, instance: str) -> list[tuple[Entry, Outcome]]:
     """The entries that tried `instance`, best first, invalid last."""
-    tried: list[tuple[Entry, Attempt]] = []
+    tried: list[tuple[Entry, Outcome]] = []
     for entry in board.entries:
-        attempt = entry.attempt(instance)
-        if attempt is not None:
-            tried.append((entry, attempt))
+        outcome = entry.outcome(instance)
+        if outcome is not None:
+            tried.append((entry, outcome))
     return sorted(tried, key=_by_cost)
 
 
-def _by_cost(row: tuple[Entry, Attempt]) -> tuple[float, int, str]:
-    entry, attempt = row
-    return (float("inf") if attempt.cost is None else attempt.cost, entry.rank, entry.name)
+def _by_cost(row: tuple[Entry, Outcome]) -> tuple[float, int, str]:
+    entry, outcome = row
+    return (float("inf") if outcome.cost is None else outcome.cost, entry.rank, entry.name)

@@ -14,9 +14,10 @@ def ranking(board: Board, *, links: Mapping[str, str] | None = None) -> str:
         (entry, (links or {}).get(entry.name, ""), interval(entry.score, entry.low, entry.high), _planning_s(entry))
         for entry in board.entries
     ]
-    return render("pictures/ranking.html.jinja", rows=rows, total=len(board.instances))
+    figures = board.entries[0].figures if board.entries else ()
+    return render("pictures/ranking.html.jinja", rows=rows, figures=figures, total=len(board.instances))
 
 
 def _planning_s(entry: Entry) -> float | None:
-    spent = [attempt.planning_s for attempt in entry.attempts if attempt.planning_s is not None]
+    spent = [outcome.planning_s for outcome in entry.outcomes if outcome.planning_s is not None]
     return median(spent) if spent else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from opmark.leaderboards.board import Attempt, Board, Entry, Instance, format_cost, gap
+from opmark.leaderboards.board import Board, Entry, Instance, Outcome, format_cost, gap
 from opmark.leaderboards.page import Document, board_path, entry_path, instance_path
 from opmark.leaderboards.pictures.template import render
 from opmark.leaderboards.pictures.timeline import timeline_picture
@@ -16,35 +16,35 @@ def entry_page(boards: Sequence[Board]) -> Iterator[Document]:
 
 
 def _html(board: Board, entry: Entry) -> str:
-    pairs = [(attempt, board.instance(attempt.instance)) for attempt in entry.attempts]
+    pairs = [(outcome, board.instance(outcome.instance)) for outcome in entry.outcomes]
     return render(
         "site/entry.html.jinja",
         title=entry.name,
         board=board,
         entry=entry,
         home="../" + board_path(board).rpartition("/")[2],
-        rows=[_row(board, attempt, instance) for attempt, instance in pairs],
+        rows=[_row(board, outcome, instance) for outcome, instance in pairs],
         pictures=[
             (
                 instance.name,
-                format_cost(attempt.cost, instance.unit),
-                timeline_picture(attempt.timeline, f"{entry.name} on {instance.name}"),
+                format_cost(outcome.cost, instance.unit),
+                timeline_picture(outcome.timeline, f"{entry.name} on {instance.name}"),
             )
-            for attempt, instance in pairs
-            if attempt.timeline
+            for outcome, instance in pairs
+            if outcome.timeline
         ],
     )
 
 
-def _row(board: Board, attempt: Attempt, instance: Instance) -> dict[str, object]:
+def _row(board: Board, outcome: Outcome, instance: Instance) -> dict[str, object]:
     return {
         "instance": instance,
         "link": "../" + instance_path(board, instance.name).split("/", 1)[1],
-        "attempt": attempt,
-        "cost": format_cost(attempt.cost, instance.unit),
+        "outcome": outcome,
+        "cost": format_cost(outcome.cost, instance.unit),
         "bound": format_cost(instance.bound, instance.unit),
         "best": format_cost(instance.best_known, instance.unit),
-        "gap": gap(attempt, instance),
+        "gap": gap(outcome, instance),
     }
 
 

@@ -17,7 +17,7 @@ def instance_page(boards: Sequence[Board]) -> Iterator[Document]:
 
 def _html(board: Board, instance: Instance) -> str:
     rows = rows_by_cost(board, instance.name)
-    worst = max([attempt.cost for _, attempt in rows if attempt.cost is not None], default=1.0) or 1.0
+    worst = max([outcome.cost for _, outcome in rows if outcome.cost is not None], default=1.0) or 1.0
     return render(
         "site/instance.html.jinja",
         title=instance.name,
@@ -29,22 +29,22 @@ def _html(board: Board, instance: Instance) -> str:
             {
                 "entry": entry,
                 "link": "../" + entry_path(board, entry.name).split("/", 1)[1],
-                "attempt": attempt,
-                "cost": format_cost(attempt.cost, instance.unit),
-                "gap": gap(attempt, instance),
-                "width": None if attempt.cost is None else 100 * attempt.cost / worst,
+                "outcome": outcome,
+                "cost": format_cost(outcome.cost, instance.unit),
+                "gap": gap(outcome, instance),
+                "width": None if outcome.cost is None else 100 * outcome.cost / worst,
             }
-            for entry, attempt in rows
+            for entry, outcome in rows
         ],
         mark=None if not instance.bound else 100 * instance.bound / worst,
         pictures=[
             (
                 entry.name,
-                format_cost(attempt.cost, instance.unit),
-                timeline_picture(attempt.timeline, f"{entry.name} on {instance.name}"),
+                format_cost(outcome.cost, instance.unit),
+                timeline_picture(outcome.timeline, f"{entry.name} on {instance.name}"),
             )
-            for entry, attempt in rows
-            if attempt.timeline
+            for entry, outcome in rows
+            if outcome.timeline
         ],
     )
 

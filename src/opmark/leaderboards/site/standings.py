@@ -37,13 +37,13 @@ def _relative(board: Board, path: str) -> str:
 
 def _cell(entry: Entry, instance: str, unit: str) -> tuple[str, float | None, float | None, str]:
     """Text, sort key, quality for the shade, tooltip."""
-    attempt = entry.attempt(instance)
-    if attempt is None:
+    outcome = entry.outcome(instance)
+    if outcome is None:
         return "", None, None, f"{entry.name} was not tried on {instance}"
-    if attempt.cost is None:
-        return "invalid", None, None, attempt.reason
-    quality = "" if attempt.quality is None else f", quality {attempt.quality:.3f}"
-    return format_cost(attempt.cost, unit), attempt.cost, attempt.quality, f"{entry.name} on {instance}{quality}"
+    if outcome.cost is None:
+        return "invalid", None, None, outcome.reason
+    quality = "" if outcome.quality is None else f", quality {outcome.quality:.3f}"
+    return format_cost(outcome.cost, unit), outcome.cost, outcome.quality, f"{entry.name} on {instance}{quality}"
 
 
 PAGE = standings

@@ -1,0 +1,101 @@
+"""Turn problems and their standings into a board, ready to be shown."""
+
+from collections.abc import Mapping, Sequence
+
+from opmark.leaderboards.board import Board, Entry, Figure, Instance, Outcome
+from opmark.leaderboards.metric import METRICS, Result
+from opmark.leaderboards.placer import PLACERS
+from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.standings import Row, Standings
+from opmark.leaderboards.timeline import timeline_of
+
+# Beyond this many bars a chart says no more than its numbers, and a page becomes slow on a phone.
+BARS_AT_MOST = 6_000
+
+
+def board_of(
+    problems: Sequence[Problem],
+    standings: Standings,
+    *,
+    name: str = "",
+    title: str,
+    description: str = "",
+    version: str = "",
+    descriptions: Mapping[str, str] | None = None,
+) -> Board:
+    """The board of one track. `name` is its folder (default: the standings' track).
+
+    `descriptions` say what an entry is; an entry that is a registered placer says it itself.
+    """
+    by_name = {problem.name: problem for problem in problems}
+    first = problems[0]
+    return Board(
+        name=name or standings.track or "board",
+        title=title,
+        description=description,
+        version=version,
+        semantics=first.semantics,
+        objective=first.objective,
+        instances=tuple(_instance(by_name[result.problem], result) for result in standings.rows[0].results),
+        entries=tuple(_entry(row, by_name, standings, descriptions or {}) for row in standings.rows),
+        note=standings.note,
+    )
+
+
+def _instance(problem: Problem, result: Result) -> Instance:
+    devices = problem.cluster.devices
+    bundles = tuple(
+        (f"bundle of {type_name}", bundle) for type_name, bundle in sorted(problem.provenance.bundles.items())
+    )
+    return Instance(
+        name=problem.name,
+        network=problem.provenance.model or problem.name,
+        cluster=problem.cluster.name,
+        devices=len(devices),
+        units=len(problem.units),
+        unit=problem.unit,
+        bound=result.bound,
+        best_known=result.best_known,
+        best_single=result.single,
+        scored=result.scored,
+        provenance=tuple(dict.fromkeys(device.provenance for device in devices)),
+        facts=bundles,
+    )
+
+
+def _entry(row: Row, problems: Mapping[str, Problem], standings: Standings, descriptions: Mapping[str, str]) -> Entry:
+    return Entry(
+        rank=row.rank,
+        name=row.name,
+        score=row.score,
+        low=row.low,
+        high=row.high,
+        outcomes=tuple(_outcome(row.name, result, problems[result.problem], standings) for result in row.results),
+        description=descriptions.get(row.name) or _own_words(row.name),
+        figures=tuple(
+            Figure(name=metric, value=value, summary=METRICS.load(metric).summary)
+            for metric, value in row.metrics.items()
+        ),
+    )
+
+
+def _outcome(entry: str, result: Result, problem: Problem, standings: Standings) -> Outcome:
+    evaluation = standings.evaluations.get((entry, result.problem))
+    timeline = None if evaluation is None else timeline_of(problem, evaluation)
+    return Outcome(
+        instance=result.problem,
+        cost=result.cost,
+        reason=result.reason,
+        quality=result.quality,
+        gain=result.gain,
+        planning_s=standings.planning_s.get((entry, result.problem)),
+        timeline=timeline if timeline and len(timeline.bars) <= BARS_AT_MOST else None,
+    )
+
+
+def _own_words(entry: str) -> str:
+    """A registered placer's line about itself; nothing for a submission from outside."""
+    if entry not in PLACERS.names():
+        return ""
+    summary = PLACERS.load(entry).summary
+    return f"{summary[:1].upper()}{summary[1:].rstrip('.')}."
