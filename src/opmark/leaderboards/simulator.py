@@ -74,6 +74,11 @@ def simulate(problem: Problem, placement: Placement, profile: Profile = OPSIM1) 
     )
 
 
+def fits(problem: Problem, schedule: Schedule) -> bool:
+    """Whether no device ever holds more than it has."""
+    return bool((schedule.peak_bytes <= problem.arrays.device_memory_bytes).all())
+
+
 def simulate_many(
     problem: Problem,
     devices: Integers,

@@ -1,0 +1,45 @@
+"""Let a placer try a problem: whatever it does wrong becomes one sentence."""
+
+import time
+from dataclasses import dataclass
+
+from opmark.core.errors import OpMarkError, SubmissionError
+from opmark.leaderboards.evaluation import Evaluation, evaluate
+from opmark.leaderboards.placement import Solution
+from opmark.leaderboards.placer import PLACERS, Placer
+from opmark.leaderboards.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A valid answer, what it costs, and how long it took to find."""
+
+    solution: Solution
+    evaluation: Evaluation
+    planning_s: float
+
+
+def attempt(problem: Problem, name: str, *, budget_s: float, seed: int = 0, placer: Placer | None = None) -> Attempt:
+    """Run the placer called `name` (or the one given under that name) and judge its answer.
+
+    Raises `UnknownNameError`, or `SubmissionError` where it raises, answers with no solution, or an invalid one.
+    """
+    chosen = PLACERS.load(name) if placer is None else placer
+    problem.arrays  # noqa: B018 (compiling is not the placer's work)
+    begun = time.perf_counter()
+    try:
+        solution: object = chosen.place(problem, budget_s=budget_s, seed=seed)
+    except OpMarkError as error:
+        raise SubmissionError(f"placer {name!r} found no placement: {error}", where=problem.name) from error
+    except Exception as error:  # the boundary to code that others submit: it may raise anything
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise SubmissionError(f"placer {name!r} raised {text}", where=problem.name) from error
+    planning_s = time.perf_counter() - begun
+    if not isinstance(solution, Solution):
+        found = type(solution).__name__
+        raise SubmissionError(f"placer {name!r} returned a {found}, not a Solution", where=problem.name)
+    try:
+        evaluation = evaluate(problem, solution)
+    except OpMarkError as error:
+        raise SubmissionError(f"placer {name!r} is invalid: {error}", where=problem.name) from error
+    return Attempt(solution=solution, evaluation=evaluation, planning_s=planning_s)

@@ -1,0 +1,25 @@
+"""A device drawn at random for every unit: what any algorithm must beat."""
+
+import numpy as np
+
+from opmark.leaderboards.groups import groups_of
+from opmark.leaderboards.placement import Placement, Solution, solution_of
+from opmark.leaderboards.placer import Placer
+from opmark.leaderboards.problem import Problem
+
+
+class Random(Placer):
+    """One draw, evenly among the devices that can run each colocation class."""
+
+    summary = "a random device for every unit"
+
+    def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
+        """The draw of `seed`."""
+        del budget_s
+        groups = groups_of(problem)
+        generator = np.random.default_rng(seed)
+        chosen = [generator.choice(np.flatnonzero(row)) for row in groups.allowed]
+        return solution_of(problem, Placement(device=groups.spread(chosen)), placer="random")
+
+
+PLACER = Random()

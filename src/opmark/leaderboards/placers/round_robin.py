@@ -1,0 +1,30 @@
+"""Units in topological order, dealt out to one device after the other."""
+
+import numpy as np
+
+from opmark.leaderboards.groups import groups_of
+from opmark.leaderboards.placement import Placement, Solution, solution_of
+from opmark.leaderboards.placer import Placer
+from opmark.leaderboards.problem import Problem
+
+
+class RoundRobin(Placer):
+    """Balances counts and ignores both time and transfers."""
+
+    summary = "units in topological order, dealt out in turn"
+
+    def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
+        """The next device in turn that can run the unit's colocation class."""
+        del budget_s, seed
+        groups = groups_of(problem)
+        chosen = []
+        turn = 0
+        for row in groups.allowed:
+            able = np.flatnonzero(row)
+            number = int(able[np.searchsorted(able, turn) % len(able)])
+            chosen.append(number)
+            turn = (number + 1) % len(row)
+        return solution_of(problem, Placement(device=groups.spread(chosen)), placer="round-robin")
+
+
+PLACER = RoundRobin()
