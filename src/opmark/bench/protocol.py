@@ -75,7 +75,7 @@ FULL = Protocol(
     extension=4,
     network_samples=12,
 )
-# For a first answer in minutes: one process, three blocks, no second attempt.
+# For a first answer in minutes: one process, three blocks, no second attempt, so that only gross drift is marked.
 QUICK = Protocol(
     name="quick",
     tiers=(
@@ -90,6 +90,7 @@ QUICK = Protocol(
     extension=2,
     network_samples=9,
     half_width=0.03,
+    sentinel_drift=0.1,
     warm_up_samples=6,
     warm_up_limit_s=0.5,
     trial_limit_s=5.0,

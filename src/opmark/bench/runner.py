@@ -237,10 +237,13 @@ class _Run:
         for retries_left in range(self._protocol.retries, -1, -1):
             number = self._round
             self._round += 1
+            before = self._read_sentinels(target, process)
             taken = self._one_round(target, process, states, number)
-            reading = self._ask(target, process, self._crew.worker(target, process), {"do": "sentinel"})
             if self._is_over() and not taken:
                 return
+            after = self._read_sentinels(target, process)
+            # A low quantile over the whole round, as the labels are: a moment's disturbance is no drift.
+            reading = {name: min(ns, after.get(name, ns)) for name, ns in before.items()}
             drift = self._drift(target, reading)
             accepted = drift <= self._protocol.sentinel_drift or retries_left == 0
             off = drift if drift > self._protocol.sentinel_drift else 0.0
@@ -301,6 +304,9 @@ class _Run:
             return None
         self._append(block)
         return block
+
+    def _read_sentinels(self, target: Target, process: int) -> dict[str, float]:
+        return self._ask(target, process, self._crew.worker(target, process), {"do": "sentinel"})
 
     def _ask(self, target: Target, process: int, worker: WorkerProcess, request: dict[str, Any]) -> dict[str, Any]:
         """An answer that the run can do without: a lost worker is replaced when it is next needed."""

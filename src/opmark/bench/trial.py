@@ -16,8 +16,10 @@ from opmark.core.kernel import Kernel
 from opmark.core.target import Target
 from opmark.core.units import format_bytes
 from opmark.core.work import Work
-from opmark.kinds import kind_of, work_of
+from opmark.kinds import work_of
 
+# Kinds that a runtime computes in the memory of their input wherever it may.
+_IN_PLACE = frozenset({"elementwise", "movement"})
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 
@@ -105,6 +107,9 @@ class KernelTrial:
         The copies are split into groups, each one call of about a sample's length. No more than `rotated_copies`
         of them are made: small kernels rotate through fewer bytes than the cache holds.
         """
+        if not self._work.moved_bytes:
+            # A view touches no element: it is the same in and out of cache.
+            return {**self.hot(), "label": "rotated"}
         clock = self._bench.clock
         protocol = clock.protocol
         footprint = max(1, self._work.moved_bytes)
@@ -114,8 +119,11 @@ class KernelTrial:
         size = math.ceil(copies / groups)
         prepared: list[Prepared] = []
         try:
+            end_ns = clock.timer.now_ns() + protocol.trial_limit_s / 2 * 1e9
             for _ in range(math.ceil(copies / size)):
-                prepared.append(self._prepare(size, PARALLEL if size > 1 else SINGLE, rotated=True))  # noqa: PERF401 (freed below)
+                prepared.append(self._prepare(size, PARALLEL if size > 1 else SINGLE, rotated=True))
+                if clock.timer.now_ns() > end_ns:
+                    break
             turn = _Turn(prepared)
             scheduling = self._bench.settle(size * self._kernel_ns)
             with clock.burst():
@@ -157,11 +165,13 @@ class KernelTrial:
         protocol = self._bench.clock.protocol
         construction = self._bench.backend.construction(self._kernel)
         # What works in place does so only inside a chain, whatever it costs.
-        in_place = construction == CHAIN and not kind_of(self._kernel).matrix
+        in_place = construction == CHAIN and self._kernel.kind in _IN_PLACE
         if self._kernel_ns >= protocol.slope_below_ns and not in_place:
             return
         copies = stack_copies(self._kernel_ns, self._work, self._bench.level2_bytes, protocol.most_copies)
         single = self._stack
+        if (2 + copies) * self._work.moved_bytes > protocol.model_limit_bytes:
+            return
         # In a chain the first and last copy touch the bound buffers: two of them are what a longer chain shares.
         self._base = self._prepare(2, CHAIN) if construction == CHAIN else single
         self._stack = self._prepare(self._base.copies + copies, construction)

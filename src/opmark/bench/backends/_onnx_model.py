@@ -15,14 +15,18 @@ from opmark.core.tensor import TensorSpec
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten"})
 _OPSETS = {"": 20, "com.microsoft": 1, "com.microsoft.nchwc": 1, "ai.onnx.ml": 3}
 _IR_VERSION = 10
+# The node that reads the last view.
+END = "end"
 _POOL_ELEMENTS = 1 << 16
+_INLINE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stacked:
-    """A serialised model, the arrays to feed it, and its outputs; names with the same spec may share one buffer."""
+    """A serialised model, its large constants, the arrays to feed it, and its outputs by name."""
 
     model: bytes
+    constants: Mapping[str, Any]
     feeds: Mapping[str, Any]
     outputs: Mapping[str, TensorSpec]
     copies: int
@@ -52,11 +56,13 @@ def stack(node: OnnxNode, *, copies: int, chain: bool, rotated: bool) -> Stacked
     previous = ""
     for copy in range(copies):
         if chain and _is_view(node) and copy % 2:
-            previous = builder.add_reverse(copy, previous, last=copy == copies - 1)
+            previous = builder.add_reverse(copy, previous)
             continue
         replaced: dict[int, str] = {link: previous} if link is not None and copy else {}
-        outputs = builder.add(copy, replaced, own_activations=rotated, last=not chain or copy == copies - 1)
-        previous = outputs[0]
+        last = not chain or (copy == copies - 1 and not _is_view(node))
+        previous = builder.add(copy, replaced, own_activations=rotated, last=last)[0]
+    if chain and _is_view(node):
+        builder.add_end(previous)
     graph = helper.make_graph(
         builder.nodes, "kernel", builder.graph_inputs, builder.graph_outputs, initializer=builder.initializers
     )
@@ -66,7 +72,13 @@ def stack(node: OnnxNode, *, copies: int, chain: bool, rotated: bool) -> Stacked
         opset_imports=[helper.make_opsetid(domain, version) for domain, version in domains.items()],
         ir_version=_IR_VERSION,
     )
-    return Stacked(model=model.SerializeToString(), feeds=builder.feeds, outputs=builder.outputs, copies=copies)
+    return Stacked(
+        model=model.SerializeToString(),
+        constants=builder.constants,
+        feeds=builder.feeds,
+        outputs=builder.outputs,
+        copies=copies,
+    )
 
 
 class _Builder:
@@ -80,7 +92,8 @@ class _Builder:
         self.graph_inputs: list[Any] = []
         self.graph_outputs: list[Any] = []
         self.initializers: list[Any] = []
-        self._constants: set[str] = set()
+        self._named: set[str] = set()
+        self.constants: dict[str, Any] = {}
         self.feeds: dict[str, Any] = {}
         self.outputs: dict[str, TensorSpec] = {}
 
@@ -111,7 +124,7 @@ class _Builder:
                 self._output(name, spec)
         return outputs
 
-    def add_reverse(self, copy: int, previous: str, *, last: bool) -> str:
+    def add_reverse(self, copy: int, previous: str) -> str:
         """A copy that gives the tensor its first shape back."""
         from onnx import helper
 
@@ -123,9 +136,14 @@ class _Builder:
         self.nodes.append(
             helper.make_node("Reshape", [previous, self._initializer("back", shape)], [output], name=f"copy{copy}")
         )
-        if last:
-            self._output(output, operand.spec)
         return output
+
+    def add_end(self, previous: str) -> None:
+        """Let only the shape leave the model: a view that leaves it is copied, which no view inside a network is."""
+        from onnx import helper
+
+        self.nodes.append(helper.make_node("Shape", [previous], ["end"], name=END, start=0, end=1))
+        self._output("end", TensorSpec((1,), "int64"))
 
     def _output(self, name: str, spec: TensorSpec) -> None:
         from onnx import helper
@@ -145,16 +163,19 @@ class _Builder:
     def _initializer(self, name: str, operand: Operand) -> str:
         from onnx import TensorProto
 
-        if name not in self._constants:
-            self._constants.add(name)
-            self.initializers.append(
-                TensorProto(
-                    name=name,
-                    data_type=_element_type(operand.spec.dtype),
-                    dims=operand.spec.shape,
-                    raw_data=np.ascontiguousarray(self._values(operand)).tobytes(),
-                )
-            )
+        if name in self._named:
+            return name
+        self._named.add(name)
+        tensor = TensorProto(name=name, data_type=_element_type(operand.spec.dtype), dims=operand.spec.shape)
+        values = np.ascontiguousarray(self._values(operand))
+        if operand.spec.size_bytes > _INLINE_BYTES:
+            # Handed over as it lies in memory: a model file of this size would be written and parsed first.
+            self.constants[name] = values
+            tensor.data_location = TensorProto.EXTERNAL
+            tensor.external_data.add(key="location", value=name)
+        else:
+            tensor.raw_data = values.tobytes()
+        self.initializers.append(tensor)
         return name
 
     def _values(self, operand: Operand) -> Any:
@@ -167,14 +188,10 @@ class _Builder:
             high = operand.limit if operand.limit is not None else 2 if dtype == np.bool_ else 8
             return self._random.integers(0, max(1, high), size=spec.shape).astype(dtype)
         start = int(self._random.integers(0, _POOL_ELEMENTS))
+        fan_in = spec.elements // max(1, spec.shape[0]) if operand.constant and spec.shape else 1
         # Magnitudes keep roots, logarithms and variances in their ordinary path.
-        pool = np.abs(np.roll(self._pool, start)) + np.float32(0.1)
-        scale = (
-            1 / math.sqrt(max(1, spec.elements // max(1, spec.shape[0] if spec.shape else 1)))
-            if operand.constant
-            else 1
-        )
-        return np.resize(pool, spec.shape).astype(dtype) * dtype.type(scale)
+        pool = (np.abs(np.roll(self._pool, start)) + 0.1) / math.sqrt(max(1, fan_in))
+        return np.resize(pool.astype(dtype), spec.shape)
 
 
 def numpy_type(name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from opmark.bench.backend import CHAIN, PARALLEL, Backend, Prepared
-from opmark.bench.backends._onnx_model import Stacked, chain_input, numpy_type, stack
+from opmark.bench.backends._onnx_model import END, Stacked, chain_input, numpy_type, stack
 from opmark.core.call import OnnxNode, Operand
 from opmark.core.environment import Fact
 from opmark.core.errors import MeasurementError, UnavailableError
@@ -138,9 +138,9 @@ def _node(kernel: Kernel) -> OnnxNode:
 def _bound(stacked: Stacked, target: Target, *, own_outputs: bool, check: str | None) -> Prepared:
     from onnxruntime import OrtValue
 
-    if check is not None and len(stacked.model) <= _CHECKED_BYTES:
+    if check is not None and sum(array.nbytes for array in stacked.constants.values()) <= _CHECKED_BYTES:
         _check_kept(check, stacked, target)
-    session = _open(stacked.model, _options(target, optimise=False), target, fallback=False)
+    session = _open(stacked.model, _kernel_options(stacked, target), target, fallback=False)
     memory = _DEVICE_MEMORY.get(target.provider, "cpu")
     feeds = {name: OrtValue.ortvalue_from_numpy(array, memory, 0) for name, array in stacked.feeds.items()}
     buffers: dict[Any, Any] = {}
@@ -166,6 +166,16 @@ def _open(model: bytes | str, options: Any, target: Target, *, fallback: bool) -
         else:
             options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     return onnxruntime.InferenceSession(model, options, providers=providers)
+
+
+def _kernel_options(stacked: Stacked, target: Target) -> Any:
+    from onnxruntime import OrtValue
+
+    options = _options(target, optimise=False)
+    if stacked.constants:
+        values = [OrtValue.ortvalue_from_numpy(array) for array in stacked.constants.values()]
+        options.add_external_initializers(list(stacked.constants), values)
+    return options
 
 
 def _options(target: Target, *, optimise: bool) -> Any:
@@ -194,10 +204,11 @@ def _check_kept(signature: str, stacked: Stacked, target: Target) -> None:
     import onnx
 
     with tempfile.TemporaryDirectory() as folder:
-        options = _options(target, optimise=False)
+        options = _kernel_options(stacked, target)
         options.optimized_model_filepath = str(Path(folder) / "kept.onnx")
         _open(stacked.model, options, target, fallback=False)
-        nodes = onnx.load(options.optimized_model_filepath).graph.node
+        graph = onnx.load(options.optimized_model_filepath).graph
+    nodes = [node for node in graph.node if node.name != END]
     inserted = sorted({node.op_type for node in nodes if not node.name.startswith("copy")})
     if inserted:
         raise MeasurementError(f"the runtime inserts {', '.join(inserted)} around it")

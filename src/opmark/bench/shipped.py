@@ -1,0 +1,38 @@
+"""Suites by name: those of the workspace, and those that travel with OpMark."""
+
+from pathlib import Path
+
+import opmark
+from opmark.core.errors import ContentError
+from opmark.core.registry import unknown_name
+
+_SUFFIX = ".yaml"
+
+
+def shipped_folder() -> Path:
+    """Where the suites that come with OpMark lie: inside the wheel, or in the repository it is installed from."""
+    package = Path(opmark.__file__).parent
+    inside = package / "content" / "bench" / "suites"
+    return inside if inside.is_dir() else package.parents[1] / "bench" / "suites"
+
+
+def suites(folder: Path | None = None) -> dict[str, Path]:
+    """Every suite by name; those in `folder` win over shipped ones of the same name."""
+    found: dict[str, Path] = {}
+    for place in (shipped_folder(), folder):
+        if place is not None and place.is_dir():
+            found.update({path.stem: path for path in sorted(place.glob(f"*{_SUFFIX}"))})
+    return dict(sorted(found.items()))
+
+
+def find_suite(name: str, folder: Path | None = None) -> Path:
+    """The file that `name` is, or the suite called `name`. Raises `UnknownNameError` with the nearest name."""
+    path = Path(name)
+    if path.suffix in {".yaml", ".yml"}:
+        if not path.is_file():
+            raise ContentError("no such file", where=name)
+        return path
+    known = suites(folder)
+    if name not in known:
+        raise unknown_name("suite", name, known)
+    return known[name]

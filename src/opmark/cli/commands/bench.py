@@ -1,0 +1,242 @@
+"""`opmark bench`: what to measure, measuring it, and how well that can be done here."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opmark.cli.context import DURATION, workspace
+from opmark.cli.output import json_option, progress_bar, show_json, show_table
+from opmark.core.errors import ContentError, ExitCode, UsageError
+from opmark.core.units import format_bytes, format_count, format_duration
+
+if TYPE_CHECKING:
+    from opmark.bench.runner import Progress, RunSummary
+
+_shard_option = click.option("--shard", default="1/1", show_default=True, metavar="I/N", help="Only part I of N.")
+
+
+@click.group()
+def bench() -> None:
+    """Measure kernels and networks on this machine."""
+
+
+@bench.command("list")
+@json_option
+@click.pass_context
+def list_suites(ctx: click.Context, as_json: bool) -> None:
+    """List the suites of the workspace and those that come with OpMark."""
+    from opmark.bench.shipped import suites
+    from opmark.bench.suite import load_suite
+
+    rows = [(path, load_suite(path)) for path in suites(_suites_folder(ctx)).values()]
+    if as_json:
+        show_json(
+            [
+                {
+                    "name": suite.name,
+                    "targets": suite.targets,
+                    "quality": suite.quality,
+                    "budget": suite.budget,
+                    "description": suite.description,
+                    "path": str(path),
+                }
+                for path, suite in rows
+            ]
+        )
+        return
+    show_table(
+        ("suite", "quality", "targets", "description"),
+        [(suite.name, suite.quality, ", ".join(suite.targets), suite.description) for _, suite in rows],
+        left=4,
+    )
+
+
+@bench.command("plan")
+@click.argument("suite")
+@_shard_option
+@json_option
+@click.pass_context
+def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> None:
+    """Show what SUITE (a name or a YAML file) would measure here."""
+    from opmark.bench.plan import parse_shard, plan
+    from opmark.bench.shipped import find_suite
+    from opmark.bench.suite import load_suite
+
+    part = parse_shard(shard)
+    planned = plan(load_suite(find_suite(suite, _suites_folder(ctx))), shard=part, cache=_cache(ctx))
+    if as_json:
+        show_json(
+            {
+                "suite": planned.suite.name,
+                "kernels": [
+                    {
+                        "trial": trial.trial,
+                        "target": trial.target,
+                        "kind": trial.kernel.kind,
+                        "params": trial.kernel.params,
+                        "flops": trial.work.flops,
+                        "moved_bytes": trial.work.moved_bytes,
+                    }
+                    for trial in planned.kernels
+                ],
+                "networks": [
+                    {"trial": trial.trial, "target": trial.target, "network": trial.network, "role": trial.role}
+                    for trial in planned.networks
+                ],
+            }
+        )
+        return
+    counts = Counter((trial.target, trial.kernel.kind) for trial in planned.kernels)
+    rows = []
+    for (target, kind), count in sorted(counts.items()):
+        mine = [trial.work for trial in planned.kernels if (trial.target, trial.kernel.kind) == (target, kind)]
+        rows.append(
+            (
+                target,
+                kind,
+                f"{count:,}",
+                format_count(max(work.flops for work in mine)),
+                format_bytes(max(work.moved_bytes for work in mine)),
+            )
+        )
+    show_table(("target", "kind", "kernels", "most FLOPs", "most traffic"), rows, left=2)
+    if planned.networks:
+        show_table(
+            ("target", "network", "role"),
+            [(trial.target, trial.network, trial.role) for trial in planned.networks],
+            left=3,
+        )
+    click.echo(f"{len(planned.kernels):,} kernels and {len(planned.networks):,} networks.", err=True)
+
+
+@bench.command("run")
+@click.argument("suite")
+@click.option("--budget", type=DURATION, help="Stop after this long: 90s, 10m, 2h. Default: the suite's own.")
+@_shard_option
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The log to write, and to go on from. Default: bench/journals/SUITE[-I-of-N].jsonl.",
+)
+@json_option
+@click.pass_context
+def run_suite(
+    ctx: click.Context, *, suite: str, budget: float | None, shard: str, journal: Path | None, as_json: bool
+) -> None:
+    """Measure SUITE (a name or a YAML file); the same command again goes on where it stopped."""
+    from opmark.bench.plan import parse_shard
+    from opmark.bench.runner import run
+    from opmark.bench.shipped import find_suite
+    from opmark.bench.suite import load_suite
+
+    if budget is not None and budget <= 0:
+        raise UsageError(f"a budget of {budget:g} s leaves no time to measure", hint="write it like 90s, 10m or 2h")
+    part = parse_shard(shard)
+    chosen = load_suite(find_suite(suite, _suites_folder(ctx)))
+    if journal is None:
+        suffix = "" if part[1] == 1 else f"-{part[0] + 1}-of-{part[1]}"
+        journal = workspace(ctx).journals / f"{chosen.name}{suffix}.jsonl"
+    with progress_bar() as bar:
+        task = bar.add_task(chosen.name, total=None)
+
+        def show(progress: "Progress") -> None:
+            bar.update(task, completed=progress.done, total=progress.total, description=progress.doing or chosen.name)
+
+        summary = run(chosen, journal=journal, budget_s=budget, shard=part, progress=show, cache=_cache(ctx))
+    _show_summary(summary, as_json)
+    if summary.interrupted:
+        ctx.exit(ExitCode.INTERRUPTED)
+
+
+@bench.command()
+@click.option("--seconds", type=click.FloatRange(min=0.5, max=600), default=4.0, show_default=True)
+@json_option
+def noise(seconds: float, as_json: bool) -> None:
+    """Say how noisy this machine is right now, and what to do about it."""
+    from opmark.bench.noise import measure
+
+    found = measure(seconds)
+    if as_json:
+        show_json(found)
+        return
+    pressure = "unknown" if found.pressure is None else f"{found.pressure:.0f} % of the last 10 s"
+    show_table(
+        ("", ""),
+        [
+            ("uninterrupted samples", f"{found.clean_fraction:.0%}"),
+            ("spread of the compute sentinel", f"{found.compute_spread:.1%}"),
+            ("spread of the memory sentinel", f"{found.memory_spread:.1%}"),
+            ("bias of a plain median", f"{found.median_bias:+.1%}"),
+            ("waiting for a processor", pressure),
+            ("real-time priority", "permitted" if found.fifo else "not permitted"),
+        ],
+    )
+    click.echo(f"{found.verdict[0].upper()}{found.verdict[1:]}: {found.advice}.")
+
+
+@bench.command()
+@json_option
+def backends(as_json: bool) -> None:
+    """List the runtimes OpMark can measure and the targets they offer here."""
+    from opmark.bench.backend import BACKENDS
+    from opmark.bench.environment import device_slug
+
+    reasons = {backend.name: backend.unavailable() for backend in BACKENDS}
+    targets = {
+        backend.name: tuple(target.name for target in backend.targets(device_slug()))
+        for backend in BACKENDS
+        if reasons[backend.name] is None
+    }
+    if as_json:
+        show_json(
+            [
+                {"name": name, "available": reason is None, "reason": reason, "targets": targets.get(name, ())}
+                for name, reason in reasons.items()
+            ]
+        )
+        return
+    rows = [(name, reason or ", ".join(targets[name])) for name, reason in reasons.items()]
+    show_table(("backend", "targets"), rows, left=2)
+
+
+def _show_summary(summary: "RunSummary", as_json: bool) -> None:
+    if as_json:
+        show_json(
+            {
+                "suite": summary.suite,
+                "journal": str(summary.journal),
+                "planned": summary.planned,
+                "done": summary.done,
+                "complete": summary.complete,
+                "statuses": summary.statuses,
+                "seconds": round(summary.seconds, 1),
+            }
+        )
+        return
+    statuses = ", ".join(f"{count:,} {status}" for status, count in summary.statuses.items())
+    click.echo(
+        f"{summary.done:,} of {summary.planned:,} trials ({statuses}) in {format_duration(summary.seconds)}: "
+        f"{summary.journal}"
+    )
+    if not summary.complete:
+        click.echo("Run the same command to go on.", err=True)
+
+
+def _suites_folder(ctx: click.Context) -> Path | None:
+    """The workspace's suites, where there is a workspace: shipped suites need none."""
+    try:
+        return workspace(ctx).suites
+    except ContentError:
+        return None
+
+
+def _cache(ctx: click.Context) -> Path | None:
+    try:
+        return workspace(ctx).cache
+    except ContentError:
+        return None
+
+
+COMMAND = bench
