@@ -1,0 +1,96 @@
+"""`opmark quickstart`: everything once, on this machine, in minutes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opmark.cli.output import json_option, progress_bar, show_json, show_table
+from opmark.core.units import format_duration, format_ns
+
+if TYPE_CHECKING:
+    from opmark.bench.runner import Progress
+    from opmark.studies.quickstart import Quickstart
+
+
+@click.command()
+@click.option(
+    "--workspace",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("quickstart"),
+    show_default=True,
+    help="Where everything is kept; a second run there goes on instead of starting over.",
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=1.0),
+    default=6.0,
+    show_default=True,
+    help="How long it may take, more or less.",
+)
+@json_option
+def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
+    """Profile this machine, train predictors, check them on unseen networks, rank placers, write a report.
+
+    Suite `quickstart` says what is measured. With --json: {"networks": [{"name", "target", "predicted_ns",
+    "measured_ns", "error"}], "median_error", "max_error", "standings": [{"rank", "name", "score"}], "report",
+    "seconds"}; errors are signed fractions per network, medians and maxima of absolute values.
+    """
+    from opmark.bench.shipped import find_suite
+    from opmark.studies.quickstart import quickstart as study
+
+    with progress_bar() as display:
+        task = display.add_task("measuring", total=None)
+
+        def show(now: "Progress") -> None:
+            display.update(task, total=now.total, completed=now.done, description=now.doing or "measuring")
+
+        def announce(text: str) -> None:
+            click.echo(text, err=True)
+
+        result = study(folder, find_suite("quickstart"), minutes=minutes, announce=announce, progress=show)
+    if as_json:
+        show_json(result.document())
+    else:
+        _show(result)
+
+
+def _show(result: "Quickstart") -> None:
+    show_table(
+        ("network", "target", "predicted", "measured", "error"),
+        [
+            (
+                network.name,
+                network.target,
+                format_ns(network.predicted_ns),
+                format_ns(network.measured_ns),
+                f"{100 * network.error:+.1f} %",
+            )
+            for network in result.networks
+        ],
+        title="Networks that no sample came from",
+        left=2,
+    )
+    document = result.document()
+    click.echo(
+        f"Median error {100 * document['median_error']:.1f} %, largest {100 * document['max_error']:.1f} %, "
+        f"over {len(result.networks)} networks."
+    )
+    show_table(
+        ("rank", "placer", "score", "latency"),
+        [
+            (str(row.rank), row.name, f"{row.score:.3f}", _cost(result.contest.cost_ns(row.name)))
+            for row in result.contest.standings.rows
+        ],
+        title=f"Placers of {result.contest.problem.name} on {len(result.contest.problem.cluster.devices)} devices",
+        left=2,
+    )
+    click.echo(f"Done in {format_duration(result.seconds)}. Report: {result.report}")
+
+
+def _cost(cost_ns: float | None) -> str:
+    return "invalid" if cost_ns is None else format_ns(cost_ns)
+
+
+COMMAND = quickstart
