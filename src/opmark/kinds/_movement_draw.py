@@ -21,6 +21,9 @@ def draw(values: Mapping[str, Any], setting: Setting) -> dict[str, Any] | None:
     }[values["form"]]
     rank = len(shape)
     last = rank - 1
+    if op in {"slice", "split"} and setting.language == "aten":
+        # There both are views; what copies is whoever needs the part contiguous.
+        return {"op": "copy", "shapes": ((shape[0], max(1, shape[1] // parts), *shape[2:]),)}
     match op:
         case "transpose":
             orders = {

@@ -189,6 +189,7 @@ class ConvKind(Kind[Conv]):
             activation=values["activation"] if onnx else "",
             residual=bool(values["residual"] and onnx and form == "dense" and stride == 1),
             block=block,
+            channels_last=values["layout"] == "plain" and not onnx and channels_in > 1,
             dtype=setting.dtype,
         )
         if not p.valid:

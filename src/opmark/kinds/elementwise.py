@@ -15,6 +15,8 @@ from opmark.kinds._onnx import build, constant, data, present, qualified, weight
 from opmark.kinds._shapes import code, size_bytes, varied, varied_like, without_channels
 
 _MOST_BYTES = 128 * 2**20
+# What networks do in place.
+_IN_PLACE = frozenset({"relu", "clip", "sigmoid", "hard-swish", "leaky-relu", "add", "mul", "sub", "div"})
 _PARAMETERS: dict[str, dict[str, Any]] = {"leaky-relu": {"alpha": 0.01}, "gelu-tanh": {"approximate": "tanh"}}
 
 
@@ -71,6 +73,7 @@ class ElementwiseKind(Kind[Elementwise]):
         "broadcast": Choice(("none", "none", "none", "channel", "scalar", "mask")),
         "constant": Choice((True, False)),
         "exponent": Choice((2.0, 3.0, 0.5)),
+        "inplace": Choice((False, False, True)),
     }
 
     def work(self, p: Elementwise) -> Work:
@@ -131,6 +134,7 @@ class ElementwiseKind(Kind[Elementwise]):
             shapes=(shape, ()) if op == "pow" else shapes,
             constant=(1,) if op == "pow" or (arity == "binary" and fixed) else (2,) if arity == "where" else (),
             exponent=exponent,
+            inplace=bool(values["inplace"] and setting.language == "aten" and op in _IN_PLACE and arity != "where"),
             dtype=setting.dtype,
         )
         return p if self.work(p).moved_bytes <= _MOST_BYTES else None

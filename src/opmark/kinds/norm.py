@@ -121,7 +121,7 @@ class NormKind(Kind[Norm]):
         op, batch, channels = values["op"], values["batch"], values["channels"]
         onnx = setting.language == "onnx"
         sequence = op in {"layer", "rms", "skip-layer", "skip-rms"}
-        if not onnx and op in {"skip-layer", "skip-rms", "local-response"}:
+        if not onnx and op in {"skip-layer", "skip-rms", "local-response", "instance"}:
             return None
         if op == "group" and channels % values["groups"]:
             return None

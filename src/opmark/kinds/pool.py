@@ -116,9 +116,11 @@ class PoolKind(Kind[Pool]):
         op, size = values["op"], values["size"]
         everything = op.startswith("global")
         kernel = size if everything else values["kernel"]
-        if kernel > size:
+        onnx = setting.language == "onnx"
+        # Torch averages a whole image by a reduction.
+        if kernel > size or (everything and not onnx):
             return None
-        block = setting.block if values["layout"] == "blocked" and setting.language == "onnx" else 0
+        block = setting.block if values["layout"] == "blocked" and onnx else 0
         pad = (kernel - 1) // 2 if values["padding"] == "same" and not everything else 0
         p = Pool(
             op=op,
@@ -129,6 +131,7 @@ class PoolKind(Kind[Pool]):
             stride=(1, 1) if everything else (values["stride"],) * 2,
             pads=(pad,) * 4,
             dilation=(1, 1),
+            indices=op == "max" and not onnx,
             block=block,
             dtype=setting.dtype,
         )

@@ -1,0 +1,117 @@
+"""Tensors for ATen calls: strides as asked for, values in a normal range, indices that exist."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from opmark.core.call import AtenCall
+from opmark.core.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+_WORDS = frozenset({"dtype", "memory_format", "layout"})
+
+
+def chain_argument(call: AtenCall) -> int | None:
+    """Which argument the result can stand in for: an activation, contiguous, of the result's shape and type."""
+    if not call.outputs:
+        return None
+    at = 0
+    for index, argument in enumerate(call.arguments):
+        plain = at >= len(call.strides) or call.strides[at] is None
+        if argument == call.outputs[0] and plain and at not in call.parameters and not _is_index(call, index):
+            return index
+        at += _count(argument)
+    return None
+
+
+def operands(call: AtenCall, *, copies: int, rotated: bool) -> list[tuple[list[Any], dict[str, Any]]]:
+    """The arguments of every copy. Each has its own weights, and with `rotated` its own activations too."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    first = [_filled(spec, _stride(call, at), _limit(call, at), generator) for at, spec in enumerate(call.tensors)]
+    result = []
+    for copy in range(copies):
+        tensors = [
+            _copied(tensor) if copy and (rotated or at in call.parameters) else tensor
+            for at, tensor in enumerate(first)
+        ]
+        supply = iter(tensors)
+        positional = [_placed(argument, supply) for argument in call.arguments]
+        keywords = {name: _word(name, _placed(item, supply)) for name, item in call.keywords.items()}
+        result.append((positional, keywords))
+    return result
+
+
+def _filled(
+    spec: TensorSpec, stride: tuple[int, ...] | None, limit: int | None, generator: "torch.Generator"
+) -> "torch.Tensor":
+    import torch
+
+    dtype = getattr(torch, spec.dtype)
+    size = spec.elements
+    if stride is not None and size:
+        size = 1 + sum((extent - 1) * step for extent, step in zip(spec.shape, stride, strict=True))
+    memory = torch.empty(size, dtype=dtype)
+    if dtype.is_floating_point:
+        # Positive, so that roots and logarithms are numbers; near one, so that products stay in range.
+        memory.uniform_(0.5, 1.5, generator=generator)
+    elif dtype is torch.bool:
+        memory.random_(0, 2, generator=generator)
+    elif not dtype.is_complex:
+        memory.random_(0 if limit else 1, limit or 3, generator=generator)
+    return memory.view(spec.shape) if stride is None else memory.as_strided(spec.shape, stride)
+
+
+def _copied(tensor: "torch.Tensor") -> "torch.Tensor":
+    """The same numbers in other memory, strided the same way."""
+    import torch
+
+    size = tensor.untyped_storage().nbytes() // tensor.element_size()
+    memory = torch.empty(size, dtype=tensor.dtype)
+    memory.copy_(tensor.as_strided((size,), (1,)))
+    return memory.as_strided(tensor.shape, tensor.stride())
+
+
+def _limit(call: AtenCall, at: int) -> int | None:
+    """How many places the index tensor `at` may name, None where it is no index."""
+    name, tensors = call.op.partition(".")[0], call.tensors
+    if at == 0 or "int" not in tensors[at].dtype:
+        return None
+    match name:
+        case "embedding":
+            return tensors[0].shape[0]
+        case "index_select" | "gather" | "scatter":
+            return tensors[0].shape[int(call.arguments[1])]
+        case "index":
+            given = [axis for axis, item in enumerate(call.arguments[1]) if isinstance(item, TensorSpec)]
+            return tensors[0].shape[given[at - 1]]
+    return None
+
+
+def _is_index(call: AtenCall, index: int) -> bool:
+    at = sum(_count(item) for item in call.arguments[:index])
+    return isinstance(call.arguments[index], TensorSpec) and _limit(call, at) is not None
+
+
+def _stride(call: AtenCall, at: int) -> tuple[int, ...] | None:
+    return call.strides[at] if at < len(call.strides) else None
+
+
+def _placed(value: Any, supply: Any) -> Any:
+    if isinstance(value, TensorSpec):
+        return next(supply)
+    return [_placed(item, supply) for item in value] if isinstance(value, (tuple, list)) else value
+
+
+def _word(name: str, value: Any) -> Any:
+    import torch
+
+    return getattr(torch, value) if name in _WORDS and isinstance(value, str) else value
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, TensorSpec):
+        return 1
+    return sum(_count(item) for item in value) if isinstance(value, Sequence) and not isinstance(value, str) else 0

@@ -1,0 +1,189 @@
+"""PyTorch as it is used without a compiler: one ATen call per kernel, on the processor, in inference mode."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from opmark.bench.backend import CHAIN, PARALLEL, Backend, Prepared
+from opmark.bench.backends._aten_tensors import chain_argument, operands
+from opmark.core.call import AtenCall
+from opmark.core.environment import Fact
+from opmark.core.errors import MeasurementError, UnavailableError
+from opmark.core.kernel import Kernel
+from opmark.core.target import Target
+from opmark.core.tensor import TensorSpec
+from opmark.kinds import kind_of
+
+if TYPE_CHECKING:
+    import torch
+
+# Freed memory stays with the process: else every large output is paid for in page faults, a quarter to a half of a
+# network's time that depends on whatever else runs. 32 MiB is the largest threshold that glibc accepts.
+_ALLOCATOR = {
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    "MALLOC_TOP_PAD_": str(64 << 20),
+}
+_OPTION = "malloc-keep"
+
+
+class _Calls:
+    """Copies of a call, each with its own arguments; `call` makes them one after the other."""
+
+    def __init__(
+        self, operator: Any, arguments: Sequence[tuple[list[Any], dict[str, Any]]], chained: int | None
+    ) -> None:
+        import torch
+
+        self.copies = len(arguments)
+        self._operator = operator
+        self._arguments = list(arguments)
+        self._chained = chained
+        self._kept: list[Any] = [None] * len(arguments)
+        self._inference_mode = torch.inference_mode
+
+    def call(self) -> None:
+        """Make every call; a chain hands its result on, else each result lives until the same call is made again."""
+        operator, kept, place = self._operator, self._kept, self._chained
+        with self._inference_mode():
+            if place is None:
+                for index, (positional, keywords) in enumerate(self._arguments):
+                    kept[index] = operator(*positional, **keywords)
+                return
+            result = None
+            for positional, keywords in self._arguments:
+                if result is not None:
+                    positional[place] = result
+                result = operator(*positional, **keywords)
+                if type(result) is tuple:
+                    result = result[0]
+
+    def close(self) -> None:
+        """Free the tensors."""
+        self._arguments.clear()
+        self._kept.clear()
+
+
+class _Network:
+    """A module and its inputs."""
+
+    copies = 1
+
+    def __init__(self, module: "torch.nn.Module", inputs: "tuple[torch.Tensor, ...]") -> None:
+        import torch
+
+        self._module: torch.nn.Module | None = module
+        self._inputs = inputs
+        self._inference_mode = torch.inference_mode
+
+    def call(self) -> None:
+        """One forward pass."""
+        assert self._module is not None
+        with self._inference_mode():
+            self._module(*self._inputs)
+
+    def close(self) -> None:
+        """Free the module."""
+        self._module = None
+        self._inputs = ()
+
+
+class TorchEager(Backend):
+    """Eager torch on the processor."""
+
+    name = "torch-eager"
+    language = "aten"
+
+    def unavailable(self) -> str | None:
+        """Why it cannot be used, or None."""
+        try:
+            import torch  # noqa: F401
+        except ImportError as error:
+            return f"{error.name} is not installed"
+        return None
+
+    def targets(self, device: str, threads: Sequence[int] = (1,)) -> tuple[Target, ...]:
+        """One per number of threads."""
+        from importlib.metadata import version
+
+        release = ".".join(version("torch").split(".")[:2])
+        return tuple(
+            Target(device=device, backend=self.name, threads=count, version=release, options=(_OPTION,))
+            for count in threads
+        )
+
+    def facts(self) -> Mapping[str, Fact]:
+        """Version, and the libraries that do the work."""
+        import torch
+
+        return {
+            "version": torch.__version__,
+            "capability": torch.backends.cpu.get_cpu_capability(),
+            "onednn": bool(torch._C._has_mkldnn),
+            "mkl": bool(torch._C.has_mkl),
+        }
+
+    def environment_variables(self, target: Target) -> Mapping[str, str]:
+        """The allocator's settings, which are read before the first line of Python runs."""
+        del target
+        return _ALLOCATOR
+
+    def start(self, target: Target) -> None:
+        """Set the number of threads; numbers too small to be normal count as zero, as in networks they never occur."""
+        import torch
+
+        torch.set_num_threads(target.threads)
+        torch.set_flush_denormal(True)
+
+    def construction(self, kernel: Kernel) -> str:
+        """A chain where the result can stand in for an input."""
+        return PARALLEL if chain_argument(_call(kernel)) is None else CHAIN
+
+    def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
+        """Copies of the call, each with its own weights."""
+        del target
+        return _prepared(_call(kernel), copies=copies, chain=construction == CHAIN and not rotated, rotated=rotated)
+
+    def prepare_empty(self, target: Target, *, copies: int) -> Prepared:
+        """A chain of sixteen-element rectifiers."""
+        del target
+        spec = TensorSpec((16,))
+        call = AtenCall(op="relu.default", arguments=(spec,), outputs=(spec,))
+        return _prepared(call, copies=copies, chain=True, rotated=False)
+
+    def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
+        """The module as users run it."""
+        del target
+        from opmark.models.resolve import torch_module
+
+        module, inputs = torch_module(model, dimensions=dimensions)
+        return _Network(module, inputs)
+
+
+def _call(kernel: Kernel) -> AtenCall:
+    kind = kind_of(kernel)
+    call = kind.to_aten(kind.parse(kernel))
+    if call is None:
+        raise UnavailableError("torch has no such kernel")
+    return call
+
+
+def _prepared(call: AtenCall, *, copies: int, chain: bool, rotated: bool) -> Prepared:
+    import torch
+
+    name, _, overload = call.op.partition(".")
+    packet = getattr(torch.ops.aten, name, None)
+    operator = getattr(packet, overload or "default", None)
+    if operator is None:
+        raise UnavailableError(f"this torch has no aten::{call.op}")
+    arguments = operands(call, copies=copies, rotated=rotated)
+    # The function under the wrapper: what it adds is not what eager code pays.
+    prepared = _Calls(operator._op, arguments, chain_argument(call) if chain else None)
+    try:
+        prepared.call()
+    except (RuntimeError, IndexError, TypeError, NotImplementedError) as error:
+        prepared.close()
+        raise MeasurementError(f"torch refuses it: {str(error).splitlines()[0][:200]}") from error
+    return prepared
+
+
+BACKEND = TorchEager()
