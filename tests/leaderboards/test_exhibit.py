@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 
 from opmark.core.cluster import Cluster, Device, Link
+from opmark.core.errors import NothingSelectedError
 from opmark.leaderboards import exhibit
-from opmark.leaderboards.exhibit import board_of
+from opmark.leaderboards.exhibit import board_of, board_of_track
 from opmark.leaderboards.placement import Solution
-from opmark.leaderboards.problem import Problem, Provenance, Tensor, Unit
+from opmark.leaderboards.problem import Problem, Provenance, Tensor, Unit, save_problem
 from opmark.leaderboards.publish import publish
 from opmark.leaderboards.standings import Standings, rank_solutions
+from opmark.leaderboards.track import Rules, Track
 
 NAMES = ("stem", "left", "right", "join")
 
@@ -94,3 +96,16 @@ def test_from_solutions_to_pages(tmp_path: Path) -> None:
     assert len(files) == 1 + 1 + 3 + 1
     assert "Tiny" in text
     assert "50.0 ns" in text
+
+
+def test_a_track_shows_its_stored_solutions(tmp_path: Path) -> None:
+    track = Track(folder=tmp_path / "tiny", rules=Rules(title="Tiny", version="1.0.0", description="One diamond."))
+    save_problem(problem(), track.folder / "problems" / "diamond.json")
+    with pytest.raises(NothingSelectedError):
+        board_of_track(track)
+    track.store("single", "diamond", Solution(device=dict.fromkeys(NAMES, "a")))
+    board = board_of_track(track)
+    assert (board.name, board.title, board.version) == ("tiny", "Tiny", "1.0.0")
+    outcome = board.entries[0].outcome("diamond")
+    assert outcome
+    assert outcome.cost == 130

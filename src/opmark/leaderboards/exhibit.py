@@ -8,6 +8,7 @@ from opmark.leaderboards.placer import PLACERS
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.standings import Row, Standings
 from opmark.leaderboards.timeline import timeline_of
+from opmark.leaderboards.track import Track
 
 # Beyond this many bars a chart says no more than its numbers, and a page becomes slow on a phone.
 BARS_AT_MOST = 6_000
@@ -99,3 +100,16 @@ def _own_words(entry: str) -> str:
         return ""
     summary = PLACERS.load(entry).summary
     return f"{summary[:1].upper()}{summary[1:].rstrip('.')}."
+
+
+def board_of_track(track: Track) -> Board:
+    """The board of a track's stored solutions. Raises `NothingSelectedError` where it has none, or no problems."""
+    rules = track.rules
+    return board_of(
+        track.problems(),
+        track.standings(),
+        name=track.name,
+        title=rules.title,
+        description=rules.description,
+        version=rules.version,
+    )
