@@ -45,7 +45,10 @@ def test_build_makes_a_release_and_says_where(root: Path) -> None:
     assert again.exit_code == 2
     assert "never changed" in again.stderr
     assert "1.1.0" in again.stderr
-    assert opmark(root, "build").exit_code == 2
+    assert opmark(root, "build").exit_code == 5
+    (root / "bench" / "journals").mkdir()
+    write_journal(root / "bench" / "journals" / "a.jsonl", sample.kernels(3))
+    assert json.loads(opmark(root, "build", "--json").stdout)["kernels"] == 3
     assert opmark(root, "build", str(root / "absent.jsonl")).exit_code == 3
 
 

@@ -33,7 +33,7 @@ def card(manifest: Manifest) -> str:
         "thousands": lambda value: f"{value:,}",
     }
     figures = manifest.statistics.values()
-    text = templates.get_template("card.md.j2").render(
+    text = templates.get_template("card.md.jinja").render(
         manifest=manifest,
         kernels=sum(target["kernels"] for target in figures),
         networks=sum(target["networks"] for target in figures),

@@ -87,18 +87,20 @@ def validate(ctx: click.Context, path: str, as_json: bool) -> None:
 
 
 @group.command()
-@click.argument("journals", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("journals", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--version", help="The new release's version; default: the next minor one.")
 @json_option
 @click.pass_context
 def build(ctx: click.Context, journals: tuple[Path, ...], version: str | None, as_json: bool) -> None:
-    """Build a release from JOURNALS of one machine.
+    """Build a release from JOURNALS of one machine; without any, from all of this workspace.
 
     The same journals in any order give the same bytes.
     """
     from opmark.datasets.release import build as build_release
 
-    _show_built(build_release(journals, workspace(ctx).datasets, version=version), as_json)
+    here = workspace(ctx)
+    chosen = journals or tuple(sorted(here.journals.glob("*.jsonl")))
+    _show_built(build_release(chosen, here.datasets, version=version), as_json)
 
 
 @group.command()

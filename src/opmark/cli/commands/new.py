@@ -1,0 +1,23 @@
+"""Templates of extensions."""
+
+from pathlib import Path
+
+import click
+
+from opmark.cli.context import workspace
+
+
+@click.command(name="new")
+@click.argument("what", type=click.Choice(["kind", "placer", "estimator", "track"]))
+@click.argument("name")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the file there instead.")
+@click.pass_context
+def new(ctx: click.Context, what: str, name: str, output: Path | None) -> None:
+    """Write the template of an extension called NAME; it passes the contract tests as it is."""
+    from opmark.core.scaffold import write_extension
+
+    leaderboards = workspace(ctx).leaderboards if what == "track" and output is None else None
+    click.echo(write_extension(what, name, leaderboards=leaderboards, output=output))
+
+
+COMMAND = new
