@@ -24,6 +24,10 @@ class Origins:
         self._named = {node.name: index for index, node in enumerate(self._nodes) if node.name}
         self._constant = self._constant_nodes(original)
         self._readers = {name: node for node in optimised.node for name in node.input}
+        self._users: dict[str, list[int]] = {}
+        for index, node in enumerate(self._nodes):
+            for name in node.input:
+                self._users.setdefault(name, []).append(index)
         self._anchors = {index: self._anchor(node) for index, node in enumerate(optimised.node)}
         # Where one kernel's share of the original graph ends and the next begins.
         self._ends = {tensor for tensors in self._anchors.values() for tensor in tensors}
@@ -46,12 +50,25 @@ class Origins:
             return kept
         renamed = node.name.removesuffix(_SUFFIX)
         if renamed in self._maker:
-            return (renamed,)
+            return (self._after_fusion(renamed, node),)
         if renamed in self._named:
             return tuple(name for name in self._nodes[self._named[renamed]].output if name)
         # What was inserted behind a kernel carries the name that the kernel's own result had.
         reader = self._readers.get(node.output[0])
         return self._kept(reader) if reader is not None and reader.name.startswith(_INSERTED_NAMES) else ()
+
+    def _after_fusion(self, tensor: str, node: "onnx.NodeProto") -> str:
+        """A blocked convolution is named before a sum and an activation are fused into it: what it makes in the end."""
+        activation = next((item.s.decode() for item in node.attribute if item.name == "activation"), "")
+        if len(node.input) > 3 and node.input[3]:
+            tensor = self._used_by(tensor, {"Add", "Sum"})
+        return self._used_by(tensor, {activation}) if activation else tensor
+
+    def _used_by(self, tensor: str, op_types: set[str]) -> str:
+        if self._nodes[self._maker[tensor]].op_type in op_types:
+            return tensor
+        users = [self._nodes[index] for index in self._users.get(tensor, ())]
+        return next((user.output[0] for user in users if user.op_type in op_types), tensor)
 
     def _kept(self, node: "onnx.NodeProto") -> tuple[str, ...]:
         return tuple(name for name in node.output if name in self._maker)

@@ -12,7 +12,7 @@ from opmark.core.tensor import TensorSpec
 from opmark.kinds import GENERIC, of_onnx
 from opmark.models.capture.onnx_origins import Origins
 from opmark.models.capture.onnx_session import block_width, optimised, tensor_specs
-from opmark.models.onnx_file import read
+from opmark.models.onnx_file import constant_names, read
 
 if TYPE_CHECKING:
     import onnx
@@ -38,7 +38,9 @@ def capture(path: Path, *, threads: int = 1, dimensions: Mapping[str, int] = _NO
     read_names = {item for node in kernels for item in node.inputs}
     outputs = tuple(item.name for item in model.graph.output)
     weights = {item: operand.spec for item, operand in constants.items() if item in read_names or item in outputs}
-    inputs = tuple(item.name for item in model.graph.input if item.name not in constants)
+    # Old files list their weights among the inputs, folded ones included.
+    given = constant_names(file.model.graph)
+    inputs = tuple(item.name for item in model.graph.input if item.name not in given)
     made = {item for node in kernels for item in node.outputs}
     return Graph(
         name=name or path.stem,
