@@ -73,7 +73,7 @@ def test_the_placer_places_the_same_way_twice() -> None:
     placer = PLACERS.load(NAME)
     first, again = (placer.place(problem, budget_s=5.0, seed=3) for _ in range(2))
     assert first == again
-    assert simulate(problem, placement_of(problem, first)).cost > 0
+    assert simulate(problem, placement_of(problem, first)).cost_ns > 0
     assert placer.summary
     hurried = placer.place(problem, budget_s=0.0, seed=3)
     placement_of(problem, hurried)
