@@ -1,0 +1,187 @@
+"""List and look into networks."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opmark.cli.commands.predict import DEFAULT_TARGET, parse_dimensions
+from opmark.cli.context import workspace
+from opmark.cli.output import json_option, show_json, show_table
+from opmark.core.errors import ContentError
+from opmark.core.units import format_bytes, format_count
+from opmark.core.work import Work
+
+if TYPE_CHECKING:
+    from opmark.core.graph import Graph
+    from opmark.core.kernel import Kernel
+    from opmark.models.coverage import Coverage
+
+
+@click.group(name="models")
+def command() -> None:
+    """List networks, and show the kernels a runtime really runs for one."""
+
+
+@command.command(name="list")
+@json_option
+def list_models(*, as_json: bool) -> None:
+    """List the networks of the zoo: built by configuration, nothing is downloaded."""
+    from opmark.models.zoo import models
+
+    rows = [
+        {
+            "name": name,
+            "family": family.label(name),
+            "batch": family.default_batch,
+            "size": family.sizes[name],
+            "torch": family.onnx_path(name) is None,
+        }
+        for name, family in models().items()
+    ]
+    if as_json:
+        show_json(rows)
+        return
+    table = [
+        (str(row["name"]), str(row["family"]), "torch, ONNX" if row["torch"] else "ONNX", str(row["batch"]),
+         str(row["size"]))
+        for row in rows
+    ]  # fmt: skip
+    show_table(("network", "family", "as", "batch", "size"), table, left=3)
+
+
+@command.command(name="show")
+@click.argument("model")
+@click.option("--target", default=DEFAULT_TARGET, show_default=True, help="What runs the network.")
+@click.option("--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable.")
+@click.option("--batch", type=click.IntRange(min=1), help="Batch of a network of the zoo.")
+@click.option("--size", type=click.IntRange(min=1), help="Image side or sequence length of a network of the zoo.")
+@click.option("--top", type=click.IntRange(min=0), default=15, show_default=True, help="Kernels to show; 0 for all.")
+@json_option
+@click.pass_context
+def show(
+    ctx: click.Context,
+    *,
+    model: str,
+    target: str,
+    dimensions: tuple[str, ...],
+    batch: int | None,
+    size: int | None,
+    top: int,
+    as_json: bool,
+) -> None:
+    """Show the kernels that a target runs for MODEL (an .onnx or .pt2 file, or a zoo name)."""
+    from opmark.models.coverage import coverage
+    from opmark.models.resolve import graph_of
+
+    sizes = parse_dimensions(dimensions)
+    sizes |= {name: value for name, value in (("batch", batch), ("size", size)) if value is not None}
+    graph = graph_of(model, target, cache=_cache(ctx), dimensions=sizes)
+    found = coverage(graph)
+    if as_json:
+        show_json(_described(graph, found))
+    else:
+        _print(graph, found, top)
+
+
+def _cache(ctx: click.Context) -> Path | None:
+    """The workspace's cache; outside of one, the user's."""
+    if ctx.find_root().obj is not None:
+        return workspace(ctx).cache
+    try:
+        return workspace(ctx).cache
+    except ContentError:
+        return None
+
+
+def _described(graph: "Graph", found: "Coverage") -> dict[str, Any]:
+    """The documented JSON; kernels in order of their floating-point operations, then bytes."""
+    counts, work = _counted(graph)
+    return {
+        "model": graph.name,
+        "target": graph.target,
+        "language": graph.language,
+        "kernels": [
+            {
+                "kind": kernel.kind,
+                "params": kernel.params,
+                "count": count,
+                "flops": work[kernel].flops,
+                "bytes": work[kernel].moved_bytes,
+            }
+            for kernel, count in sorted(counts.items(), key=lambda item: _order(work[item[0]], item[1]))
+        ],
+        "coverage": found.flops_share,
+        "bytes_moved_share": found.bytes_moved_share,
+        "bytes_moved_operators": found.generic,
+        "mapping": graph.mapping,
+        "flops": graph.work.flops,
+        "bytes": graph.work.moved_bytes,
+        "weight_bytes": graph.weight_bytes,
+        "graph_id": graph.id,
+    }
+
+
+def _print(graph: "Graph", found: "Coverage", top: int) -> None:
+    counts, work = _counted(graph)
+    total = graph.work
+    kinds: Counter[str] = Counter()
+    flops: Counter[str] = Counter()
+    moved: Counter[str] = Counter()
+    for kernel, count in counts.items():
+        kinds[kernel.kind] += count
+        flops[kernel.kind] += count * work[kernel].flops
+        moved[kernel.kind] += count * work[kernel].moved_bytes
+    click.echo(
+        f"{graph.name} on {graph.target} ({graph.mapping}): {found.kernels} kernels, {len(counts)} distinct, "
+        f"{format_count(total.flops)} FLOPs, {format_bytes(total.moved_bytes)} moved, "
+        f"{format_bytes(graph.weight_bytes)} of weights"
+    )
+    by_kind = [
+        (kind, str(kinds[kind]), _share(flops[kind], total.flops), _share(moved[kind], total.moved_bytes))
+        for kind in sorted(kinds, key=lambda kind: (-flops[kind], -moved[kind], kind))
+    ]
+    show_table(("kind", "kernels", "FLOPs", "bytes"), by_kind)
+    ranked = sorted(counts.items(), key=lambda item: _order(work[item[0]], item[1]))
+    shown = ranked[:top] if top else ranked
+    rows = [
+        (
+            _brief(kernel),
+            str(count),
+            format_count(count * work[kernel].flops),
+            format_bytes(count * work[kernel].moved_bytes),
+        )
+        for kernel, count in shown
+    ]
+    show_table(("most work", "count", "FLOPs", "bytes"), rows)
+    if len(shown) < len(ranked):
+        click.echo(f"… and {len(ranked) - len(shown)} more; --top 0 shows all")
+    hidden = f", matrix work among it: {', '.join(found.hidden)}" if found.hidden else ", none of it matrix work"
+    operators = f" ({', '.join(found.generic)})" if found.generic else ""
+    click.echo(
+        f"bytes-moved: {found.generic_kernels} kernels{operators}, {1 - found.flops_share:.1%} of the matrix work, "
+        f"{found.bytes_moved_share:.1%} of the bytes{hidden if found.generic_kernels else ''}"
+    )
+
+
+def _counted(graph: "Graph") -> "tuple[Counter[Kernel], dict[Kernel, Work]]":
+    counts = Counter(node.kernel for node in graph.costly)
+    return counts, {node.kernel: node.work for node in graph.costly}
+
+
+def _brief(kernel: "Kernel") -> str:
+    """The kernel without the parameters that are zero, empty or false."""
+    said = (f"{name}={str(value).replace(' ', '')}" for name, value in kernel.parameters if value)
+    return f"{kernel.kind} {' '.join(said)}"
+
+
+def _order(work: Work, count: int) -> tuple[int, int]:
+    return (-count * work.flops, -count * work.moved_bytes)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "–"
+
+
+COMMAND = command
