@@ -34,8 +34,14 @@ class Noise:
 
 
 def measure(seconds: float = 4.0, timer: Timer | None = None) -> Noise:
-    """Run both sentinels in rounds for about `seconds`."""
-    timer = timer or machine_timer()
+    """Run both sentinels in rounds for about `seconds`, on one thread."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        return _measured(seconds, timer or machine_timer())
+
+
+def _measured(seconds: float, timer: Timer) -> Noise:
     clock = Clock(timer=timer, protocol=FULL)
     sentinels = processor_sentinels()
     latency_ns = {name: clock.warm_up(item.call) for name, item in sentinels.items()}

@@ -10,8 +10,8 @@ from opmark.core.kernel import Kernel
 from opmark.core.kind import Axis, Kind, Setting
 
 # A varied kernel may grow past what its kind's own space allows; nothing larger is worth a suite's time.
-_MOST_BYTES = 512 << 20
-_MOST_FLOPS = 20_000_000_000
+_MOST_BYTES = 256 << 20
+_MOST_FLOPS = 8_000_000_000
 # Points tried per kernel wanted before a space counts as exhausted.
 _PATIENCE = 40
 

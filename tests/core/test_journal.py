@@ -1,0 +1,124 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from opmark.core.environment import Environment
+from opmark.core.errors import ContentError
+from opmark.core.journal import read_journal
+from opmark.core.records import Block, Done, Header, NetworkTrial, Overhead, Record, Sentinels, Session, encode
+from opmark.core.target import Target
+
+TARGET = Target(device="d", backend="null")
+HEADER = Header(suite="s", suite_id="1", quality="full")
+SESSION = Session(environment=Environment(device="d", checked={"cpu": "x"}), targets=(TARGET,))
+
+
+def block(number: int, ns: float = 100.0) -> Block:
+    return Block(
+        trial="n",
+        label="network",
+        process=0,
+        round=number,
+        construction="single",
+        copies=1,
+        base_copies=0,
+        calls=1,
+        ns=(ns, ns),
+        clean="11",
+    )
+
+
+TRIAL = NetworkTrial(trial="n", target="null-t1", network="net", family="f", graph_id="g", role="training")
+RECORDS: list[Record] = [
+    HEADER,
+    SESSION,
+    Overhead(target="null-t1", process=0, ns=1.0),
+    Overhead(target="null-t1", process=1, ns=3.0),
+    TRIAL,
+    block(0),
+    Sentinels(round=0, target="null-t1", ns={"compute": 1.0}, accepted=True),
+    block(1, 900.0),
+    Sentinels(round=1, target="null-t1", ns={"compute": 2.0}, accepted=False, drift=1.0),
+    block(2, 110.0),
+    Sentinels(round=2, target="null-t1", ns={"compute": 1.2}, accepted=True, drift=0.2),
+    Done(trial="n", status="ok"),
+]
+
+
+def text(records: list[Record]) -> str:
+    return "".join(json.dumps(encode(record)) + "\n" for record in records)
+
+
+def test_rows_come_from_the_accepted_rounds_only(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_text(text(RECORDS))
+    journal = read_journal(path)
+    assert [b.round for b in journal.blocks["n"]] == [0, 2]
+    assert journal.networks[0].quantiles_ns[-1] == 110.0
+    assert journal.drifted_rounds == {2}
+    assert journal.rounds == 3
+    assert journal.overhead_ns == {"null-t1": 2.0}
+    assert journal.targets == (TARGET,)
+    assert journal.measurements == ()
+
+
+def test_a_last_line_cut_short_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    whole = text(RECORDS)
+    for cut in (1, 7, 30):
+        path.write_text(whole[:-cut])
+        journal = read_journal(path)
+        assert journal.networks == (), "its verdict is what was cut"
+        assert path.read_bytes()[: journal.size_bytes].endswith(b"\n")
+
+
+def test_a_trial_without_a_verdict_is_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_text(text(RECORDS[:-1]))
+    assert read_journal(path).networks == ()
+
+
+def test_damage_in_the_middle_names_the_line(tmp_path: Path) -> None:
+    lines = text(RECORDS).splitlines()
+    lines[5] = lines[5][:20]
+    path = tmp_path / "j.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(ContentError, match="damaged") as caught:
+        read_journal(path)
+    assert caught.value.where == f"{path}:6"
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        ('{"type":"journal","schema":99}', "newer"),
+        ('{"type":"journal","schema":0}', "older"),
+        ('{"type":"journal"}', "no schema"),
+        (text([HEADER, SESSION]).splitlines()[1], "no schema"),
+        ("[]", "not a record"),
+    ],
+)
+def test_a_first_line_of_another_format_is_refused(tmp_path: Path, first: str, said: str) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_text(first + "\n")
+    with pytest.raises(ContentError, match=said) as caught:
+        read_journal(path)
+    assert caught.value.where == f"{path}:1"
+
+
+def test_an_empty_or_absent_file_is_no_journal(tmp_path: Path) -> None:
+    with pytest.raises(ContentError, match="cannot be read"):
+        read_journal(tmp_path / "none.jsonl")
+    path = tmp_path / "empty.jsonl"
+    path.write_text("")
+    with pytest.raises(ContentError, match="not a journal"):
+        read_journal(path)
+
+
+def test_sessions_on_two_machines_are_refused(tmp_path: Path) -> None:
+    other = Session(environment=Environment(device="d", checked={"cpu": "y"}), targets=(TARGET,))
+    path = tmp_path / "j.jsonl"
+    path.write_text(text([HEADER, SESSION, other]))
+    with pytest.raises(ContentError, match="another machine: cpu is 'y', was 'x'"):
+        read_journal(path)
