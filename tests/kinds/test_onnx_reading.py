@@ -238,6 +238,12 @@ CASES: list[tuple[OnnxNode, str, dict[str, Any]]] = [
         "attention",
         {"heads": 4, "kv_heads": 2, "variant": "native", "flat": False},
     ),
+    (
+        node("LSTM", [data(7, 2, 5), weight(2, 12, 5), weight(2, 12, 3), weight(2, 24)], (7, 2, 2, 3), hidden_size=3,
+             direction="bidirectional"),
+        "recurrent",
+        {"cell": "lstm", "length": 7, "hidden": 3, "directions": 2, "outputs": (0,), "initial": False},
+    ),
 ]  # fmt: skip
 
 

@@ -1,0 +1,167 @@
+"""Recurrent layers that a runtime runs as one kernel: LSTM, GRU and the plain cell, one or both directions."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opmark.core.call import OnnxNode, Operand
+from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.tensor import TensorSpec
+from opmark.core.work import Work
+from opmark.kinds._onnx import build, data, present, weight
+from opmark.kinds._shapes import code, scaled, size_bytes
+
+_ONNX = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN"}
+_FROM_ONNX = {name: cell for cell, name in _ONNX.items()}
+# Append only: a learner's category codes are the places in this list.
+CELLS = tuple(_ONNX)
+_GATES = {"lstm": 4, "gru": 3, "rnn": 1}
+_PER_UNIT_FLOPS = {"lstm": 45, "gru": 30, "rnn": 9}  # a transcendental counts as 8
+_MOST_FLOPS = 3_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurrent:
+    """A layer over [length, batch, inputs]; `directions` is 1 or 2.
+
+    `outputs` are the places of the results asked for (all steps, last state, last memory); `initial` says that the
+    first state is given; `reset_after` is the GRU whose reset gate acts after the product.
+    """
+
+    cell: str
+    length: int
+    batch: int
+    inputs: int
+    hidden: int
+    directions: int = 1
+    bias: bool = True
+    initial: bool = False
+    reset_after: bool = False
+    outputs: tuple[int, ...] = (0,)
+    dtype: str = "float32"
+
+    @property
+    def gates(self) -> int:
+        """Products per step and unit."""
+        return _GATES[self.cell]
+
+    @property
+    def results(self) -> tuple[tuple[int, ...], ...]:
+        """Shape of every possible result."""
+        state = (self.directions, self.batch, self.hidden)
+        return (
+            (self.length, self.directions, self.batch, self.hidden),
+            *((state,) * (2 if self.cell == "lstm" else 1)),
+        )
+
+
+class RecurrentKind(Kind[Recurrent]):
+    """Recurrent layer."""
+
+    name = "recurrent"
+    parameters = Recurrent
+    matrix = True
+    categories = ("cell",)
+    languages = ("onnx",)
+    onnx_ops = frozenset(_FROM_ONNX)
+    space = {
+        "cell": Choice(("lstm", "lstm", "gru", "rnn")),
+        "length": Range(1, 256),
+        "batch": Choice((1, 1, 1, 4, 16)),
+        "inputs": Range(16, 1024, 8),
+        "hidden": Range(16, 1024, 8),
+        "directions": Choice((1, 1, 2)),
+        "initial": Choice((False, True)),
+    }
+
+    def work(self, p: Recurrent) -> Work:
+        wide = p.directions * p.gates * p.hidden
+        constants = wide * (p.inputs + p.hidden + (2 if p.bias else 0))
+        state = size_bytes((p.directions, p.batch, p.hidden), p.dtype) * (2 if p.cell == "lstm" else 1)
+        steps = p.length * p.batch
+        weight_bytes = size_bytes((constants,), p.dtype)
+        return Work(
+            flops=steps * (2 * wide * (p.inputs + p.hidden) + p.directions * p.hidden * _PER_UNIT_FLOPS[p.cell]),
+            read_bytes=size_bytes((steps, p.inputs), p.dtype) + weight_bytes + (state if p.initial else 0),
+            written_bytes=sum(size_bytes(p.results[place], p.dtype) for place in p.outputs),
+            weight_bytes=weight_bytes,
+        )
+
+    def features(self, p: Recurrent) -> dict[str, float]:
+        return {
+            "cell": code(p.cell, CELLS),
+            "length": p.length,
+            "batch": p.batch,
+            "inputs": p.inputs,
+            "hidden": p.hidden,
+            "gate_width": p.gates * p.hidden,
+            "directions": p.directions,
+            "bias": float(p.bias),
+            "initial": float(p.initial),
+            "results": len(p.outputs),
+        }
+
+    def shape_group(self, p: Recurrent) -> str:
+        return f"{p.cell}-{p.length}-{p.batch}-{p.directions}"
+
+    def draw(self, values: Mapping[str, Any], setting: Setting) -> Recurrent | None:
+        if setting.language != "onnx" or setting.dtype not in {"float32", "float64"}:
+            return None
+        p = Recurrent(**values, reset_after=values["cell"] == "gru", dtype=setting.dtype)
+        return p if self.work(p).flops <= _MOST_FLOPS else None
+
+    def vary(self, p: Recurrent, width: float, extent: float) -> Recurrent:
+        return replace(
+            p,
+            length=p.length if p.length == 1 else scaled(p.length, extent),
+            inputs=scaled(p.inputs, width),
+            hidden=scaled(p.hidden, width),
+        )
+
+    def from_onnx(self, node: OnnxNode) -> Recurrent | None:
+        x, recurrence, get = present(node, 0), present(node, 2), node.attributes.get
+        # Lengths of its own per sequence, peepholes, or a batch-first layout make it another kernel.
+        if x is None or recurrence is None or present(node, 4) or present(node, 7) or get("layout", 0):
+            return None
+        length, batch, inputs = x.spec.shape
+        return Recurrent(
+            cell=_FROM_ONNX[node.op_type],
+            length=length,
+            batch=batch,
+            inputs=inputs,
+            hidden=recurrence.spec.shape[-1],
+            directions=recurrence.spec.shape[0],
+            bias=present(node, 3) is not None,
+            initial=present(node, 5) is not None,
+            reset_after=bool(get("linear_before_reset", 0)),
+            outputs=tuple(place for place, spec in enumerate(node.outputs) if spec is not None),
+            dtype=x.spec.dtype,
+        )
+
+    def to_onnx(self, p: Recurrent) -> OnnxNode | None:
+        wide = p.gates * p.hidden
+        state = data((p.directions, p.batch, p.hidden), p.dtype) if p.initial else None
+        inputs: list[Operand | None] = [
+            data((p.length, p.batch, p.inputs), p.dtype),
+            weight((p.directions, wide, p.inputs), p.dtype),
+            weight((p.directions, wide, p.hidden), p.dtype),
+            weight((p.directions, 2 * wide), p.dtype) if p.bias else None,
+            None,
+            state,
+        ]
+        if p.cell == "lstm":
+            inputs.append(state)
+        attributes: dict[str, Any] = {
+            "hidden_size": p.hidden,
+            "direction": "bidirectional" if p.directions == 2 else "forward",
+        }
+        if p.cell == "gru":
+            attributes["linear_before_reset"] = int(p.reset_after)
+        outputs = [
+            TensorSpec(p.results[place], p.dtype) if place in p.outputs else None
+            for place in range(max(p.outputs, default=0) + 1)
+        ]
+        return build(_ONNX[p.cell], inputs, outputs, attributes)
+
+
+KIND = RecurrentKind()
