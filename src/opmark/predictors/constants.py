@@ -19,7 +19,7 @@ _USUAL_FAULT_NS = 500.0
 # Deviations of the weak priors, in nats of the midpoint and steepness, and in ns.
 _MIDPOINT_DEVIATION = 0.7
 _STEEPNESS_DEVIATION = 0.5
-_GAP_DEVIATION_NS = 3000.0
+_GAP_DEVIATION_NS = 1000.0
 _FAULT_DEVIATION_NS = 500.0
 # How well networks are expected to be matched: what outweighs the priors.
 _NETWORK_DEVIATION = 0.05
@@ -62,7 +62,10 @@ class NetworkConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSum:
-    """One network's predicted sums and, for fitting, what was measured."""
+    """One network's predicted sums and, for fitting, what was measured.
+
+    `deviation` is how uncertain the kernels' errors make the sum, in nats: constants must not explain those away.
+    """
 
     network: str
     family: str
@@ -74,6 +77,7 @@ class NetworkSum:
     footprint_bytes: float
     latency_ns: float
     faults: float | None = None
+    deviation: float = 0.0
 
     def total_ns(self, constants: NetworkConstants) -> float:
         """The network's latency under `constants`."""
@@ -98,19 +102,21 @@ def fit_constants(sums: Sequence[NetworkSum], *, held_out_families: Sequence[str
     if not sums:
         return NetworkConstants()
     whole = _solve(sums)
-    errors = []
+    squares = []
     for left_out in range(len(sums)):
         others = [one for index, one in enumerate(sums) if index != left_out]
         constants = _solve(others) if others else NetworkConstants()
-        errors.append(np.log(sums[left_out].latency_ns / sums[left_out].total_ns(constants)))
-    squares = float(np.sum(np.square(errors))) + _OPINION_NETWORKS * _USUAL_COMPOSITION**2
+        error = np.log(sums[left_out].latency_ns / sums[left_out].total_ns(constants))
+        # what the kernels' own errors explain is in every interval already
+        squares.append(max(0.0, float(error) ** 2 - sums[left_out].deviation ** 2))
+    total = sum(squares) + _OPINION_NETWORKS * _USUAL_COMPOSITION**2
     return NetworkConstants(
         midpoint=whole.midpoint,
         steepness=whole.steepness,
         gap_ns=whole.gap_ns,
         ns_per_fault=whole.ns_per_fault,
         faults_per_byte=whole.faults_per_byte,
-        composition_deviation=float(np.sqrt(squares / (len(sums) + _OPINION_NETWORKS))),
+        composition_deviation=float(np.sqrt(total / (len(sums) + _OPINION_NETWORKS))),
         networks=tuple(sorted({one.network for one in sums})),
     )
 
@@ -134,7 +140,9 @@ def _solve(sums: Sequence[NetworkSum]) -> NetworkConstants:
 
     def residuals(point: Floats) -> Floats:
         now = constants(point)
-        errors = [np.log(one.latency_ns / one.total_ns(now)) / _NETWORK_DEVIATION for one in sums]
+        errors = [
+            np.log(one.latency_ns / one.total_ns(now)) / np.hypot(_NETWORK_DEVIATION, one.deviation) for one in sums
+        ]
         priors = [
             (point[0] - np.log(usual.midpoint)) / _MIDPOINT_DEVIATION,
             (point[1] - np.log(usual.steepness)) / _STEEPNESS_DEVIATION,

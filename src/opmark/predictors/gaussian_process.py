@@ -17,8 +17,10 @@ _SEARCH_ROWS = 240
 _SEARCH_STEPS = 60
 # A prediction costs one covariance per training row.
 _MOST_ROWS = 800
-_OUTLIER_DEVIATIONS = 3.5
-_OUTLIER_NOISE = 100.0
+# Degrees of freedom of the errors' distribution: the fewer, the less a row far off its neighbours counts.
+_FREEDOM = 4.0
+_MOST_NOISE = 400.0
+_ROBUST_ROUNDS = 2
 _CHUNK = 4096
 _LEAST_NOISE = 0.004
 
@@ -58,7 +60,7 @@ def process_from(values: dict[str, Any]) -> GaussianProcess:
 def fit_process(matrix: Floats, target: Floats, folds: Integers) -> tuple[GaussianProcess, Floats]:
     """The process through `target`, and its predictions of each row made without the row's fold.
 
-    Rows further off their neighbours than noise explains count little. Beyond 800 rows, an even spread of them is
+    Errors are taken to follow Student's t by reweighting, so rows far off their neighbours count little. Beyond 800 rows, an even spread of them is
     used; the rest are predicted from those (in which case a row of another fold than any used one is unaffected).
     """
     used = _spread(len(target), _MOST_ROWS)
@@ -73,9 +75,10 @@ def fit_process(matrix: Floats, target: Floats, folds: Integers) -> tuple[Gaussi
     search = _spread(len(used), _SEARCH_ROWS)
     noise = np.ones(len(used))
     hyper = _search(rows[search], centred[search], noise[search], _initial(rows.shape[1], centred))
-    noise[_outliers(rows, centred, noise, hyper)] = _OUTLIER_NOISE
-    if np.any(noise[search] > 1):
-        hyper = _search(rows[search], centred[search], noise[search], hyper)
+    for _ in range(_ROBUST_ROUNDS):
+        noise = _student_noise(rows, centred, noise, hyper)
+    hyper = _search(rows[search], centred[search], noise[search], hyper)
+    noise = _student_noise(rows, centred, noise, hyper)
 
     inverse = _inverse(rows, noise, hyper)
     weights = inverse @ centred
@@ -133,13 +136,16 @@ def _inverse(rows: Floats, noise: Floats, hyper: Floats) -> Floats:
     return inverse
 
 
-def _outliers(rows: Floats, target: Floats, noise: Floats, hyper: Floats) -> Any:
+def _student_noise(rows: Floats, target: Floats, noise: Floats, hyper: Floats) -> Floats:
+    """How much more noise each row has than the rest, if errors follow Student's t: rows far off count little."""
     inverse = _inverse(rows, noise, hyper)
     variance = 1 / np.diag(inverse)
+    own_noise = _noise_variance(hyper) * noise
+    # the held-out error of a row and how much of its variance is not noise but distance from the other rows
     residual = (inverse @ target) * variance
-    standard = residual / np.sqrt(variance)
-    robust = max(1.0, 1.4826 * float(np.median(np.abs(standard))))
-    return np.abs(standard) > _OUTLIER_DEVIATIONS * robust
+    certain = np.maximum(variance - own_noise, 0.0) + _noise_variance(hyper)
+    grown: Floats = (_FREEDOM + residual**2 / certain) / (_FREEDOM + 1)
+    return np.clip(grown, 1.0, _MOST_NOISE)
 
 
 def _search(rows: Floats, target: Floats, noise: Floats, start: Floats) -> Floats:

@@ -113,14 +113,18 @@ def predict_network(graph: Graph, parts: Parts, manifest: "Manifest") -> Network
     )
 
 
-def _interval(parts: Parts, kernel_ns: Floats, total: float, manifest: "Manifest") -> tuple[float, float]:
-    """Quantiles of draws of the error model.
+def sum_deviation(parts: Parts, manifest: "Manifest") -> float:
+    """The standard deviation, in nats, that the kernels' errors give to the sum of hot latencies."""
+    if not len(parts.kernels):
+        return 0.0
+    return float(np.log(draw_sums(parts, parts.hot_ns * parts.counts, manifest)).std())
 
-    A kind's and a shape group's error are shared by all their kernels within a draw, a kernel's by all its nodes; the
-    composition error belongs to the whole.
+
+def draw_sums(parts: Parts, kernel_ns: Floats, manifest: "Manifest") -> Floats:
+    """Sums of `kernel_ns` (all calls of each distinct kernel) in draws of the error model, the same in every call.
+
+    A kind's and a shape group's error are shared by all their kernels within a draw, a kernel's by all its nodes.
     """
-    if not len(kernel_ns) or total <= 0:
-        return total, total
     kinds, of_kind = np.unique([kernel.kind for kernel in parts.kernels], return_inverse=True)
     groups, of_group = np.unique(shape_groups(parts.kernels), return_inverse=True)
     known = manifest.kinds
@@ -137,7 +141,6 @@ def _interval(parts: Parts, kernel_ns: Floats, total: float, manifest: "Manifest
         ]
     )
     kernel_deviation = np.array([errors.kernel_deviation if errors else _ANYTHING_DEVIATION for errors in own]) * wider
-    rest = total - float(kernel_ns.sum())
     source = np.random.default_rng(0)
     totals = []
     for _ in range(_DRAWS // _DRAWS_AT_ONCE):
@@ -146,7 +149,15 @@ def _interval(parts: Parts, kernel_ns: Floats, total: float, manifest: "Manifest
             + (source.standard_normal((_DRAWS_AT_ONCE, len(groups))) * group_deviation)[:, of_group] * wider
             + source.standard_normal((_DRAWS_AT_ONCE, len(own))) * kernel_deviation
         )
-        whole = source.standard_normal(_DRAWS_AT_ONCE) * manifest.constants.composition_deviation
-        totals.append((np.exp(errors_drawn) @ kernel_ns + rest) * np.exp(whole))
-    low, high = np.quantile(np.concatenate(totals), [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
+        totals.append(np.exp(errors_drawn) @ kernel_ns)
+    return np.concatenate(totals)
+
+
+def _interval(parts: Parts, kernel_ns: Floats, total: float, manifest: "Manifest") -> tuple[float, float]:
+    """Quantiles of drawn sums, each with a composition error that belongs to the whole."""
+    if not len(kernel_ns) or total <= 0:
+        return total, total
+    sums = draw_sums(parts, kernel_ns, manifest) + (total - float(kernel_ns.sum()))
+    whole = np.random.default_rng(1).standard_normal(len(sums)) * manifest.constants.composition_deviation
+    low, high = np.quantile(sums * np.exp(whole), [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
     return min(float(low), total), max(float(high), total)

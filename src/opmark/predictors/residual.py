@@ -22,8 +22,8 @@ LEAST_ROWS = 12
 _MOST_SMOOTH_ROWS = 2000
 _FOLDS = 5
 _FEWER_FOLDS_FROM = 3000
-_USUAL_SHARE = 0.7
-_SHARES = np.linspace(0.0, 1.0, 11)
+_USUAL_SHARE = 0.6
+_SHARES = np.linspace(0.0, 0.9, 10)
 # How far beyond what was seen a residual may go, in nats.
 _MARGIN = 0.25
 
@@ -106,16 +106,15 @@ def fit_residual(inputs: Inputs, target: Floats, *, smooth: bool = True) -> Resi
         share = _best_share(target, by_process, by_trees)
         held_out = share * by_process + (1 - share) * by_trees
         process = process if share > 0 else None
-    use_trees = share < 1
     return Residual(
         low=low,
         high=high,
         median=median,
         smooth_share=share,
         codes=codes,
-        trees=trees if use_trees else "",
+        trees=trees,
         process=process,
-        booster=booster_from(trees) if use_trees else None,
+        booster=booster_from(trees),
         held_out=np.clip(held_out, low, high),
     )
 

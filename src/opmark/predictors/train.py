@@ -21,7 +21,7 @@ from opmark.predictors.features import Inputs, features
 from opmark.predictors.hardware import Hardware, hardware_of
 from opmark.predictors.intervals import calibrate, training_range
 from opmark.predictors.metrics import all_metrics
-from opmark.predictors.network import footprint_bytes
+from opmark.predictors.network import footprint_bytes, sum_deviation
 from opmark.predictors.roofline import Roofline, fit_roofline
 
 if TYPE_CHECKING:
@@ -146,6 +146,7 @@ def network_sums(
                 footprint_bytes=float(wanted),
                 latency_ns=one.latency_ns,
                 faults=one.faults_per_call,
+                deviation=sum_deviation(parts, model.bundle.manifest),
             )
         )
     return sums

@@ -48,6 +48,7 @@ def parse_dimensions(pairs: tuple[str, ...]) -> dict[str, int]:
 @click.pass_context
 def command(
     ctx: click.Context,
+    *,
     model: str,
     target: str,
     bundle: Path | None,

@@ -76,6 +76,7 @@ def train(ctx: click.Context, release: str | None, targets: tuple[str, ...], est
 @click.pass_context
 def evaluate(
     ctx: click.Context,
+    *,
     release: str | None,
     targets: tuple[str, ...],
     estimators: tuple[str, ...],
