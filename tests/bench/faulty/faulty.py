@@ -1,0 +1,66 @@
+"""A runtime whose kernels misbehave as their activation says: crash, hang, eat, refuse, raise; else take 50 µs."""
+
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+
+from opmark.bench.backend import PARALLEL, Backend, Prepared
+from opmark.core.environment import Fact
+from opmark.core.errors import MeasurementError
+from opmark.core.kernel import Kernel
+from opmark.core.target import Target
+
+
+class _Fault:
+    def __init__(self, kind: str, copies: int = 1) -> None:
+        self.kind = kind
+        self.copies = copies
+
+    def call(self) -> None:
+        if self.kind == "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if self.kind == "hang":
+            time.sleep(3600)
+        if self.kind == "raise":
+            raise ZeroDivisionError("in the kernel")
+        if self.kind == "exit":
+            os._exit(7)
+        end = time.perf_counter_ns() + 50_000
+        while time.perf_counter_ns() < end:
+            pass
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class Faulty(Backend):
+    name = "faulty"
+    language = "onnx"
+
+    def unavailable(self) -> str | None:
+        return None
+
+    def targets(self, device: str, threads: Sequence[int] = (1,)) -> tuple[Target, ...]:
+        return tuple(Target(device=device, backend=self.name, threads=count) for count in threads)
+
+    def facts(self) -> Mapping[str, Fact]:
+        return {}
+
+    def construction(self, kernel: Kernel) -> str:
+        return PARALLEL
+
+    def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
+        kind = str(kernel.params["activation"])
+        if kind == "refuse":
+            raise MeasurementError("no such kernel here")
+        return _Fault(kind, copies)
+
+    def prepare_empty(self, target: Target, *, copies: int) -> Prepared:
+        return _Fault("", copies)
+
+    def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
+        return _Fault(model)
+
+
+BACKEND = Faulty()
