@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy
 
+from opmark.core.environment import Environment
 from opmark.core.measurement import USABLE
 from opmark.datasets.columns import KERNELS, NETWORKS, TableFormat
+from opmark.datasets.environments import common_facts, conflicts
 from opmark.datasets.release import Release
 
 
@@ -43,17 +45,15 @@ class Difference:
 
 def diff(old: Release, new: Release) -> Difference:
     """How `new` differs from `old`. Raises `ContentError` where a table cannot be read."""
-    facts = {
-        name: pair
-        for before in old.manifest.environments[:1]
-        for after in new.manifest.environments[:1]
-        for name, pair in before.differences(after).items()
-    }
+    before, after = (
+        Environment(device=release.device, checked=common_facts(release.manifest.environments))
+        for release in (old, new)
+    )
     return Difference(
         old=old.name,
         new=new.name,
         same=old.id == new.id,
-        facts=facts,
+        facts=conflicts(before, after),
         groups=(*_groups(old, new, KERNELS, "latency_hot_ns"), *_groups(old, new, NETWORKS, "latency_ns")),
     )
 
