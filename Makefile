@@ -5,8 +5,8 @@
 #   make lint     the first four of these       make format   fix formatting
 #   make docs     build the documentation       make clean    remove what can be built again
 #
-# PYTHON=python3.12 chooses the interpreter, VENV=folder the environment, PIP_FLAGS="..." adds options to pip. On Linux
-# without the pinned CPU build of torch at hand: PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu".
+# PYTHON=python3.12 chooses the interpreter, VENV=folder the environment, PIP_FLAGS="..." adds options to pip (where to
+# find a CPU build of torch, say).
 
 PYTHON ?= python3
 VENV ?= .venv

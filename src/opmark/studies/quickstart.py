@@ -21,7 +21,7 @@ from opmark.predictors.store import bundle_path
 from opmark.predictors.train import train
 from opmark.studies.comparison import NetworkError, compare
 from opmark.studies.placement_contest import NETWORK, Contest, hold_contest
-from opmark.studies.quickstart_report import write_report
+from opmark.studies.quickstart_report import report_page
 
 # What training, predicting, placing and reporting take of the whole, and at least.
 AFTERWARDS_SHARE = 0.25
@@ -93,9 +93,8 @@ def quickstart(
         )
     announce("Ranking placement algorithms …")
     contest = hold_contest(workspace, trained, network=placed)
-    seconds = time.monotonic() - start
     report = folder / REPORT
-    write_text(report, write_report(release, trained, graphs, networks, contest, seconds=seconds))
+    write_text(report, report_page(release, trained, graphs, networks, contest))
     result = Quickstart(networks=networks, contest=contest, report=report, seconds=time.monotonic() - start)
     write_json(folder / STATE, {"schema": 1, **result.document()})
     return result

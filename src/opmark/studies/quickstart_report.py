@@ -22,14 +22,12 @@ from opmark.studies.placement_contest import Contest
 _COSTLIEST = 8
 
 
-def write_report(
+def report_page(
     release: Release,
     bundles: Mapping[str, Bundle],
     graphs: Mapping[str, Mapping[str, Graph]],
     networks: Sequence[NetworkError],
     contest: Contest,
-    *,
-    seconds: float,
 ) -> str:
     """The report as one HTML page that needs nothing else: accuracy, error by kind, where time goes, board, schedule.
 
@@ -43,7 +41,6 @@ def write_report(
         title="OpMark quickstart",
         release=release,
         facts=_facts(release),
-        seconds=seconds,
         networks=networks,
         median_error=float(np.median(absolute)),
         max_error=absolute[-1],
