@@ -121,7 +121,8 @@ class GemmKind(Kind[Gemm]):
         )
 
     def to_onnx(self, p: Gemm) -> OnnxNode | None:
-        if not fusable(p.activation):
+        # The runtime's fused matrix product has every activation of its fused convolution but this one.
+        if not fusable(p.activation) or p.activation == "clip":
             return None
         right = (p.n, p.k) if p.trans_b else (p.k, p.n)
         inputs = [

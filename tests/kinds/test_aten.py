@@ -1,0 +1,148 @@
+"""Every family in ATen's language: what is drawn can be written, read back, and run with the results it promises."""
+
+import random
+
+import pytest
+
+from opmark.bench.backends._aten_tensors import operands
+from opmark.core.call import AtenCall
+from opmark.core.kind import Setting
+from opmark.core.tensor import TensorSpec
+from opmark.kinds import GENERIC, KINDS, _aten, of_aten
+
+ATEN = [name for name in KINDS.names() if "aten" in KINDS.load(name).languages]
+
+
+def drawn(name: str, count: int):
+    """Small kernels from a family's own space."""
+    kind, draw = KINDS.load(name), random.Random(name)
+    found: list[object] = []
+    for _ in range(4000):
+        if len(found) == count:
+            break
+        values = {axis: choice.at(draw.random()) for axis, choice in kind.space.items()}
+        p = kind.draw(values, Setting(language="aten"))
+        if p is not None and kind.work(p).flops < 2e7 and kind.work(p).moved_bytes < 2e6:
+            found.append(p)
+    return kind, found
+
+
+@pytest.mark.parametrize("name", ATEN)
+def test_what_is_drawn_is_written_and_read_back(name):
+    kind, found = drawn(name, 25)
+    assert len(found) >= 5
+    for p in found:
+        call = kind.to_aten(p)
+        assert call is not None, p
+        kernel, work = of_aten(call)
+        assert kernel == kind.kernel(p)
+        assert work == kind.work(p)
+
+
+@pytest.mark.parametrize("name", ATEN)
+def test_torch_runs_it_and_gives_what_was_promised(name):
+    import torch
+
+    kind, found = drawn(name, 8)
+    for p in found:
+        call = kind.to_aten(p)
+        [(positional, keywords)] = operands(call, copies=1, rotated=False)
+        operator, _, overload = call.op.partition(".")
+        with torch.inference_mode():
+            result = getattr(getattr(torch.ops.aten, operator), overload)(*positional, **keywords)
+        first = result[0] if isinstance(result, (tuple, list)) else result
+        assert (tuple(first.shape), str(first.dtype)) == (call.outputs[0].shape, f"torch.{call.outputs[0].dtype}")
+        assert not first.is_floating_point() or torch.isfinite(first).all()
+
+
+def test_work_counts_what_the_call_reads_and_writes():
+    for name in ("conv", "gemm", "norm", "elementwise", "softmax"):
+        kind, found = drawn(name, 10)
+        for p in found:
+            call = kind.to_aten(p)
+            work = kind.work(p)
+            assert work.read_bytes == pytest.approx(sum(spec.size_bytes for spec in call.tensors), rel=0.01, abs=64)
+            assert work.written_bytes == call.outputs[0].size_bytes
+
+
+def spec(*shape: int, dtype: str = "float32") -> TensorSpec:
+    return TensorSpec(shape, dtype)
+
+
+def test_a_matrix_stored_transposed_is_told_by_its_strides():
+    call = AtenCall(
+        op="addmm.default",
+        arguments=(spec(32), spec(8, 16), spec(16, 32)),
+        outputs=(spec(8, 32),),
+        strides=(None, None, (1, 16)),
+        parameters=(0, 2),
+    )
+    params = of_aten(call)[0].params
+    assert (params["m"], params["k"], params["n"]) == (8, 16, 32)
+    assert (params["trans_a"], params["trans_b"], params["weight"], params["bias"]) == (False, True, True, "row")
+
+
+def test_a_copy_of_a_permuted_view_is_a_transpose():
+    call = AtenCall(
+        op="clone.default", arguments=(spec(2, 3, 4),), outputs=(spec(2, 3, 4),), strides=(_aten.swapped((2, 3, 4)),)
+    )
+    params = of_aten(call)[0].params
+    assert (params["op"], params["shapes"], params["arguments"]) == ("transpose", ((2, 4, 3),), (0, 2, 1))
+
+
+def test_a_copy_of_a_repeated_view_is_an_expansion():
+    call = AtenCall(op="clone.default", arguments=(spec(5, 3),), outputs=(spec(5, 3),), strides=((0, 1),))
+    params = of_aten(call)[0].params
+    assert (params["op"], params["shapes"], params["arguments"]) == ("expand", ((1, 3),), (5, 3))
+
+
+def test_padding_by_name_becomes_numbers():
+    call = AtenCall(
+        op="conv2d.padding",
+        arguments=(spec(1, 4, 9, 9), spec(8, 4, 3, 3), None, (1, 1), "same"),
+        outputs=(spec(1, 8, 9, 9),),
+        parameters=(1,),
+    )
+    kernel, work = of_aten(call)
+    assert kernel.params["pads"] == (1, 1, 1, 1)
+    assert work.flops == 2 * 8 * 9 * 9 * 4 * 9
+
+
+def test_channels_last_images_are_another_kernel():
+    shape = (1, 4, 9, 9)
+    plain = AtenCall(
+        op="conv2d.default", arguments=(spec(*shape), spec(8, 4, 3, 3)), outputs=(spec(1, 8, 7, 7),), strides=()
+    )
+    other = AtenCall(
+        op="conv2d.default",
+        arguments=plain.arguments,
+        outputs=plain.outputs,
+        strides=(_aten.channels_last(shape), None),
+    )
+    assert of_aten(plain)[0].params["channels_last"] is False
+    assert of_aten(other)[0].params["channels_last"] is True
+
+
+def test_working_in_place_is_another_kernel():
+    calls = [
+        AtenCall(op=f"{name}.default", arguments=(spec(4, 4),), outputs=(spec(4, 4),)) for name in ("relu", "relu_")
+    ]
+    assert [of_aten(call)[0].params["inplace"] for call in calls] == [False, True]
+
+
+def test_a_stranger_is_the_bytes_it_moves():
+    call = AtenCall(op="some_new_operator.default", arguments=(spec(4, 4), 3), outputs=(spec(2),))
+    kernel, work = of_aten(call)
+    assert kernel.kind == GENERIC
+    assert (work.read_bytes, work.written_bytes, work.flops) == (64, 8, 0)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 5), (2, 3, 4, 5)])
+def test_strides_agree_with_torch(shape):
+    import torch
+
+    assert _aten.dense(shape) == torch.empty(shape).stride()
+    if len(shape) > 1:
+        assert _aten.swapped(shape) == torch.empty((*shape[:-2], shape[-1], shape[-2])).transpose(-1, -2).stride()
+    if len(shape) == 4:
+        assert _aten.channels_last(shape) == torch.empty(shape, memory_format=torch.channels_last).stride()
