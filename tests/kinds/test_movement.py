@@ -83,6 +83,7 @@ def test_drawing_makes_every_operation_of_the_language(language: str) -> None:
     made = {drawn["op"] for values in points if (drawn := _movement_draw.draw(values, setting))}
     named = set(kind.space["op"].values)
     assert made | named <= set(ARGUMENTS)
-    assert {"transpose", "concat", "slice", "cast", "expand"} <= made
+    assert {"transpose", "concat", "cast", "expand"} <= made
     assert ("reorder-input" in made) == (language == "onnx")
-    assert made == named or language == "aten"
+    # Cutting is a view in torch, and only a copy of what was cut takes time.
+    assert made == named if language == "onnx" else "copy" in made
