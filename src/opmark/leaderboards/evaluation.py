@@ -18,6 +18,14 @@ class Evaluation:
     schedule: Schedule
     cost: int
 
+    def busy_ns(self, devices: int) -> list[int]:
+        """How long the units of each device take together."""
+        spent = [0] * devices
+        runs = (self.schedule.unit_end_ns - self.schedule.unit_start_ns).tolist()
+        for device, duration in zip(self.placement.device.tolist(), runs, strict=True):
+            spent[device] += duration
+        return spent
+
 
 def evaluate(problem: Problem, solution: Solution, profile: Profile = OPSIM1) -> Evaluation:
     """Validate and simulate. Raises `PlacementError` with the one reason why the solution is invalid."""

@@ -17,7 +17,7 @@ def units_of(graphs: Mapping[str, Graph]) -> tuple[dict[str, tuple[int, ...]], .
 
     Kernels are joined by what they share: the node itself where all graphs are one, original operators within a
     language, torch module paths between languages. What has no such name, costs nothing, or exists on some targets only
-    joins the unit that makes its input, else the one that reads its output.
+    joins the unit beside it that is nearest by module path, a maker of its inputs before a reader of its outputs.
     Raises `ContentError` where the graphs have no name in common.
     """
     joined = _Joined(tuple(graphs.values()))
@@ -100,10 +100,15 @@ class _Joined:
                     changed = True
             if not changed:
                 break
-        left = [kernel for kernel in self._parent if self.root(kernel) not in whole]
-        if left and whole:  # an island that nothing joins to the rest: with the first whole unit
-            for kernel in left:
-                self.join(kernel, min(whole))
+        # What nothing joins to the rest (an allocation that nobody reads) goes with what runs before it.
+        for number, graph in enumerate(self.graphs):
+            last = None
+            for node in range(len(graph.nodes)):
+                kernel = (number, node)
+                if self.root(kernel) in whole:
+                    last = kernel
+                elif last is not None or whole:
+                    self.join(kernel, last or min(whole))
 
     def cycles(self) -> None:
         """Join units that wait for one another on some target."""
@@ -134,9 +139,24 @@ class _Joined:
         return {root for root, targets in found.items() if len(targets) == len(self.graphs)}
 
     def _neighbour(self, kernel: Kernel, whole: set[Kernel]) -> Kernel | None:
+        """The whole unit next to `kernel` that is nearest by module path; makers of its inputs before readers.
+
+        A BatchNorm that one target folds into the convolution before it stands beside it in the module tree, while
+        what reads it may be a module further away.
+        """
         own = self.root(kernel)
         around = [other for other in (*self._before[kernel], *self._after[kernel]) if self.root(other) != own]
-        return next((other for other in around if self.root(other) in whole), around[0] if around else None)
+        near = [other for other in around if self.root(other) in whole] or around
+        return max(near, key=lambda other: _shared_path(self._scope(kernel), self._scope(other)), default=None)
+
+    def _scope(self, kernel: Kernel) -> str:
+        return self.graphs[kernel[0]].nodes[kernel[1]].scope
+
+
+def _shared_path(one: str, other: str) -> int:
+    """How many leading parts two module paths share."""
+    pairs = enumerate(zip(one.split("."), other.split("."), strict=False))
+    return next((number for number, (a, b) in pairs if a != b), min(one.count("."), other.count(".")) + 1)
 
 
 def _edges(graph: Graph) -> Iterator[tuple[int, int]]:

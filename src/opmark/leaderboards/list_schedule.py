@@ -42,7 +42,9 @@ class ListSchedule:
         self._routes = _rows(arrays.route_offsets, arrays.route_links)
         self._hops = arrays.hop_ns.reshape(-1, max(1, len(arrays.link_port))).tolist()
         self._size_class = arrays.tensor_size_class.tolist()
-        self._boundary = arrays.boundary_ns.reshape(len(self._producer), -1)[:, arrays.device_type].tolist()
+        self._boundary = arrays.boundary_ns.reshape(len(self._producer), arrays.sizes[3])[
+            :, arrays.device_type
+        ].tolist()
         self._port = arrays.link_port.tolist()
         self._port_free = [0] * (max(self._port, default=-1) + 1)
         self._there: dict[tuple[int, int], int] = {}

@@ -1,15 +1,16 @@
 """A track: its rules, its problems, and the stored answers of every entry."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opmark.core.errors import NothingSelectedError, OpMarkError
 from opmark.core.files import read_json, write_json
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
-from opmark.leaderboards.placement import Solution, load_solution, save_solution
+from opmark.leaderboards.placement import Solution, load_solution, save_solution, solution_of
 from opmark.leaderboards.problem import Problem, load_problem
-from opmark.leaderboards.standings import Standings, rank_solutions
+from opmark.leaderboards.standings import Standings, rank_solutions, score_placers
 
 SCHEMA = 1
 
@@ -38,9 +39,13 @@ class Track:
         """The folder's name."""
         return self.folder.name
 
+    def problem_paths(self) -> list[Path]:
+        """The files of its problems, by name."""
+        return sorted((self.folder / "problems").glob("*.json"))
+
     def problems(self) -> tuple[Problem, ...]:
         """Every problem, by file name. Raises `NothingSelectedError` without one, `ContentError` for a wrong one."""
-        paths = sorted((self.folder / "problems").glob("*.json"))
+        paths = self.problem_paths()
         if not paths:
             raise NothingSelectedError("this track has no problems yet", where=str(self.folder / "problems"))
         return tuple(load_problem(path) for path in paths)
@@ -73,7 +78,8 @@ class Track:
                 where=str(self.folder / "solutions"),
                 hint=f"run `opmark leaderboards score --track {self.name}` first",
             )
-        return rank_solutions(self.problems(), solutions, track=self.name)
+        seconds = {(entry, name): value for entry, row in self.planning().items() for name, value in row.items()}
+        return replace(rank_solutions(self.problems(), solutions, track=self.name), planning_s=seconds)
 
     def write_standings(self, standings: Standings) -> Path:
         """Write `standings.json`, which follows from the stored solutions alone."""
@@ -107,3 +113,22 @@ def load_track(leaderboards: Path, name: str) -> Track:
 def track_names(leaderboards: Path) -> tuple[str, ...]:
     """Every folder that holds a `track.yaml`."""
     return tuple(sorted(path.parent.name for path in leaderboards.glob("*/track.yaml")))
+
+
+def score_track(track: Track, names: Sequence[str], *, budget_s: float | None = None, seed: int = 0) -> Standings:
+    """Run placers on every problem of a track, keep their answers, and rank everything that is stored.
+
+    An answer replaces the stored one of its entry; a failed attempt removes it. `budget_s` defaults to the track's.
+    """
+    problems = track.problems()
+    budget = track.rules.budget_s if budget_s is None else budget_s
+    fresh = score_placers(problems, names, budget_s=budget, seed=seed, track=track.name)
+    for name in names:
+        for problem in problems:
+            found = fresh.evaluations.get((name, problem.name))
+            answer = None if found is None else solution_of(problem, found.placement, placer=name)
+            track.store(name, problem.name, answer)
+    track.record_planning(dict(fresh.planning_s))
+    standings = track.standings()
+    track.write_standings(standings)
+    return standings

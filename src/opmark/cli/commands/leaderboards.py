@@ -1,0 +1,303 @@
+"""Tracks, problems, placement algorithms and their standings."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opmark.cli.commands.predict import parse_dimensions
+from opmark.cli.context import DURATION, workspace
+from opmark.cli.output import json_option, show_json, show_table
+from opmark.core.errors import SubmissionError
+from opmark.core.units import format_bytes, format_ns
+
+if TYPE_CHECKING:
+    from opmark.leaderboards.standings import Standings
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group(name="leaderboards")
+def group() -> None:
+    """Tracks, problems, placement algorithms and their standings."""
+
+
+@group.command()
+@json_option
+@click.pass_context
+def tracks(ctx: click.Context, as_json: bool) -> None:
+    """List the tracks of this workspace."""
+    from opmark.leaderboards.track import load_track, track_names
+
+    folder = workspace(ctx).leaderboards
+    found = [load_track(folder, name) for name in track_names(folder)]
+    rows = [
+        {
+            "name": track.name,
+            "title": track.rules.title,
+            "version": track.rules.version,
+            "objective": track.rules.objective,
+            "semantics": track.rules.semantics,
+            "problems": len(track.problem_paths()),
+            "entries": len(track.solutions()),
+        }
+        for track in found
+    ]
+    if as_json:
+        show_json(rows)
+    else:
+        columns = ("name", "title", "version", "problems", "entries")
+        show_table(columns, [[str(row[column]) for column in columns] for row in rows], left=2)
+
+
+@group.command()
+@click.option("--track", "track_name", help="Only this track.")
+@json_option
+@click.pass_context
+def problems(ctx: click.Context, track_name: str | None, as_json: bool) -> None:
+    """List the problems of this workspace's tracks."""
+    from opmark.leaderboards.track import load_track, track_names
+
+    folder = workspace(ctx).leaderboards
+    rows = []
+    for name in [track_name] if track_name else track_names(folder):
+        track = load_track(folder, name)
+        if track.problem_paths() or track_name:
+            rows += [
+                {
+                    "track": name,
+                    "name": problem.name,
+                    "model": problem.provenance.model,
+                    "cluster": problem.cluster.name,
+                    "devices": len(problem.cluster.devices),
+                    "units": len(problem.units),
+                    "tensors": len(problem.tensors),
+                    "objective": problem.objective,
+                    "unit": problem.unit,
+                }
+                for problem in track.problems()
+            ]
+    if as_json:
+        show_json(rows)
+    else:
+        columns = ("track", "name", "model", "devices", "units", "tensors")
+        show_table(columns, [[str(row[column]) for column in columns] for row in rows], left=3)
+
+
+@group.command(name="make-problem")
+@click.argument("model")
+@click.option("--cluster", "cluster_file", type=FILE, required=True, help="Devices and links, as YAML.")
+@click.option("-o", "--output", type=FILE, required=True, help="The problem file to write.")
+@click.option("--name", default="", help="The problem's name; default: model and cluster.")
+@click.option(
+    "--bundle",
+    "bundles",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A predictor folder for its target; default: the newest in this workspace. Repeatable.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "bytes-moved"]),
+    default="error",
+    show_default=True,
+    help="What a kernel costs whose kind has no predictor.",
+)
+@click.option("--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable.")
+@json_option
+@click.pass_context
+def make_problem(
+    ctx: click.Context,
+    *,
+    model: str,
+    cluster_file: Path,
+    output: Path,
+    name: str,
+    bundles: tuple[Path, ...],
+    missing: str,
+    dimensions: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Make a problem from MODEL (an .onnx or .pt2 file, or a zoo name), a cluster and predictors."""
+    from opmark.leaderboards.problem import save_problem
+    from opmark.leaderboards.recipe import load_cluster, problem_of_model
+
+    cluster = load_cluster(cluster_file)
+    sizes = parse_dimensions(dimensions)
+    problem = problem_of_model(
+        model, cluster, workspace(ctx), name=name, bundles=bundles, missing=missing, dimensions=sizes
+    )
+    save_problem(problem, output)
+    if as_json:
+        found = {"name": problem.name, "id": problem.id, "units": len(problem.units), "tensors": len(problem.tensors)}
+        show_json({**found, "problem": str(output)})
+    else:
+        click.echo(
+            f"{output}: {len(problem.units)} units, {len(problem.tensors)} tensors, {len(cluster.devices)} devices"
+        )
+
+
+@group.command()
+@click.argument("problem_file", metavar="PROBLEM", type=FILE)
+@click.option("--placer", "name", required=True, help="A placement algorithm.")
+@click.option("--budget", type=DURATION, default=10.0, show_default="10s", help="Time to plan.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For placers that draw.")
+@click.option("-o", "--output", type=FILE, help="Write the solution here.")
+@json_option
+def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Path | None, as_json: bool) -> None:
+    """Let a placer solve PROBLEM and say what its answer costs."""
+    from opmark.core.canonical import plain
+    from opmark.leaderboards.attempt import attempt
+    from opmark.leaderboards.bounds import lower_bound
+    from opmark.leaderboards.placement import save_solution
+    from opmark.leaderboards.problem import load_problem
+
+    problem = load_problem(problem_file)
+    facts: dict[str, Any] = {"objective": problem.objective, "unit": problem.unit}
+    try:
+        found = attempt(problem, name, budget_s=budget, seed=seed)
+    except SubmissionError as error:
+        if as_json:
+            empty = {"cost": None, "bound": lower_bound(problem), "solution": None, "reason": error.message}
+            show_json({"valid": False, **facts, **empty})
+        raise
+    bound = lower_bound(problem)
+    if output is not None:
+        save_solution(found.solution, output)
+    if as_json:
+        answer = {"schema": 1, **plain(found.solution)}
+        cost = {"cost": found.evaluation.cost, "bound": bound, "planning_s": found.planning_s}
+        show_json({"valid": True, **facts, **cost, "solution": answer})
+        return
+    click.echo(
+        f"{name} on {problem.name}: {format_ns(found.evaluation.cost)}, "
+        f"lower bound {format_ns(bound)}, planned in {format_ns(found.planning_s * 1e9)}"
+    )
+    placed = found.evaluation.placement.device.tolist()
+    devices = enumerate(problem.cluster.devices)
+    show_table(("device", "units"), [(device.name, str(placed.count(number))) for number, device in devices])
+
+
+@group.command()
+@click.option("--track", "track_name", required=True, help="The track's folder name.")
+@click.option("--placer", "names", multiple=True, help="Only these algorithms; default: all. Repeatable.")
+@click.option("--budget", type=DURATION, help="Time per problem; default: the track's.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For placers that draw.")
+@json_option
+@click.pass_context
+def score(
+    ctx: click.Context, *, track_name: str, names: tuple[str, ...], budget: float | None, seed: int, as_json: bool
+) -> None:
+    """Run placers on every problem of a track, keep their solutions, and rank what is stored."""
+    from opmark.leaderboards.placer import PLACERS
+    from opmark.leaderboards.track import load_track, score_track
+
+    track = load_track(workspace(ctx).leaderboards, track_name)
+    for name in names:
+        PLACERS.load(name)
+    _show_standings(score_track(track, names or PLACERS.names(), budget_s=budget, seed=seed), as_json)
+
+
+@group.command()
+@click.option("--track", "track_name", required=True, help="The track's folder name.")
+@json_option
+@click.pass_context
+def standings(ctx: click.Context, track_name: str, as_json: bool) -> None:
+    """Rank the stored solutions of a track, and write its standings.json."""
+    from opmark.leaderboards.track import load_track
+
+    track = load_track(workspace(ctx).leaderboards, track_name)
+    found = track.standings()
+    track.write_standings(found)
+    _show_standings(found, as_json)
+
+
+@group.command()
+@click.argument("problem_file", metavar="PROBLEM", type=FILE)
+@click.argument("solution_file", metavar="SOLUTION", type=FILE)
+@click.option("--profile", default="opsim1", show_default=True, help="The rules to follow.")
+@click.option("--trace", type=FILE, help="Write a Chrome trace here (opens in Perfetto).")
+@json_option
+def simulate(*, problem_file: Path, solution_file: Path, profile: str, trace: Path | None, as_json: bool) -> None:
+    """Check SOLUTION, simulate it on PROBLEM, and say what it costs."""
+    from opmark.core.files import write_json
+    from opmark.leaderboards.evaluation import evaluate
+    from opmark.leaderboards.placement import load_solution
+    from opmark.leaderboards.problem import load_problem
+    from opmark.leaderboards.profiles import profile_named
+    from opmark.leaderboards.trace import chrome_trace
+
+    rules = profile_named(profile)
+    problem = load_problem(problem_file)
+    found = evaluate(problem, load_solution(solution_file), rules)
+    if trace is not None:
+        write_json(trace, chrome_trace(problem, found, rules))
+    busy = found.busy_ns(len(problem.cluster.devices))
+    names = [device.name for device in problem.cluster.devices]
+    rows = list(zip(names, busy, found.schedule.peak_bytes.tolist(), strict=True))
+    if as_json:
+        facts = {"valid": True, "objective": problem.objective, "unit": problem.unit, "cost": found.cost}
+        devices = [{"name": name, "busy_ns": spent, "peak_bytes": peak} for name, spent, peak in rows]
+        show_json({**facts, "profile": rules.name, "devices": devices})
+        return
+    click.echo(f"{problem.name}: {format_ns(found.cost)} ({rules.name})")
+    cells = [(name, format_ns(spent), format_bytes(peak)) for name, spent, peak in rows]
+    show_table(("device", "busy", "peak memory"), cells)
+
+
+@group.command()
+@click.argument("problem_file", metavar="PROBLEM", type=FILE)
+@json_option
+def bound(problem_file: Path, as_json: bool) -> None:
+    """Say what no placement of PROBLEM can beat."""
+    from opmark.leaderboards.bounds import bounds
+    from opmark.leaderboards.problem import load_problem
+
+    problem = load_problem(problem_file)
+    found = bounds(problem)
+    best = max(found.values())
+    if as_json:
+        show_json({"objective": problem.objective, "unit": problem.unit, "bound": best, "bounds": found})
+        return
+    show_table(("bound", "latency"), [(name.replace("_", " "), format_ns(value)) for name, value in found.items()])
+    click.echo(f"No placement of {problem.name} is faster than {format_ns(best)}.")
+
+
+@group.command()
+@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Default: site/ here.")
+@json_option
+@click.pass_context
+def site(ctx: click.Context, output: Path | None, as_json: bool) -> None:
+    """Write the static site of every track that has solutions."""
+    from opmark.leaderboards.exhibition import publish_tracks
+
+    place = workspace(ctx)
+    files = publish_tracks(place.leaderboards, output or place.root / "site")
+    if as_json:
+        show_json({"index": str(files[0]), "files": [str(path) for path in files]})
+    else:
+        click.echo(f"{files[0]} ({len(files)} pages)")
+
+
+def _show_standings(found: "Standings", as_json: bool) -> None:
+    if found.note:
+        click.echo(f"Note: {found.note}.", err=True)
+    if as_json:
+        show_json(found.table())
+        return
+    rows = [
+        (str(row.rank), row.name, f"{row.score:.3f}", f"{row.low:.3f} – {row.high:.3f}", _percent(row.metrics["gain"]))
+        for row in found.rows
+    ]
+    show_table(("rank", "entry", "score", "95 % interval", "gain"), rows, left=2)
+    for row in found.rows:
+        for result in row.results:
+            if result.reason:
+                click.echo(f"{row.name} on {result.problem}: {result.reason}", err=True)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
+
+
+COMMAND = group

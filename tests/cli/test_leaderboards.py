@@ -1,0 +1,113 @@
+"""`opmark leaderboards`: documented JSON, exit codes, one sentence per mistake."""
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.leaderboards.examples import graph, heft_canonical, pair
+
+from opmark.cli.main import cli
+from opmark.core.errors import ExitCode
+from opmark.leaderboards.problem import save_problem
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Path:
+    save_problem(heft_canonical(), tmp_path / "problem.json")
+    return tmp_path / "problem.json"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    for room in ("bench", "datasets", "predictors", "leaderboards/small/problems"):
+        (tmp_path / room).mkdir(parents=True)
+    (tmp_path / "leaderboards/small/track.yaml").write_text("schema: 1\ntitle: Small\nversion: 1.0.0\nbudget_s: 5\n")
+    save_problem(heft_canonical(), tmp_path / "leaderboards/small/problems/canonical.json")
+    return tmp_path
+
+
+def test_place_simulate_bound(problem: Path, tmp_path: Path) -> None:
+    solution, trace = tmp_path / "solution.json", tmp_path / "trace.json"
+    placed = json.loads(
+        run("leaderboards", "place", problem, "--placer", "heft", "--budget", "2s", "-o", solution, "--json").stdout
+    )
+    assert placed.items() >= {"valid": True, "objective": "latency", "unit": "ns", "cost": 93, "bound": 41}.items()
+    assert placed["solution"] == json.loads(solution.read_text())
+    found = json.loads(run("leaderboards", "simulate", problem, solution, "--trace", trace, "--json").stdout)
+    assert found["cost"] == 93
+    assert json.loads(trace.read_text())["otherData"]["cost_ns"] == 93
+    free = json.loads(
+        run("leaderboards", "simulate", problem, solution, "--profile", "contention_free", "--json").stdout
+    )
+    assert free["cost"] <= 93
+    assert json.loads(run("leaderboards", "bound", problem, "--json").stdout)["bound"] == 41
+    for command in (["bound", problem], ["simulate", problem, solution], ["place", problem, "--placer", "heft"]):
+        assert run("leaderboards", *command).exit_code == 0
+
+
+def test_tracks_score_standings_site(workspace: Path) -> None:
+    start = ("--workspace", workspace, "leaderboards")
+    assert json.loads(run(*start, "tracks", "--json").stdout)[0]["problems"] == 1
+    assert json.loads(run(*start, "problems", "--json").stdout)[0]["units"] == 10
+    assert run(*start, "standings", "--track", "small").exit_code == ExitCode.NOTHING_SELECTED
+    scored = json.loads(
+        run(*start, "score", "--track", "small", "--placer", "heft", "--placer", "random", "--json").stdout
+    )
+    assert [set(row) for row in scored] == [{"rank", "name", "score", "low", "high"}] * 2
+    assert json.loads(run(*start, "standings", "--track", "small", "--json").stdout) == scored
+    assert run(*start, "site").exit_code == 0
+    assert (workspace / "site" / "index.html").is_file()
+    for command in (["tracks"], ["problems", "--track", "small"], ["standings", "--track", "small"]):
+        assert "small" in run(*start, *command).stdout or command[0] == "standings"
+
+
+def test_mistakes_have_their_exit_code_and_sentence(problem: Path, tmp_path: Path) -> None:
+    unknown = run("leaderboards", "place", problem, "--placer", "hefty")
+    assert (unknown.exit_code, "did you mean 'heft'?" in unknown.stderr) == (ExitCode.USAGE, True)
+    assert run("leaderboards", "place", problem, "--placer", "heft", "--budget", "-3").exit_code == ExitCode.USAGE
+    absent = run("leaderboards", "bound", tmp_path / "no.json")
+    assert (absent.exit_code, "no such file" in absent.stderr) == (ExitCode.CONTENT, True)
+    save_problem(graph({"a": 1, "b": 1}, [("a", ["b"]), ("b", ["a"])], pair()), tmp_path / "cycle.json")
+    cyclic = run("leaderboards", "bound", tmp_path / "cycle.json")
+    assert (cyclic.exit_code, "a → b → a" in cyclic.stderr or "b → a → b" in cyclic.stderr) == (ExitCode.CONTENT, True)
+    (tmp_path / "bad.json").write_text('{"schema": 1, "device": {"T1": NaN}}')
+    invalid = run("leaderboards", "simulate", problem, tmp_path / "bad.json")
+    assert invalid.exit_code == ExitCode.CONTENT
+    assert "device.T1" in invalid.stderr
+
+
+def test_a_placer_that_raises_is_reported_not_shown(problem: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def place(self, *arguments: object, **keywords: object) -> None:
+            raise RuntimeError("out of ideas")
+
+    module = ModuleType("opmark.leaderboards.placers.random")
+    module.PLACER = Broken()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    found = run("leaderboards", "place", problem, "--placer", "random", "--json")
+    assert found.exit_code == ExitCode.CONTENT
+    assert "placer 'random' raised RuntimeError: out of ideas" in found.stderr
+    printed = json.loads(found.stdout)
+    assert (printed["valid"], printed["cost"], printed["solution"]) == (False, None, None)
+
+
+def test_a_model_becomes_a_problem_only_with_predictors(workspace: Path, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(
+        "schema: 1\nname: one\ndevices:\n  - {name: a, type: x, memory_bytes: 1000, target: onnxruntime-cpu-t1}\n"
+    )
+    start = ("--workspace", workspace, "leaderboards", "make-problem", "net.onnx", "-o", tmp_path / "p.json")
+    missing = run(*start, "--cluster", cluster)
+    assert missing.exit_code == ExitCode.CONTENT
+    assert "no predictor of onnxruntime-cpu-t1" in missing.stderr
+    cluster.write_text(cluster.read_text().replace("memory_bytes: 1000, ", ""))
+    wrong = run(*start, "--cluster", cluster)
+    assert (wrong.exit_code, "memory_bytes: missing" in wrong.stderr) == (ExitCode.CONTENT, True)
+    assert not (tmp_path / "p.json").exists()

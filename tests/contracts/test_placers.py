@@ -1,0 +1,72 @@
+"""Every registered placer: valid, never below a bound, the same for a seed."""
+
+from dataclasses import replace
+
+import pytest
+from tests.leaderboards.examples import heft_canonical, peft_canonical
+
+from opmark.core.cluster import Cluster, Device, Link
+from opmark.leaderboards.attempt import attempt
+from opmark.leaderboards.bounds import bounds
+from opmark.leaderboards.placer import PLACERS
+from opmark.leaderboards.problem import Problem, Tensor, Unit
+
+
+def branchy(memory_bytes: int = 2**30, *, blocks: int = 3) -> Problem:
+    """A stem, blocks of three branches, and joins, on a slow host and two unlike accelerators."""
+    names = ("host", "fast", "odd")
+    devices = tuple(
+        Device(name=name, type=name, memory_bytes=memory_bytes, slots=1 + (name == "odd"), dispatch_ns=3)
+        for name in names
+    )
+    links = tuple(
+        Link(source=a, destination=b, latency_ns=40, bandwidth_bytes_per_s=2e9, port="host" if "host" in {a, b} else "")
+        for a in names
+        for b in names
+        if a != b
+    )
+    units = [Unit(name="stem", exec_ns={"host": 90, "fast": 30, "odd": 60}, weights=("w",))]
+    tensors = [Tensor(name="in", size_bytes=100, consumers=("stem",))]
+    last = "stem"
+    for block in range(blocks):
+        branches = [f"{block}.{branch}" for branch in range(3)]
+        tensors.append(Tensor(name=f"{last}.out", size_bytes=60, producer=last, consumers=tuple(branches)))
+        last = f"{block}.join"
+        for number, name in enumerate(branches):
+            times = {"host": 300 - 90 * number, "fast": 80 + 20 * number, "odd": 120 - 20 * number}
+            if number == 1:
+                del times["odd"]
+            units.append(Unit(name=name, exec_ns=times, colocation="tied" if number == 2 else "", weights=("w",)))
+            tensors.append(Tensor(name=f"{name}.out", size_bytes=20, producer=name, consumers=(last,)))
+        units.append(Unit(name=last, exec_ns={"host": 0, "fast": 5, "odd": 0}, workspace_bytes=10))
+    tensors.append(Tensor(name="out", size_bytes=80, producer=last, output=True))
+    cluster = Cluster(name="three", devices=devices, links=links, host="host")
+    return Problem(name="branchy", cluster=cluster, units=tuple(units), tensors=tuple(tensors), weights={"w": 500})
+
+
+PROBLEMS = {
+    "heft": heft_canonical(),
+    "peft": peft_canonical(),
+    "branchy": branchy(),
+    "sum of memory": replace(branchy(), memory_mode="sum"),
+    "one device": replace(
+        branchy(), cluster=Cluster(name="one", devices=(Device(name="fast", type="fast", memory_bytes=2**30),))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLACERS.names())
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_a_placer_is_valid_bounded_and_repeatable(name: str, problem: Problem) -> None:
+    first = attempt(problem, name, budget_s=30, seed=7)
+    for bound, value in bounds(problem).items():
+        assert first.evaluation.cost >= value, bound
+    again = attempt(problem, name, budget_s=30, seed=7)
+    assert again.solution == first.solution
+    assert first.solution.placer == name
+
+
+@pytest.mark.parametrize("name", PLACERS.names())
+def test_a_placer_says_what_it_does(name: str) -> None:
+    assert PLACERS.load(name).summary
+    assert "\n" not in PLACERS.load(name).summary

@@ -1,0 +1,85 @@
+"""Tracks on disk: scoring, storing, ranking again from what is stored, the site."""
+
+from pathlib import Path
+
+import pytest
+from tests.leaderboards.examples import heft_canonical
+
+from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError
+from opmark.core.files import read_json
+from opmark.leaderboards.exhibition import publish_tracks
+from opmark.leaderboards.placement import Solution
+from opmark.leaderboards.problem import save_problem
+from opmark.leaderboards.track import Track, load_track, score_track, track_names
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def track(tmp_path: Path) -> Track:
+    folder = tmp_path / "latency"
+    folder.mkdir()
+    (folder / "track.yaml").write_text("schema: 1\ntitle: Latency\nversion: 1.0.0\nbudget_s: 5\n")
+    save_problem(heft_canonical(), folder / "problems" / "canonical.json")
+    return load_track(tmp_path, "latency")
+
+
+def test_scoring_stores_answers_and_ranks_them_again_to_the_same_bytes(track: Track) -> None:
+    found = score_track(track, ["heft", "random"])
+    assert [(row.rank, row.name) for row in found.rows] == [(1, "heft"), (2, "random")]
+    stored = (track.folder / "standings.json").read_bytes()
+    assert track.write_standings(track.standings()).read_bytes() == stored
+    assert sorted(path.name for path in track.folder.iterdir()) == [
+        "problems",
+        "runs.json",
+        "solutions",
+        "standings.json",
+        "track.yaml",
+    ]
+    assert set(read_json(track.folder / "runs.json")) == {"heft", "random"}
+
+
+def test_a_later_score_keeps_the_other_entries(track: Track) -> None:
+    score_track(track, ["heft"])
+    again = score_track(track, ["random"])
+    assert {row.name for row in again.rows} == {"heft", "random"}
+
+
+def test_a_damaged_answer_is_invalid_not_fatal(track: Track) -> None:
+    score_track(track, ["heft", "random"])
+    (track.folder / "solutions" / "heft" / "canonical.json").write_text("{")
+    track.store("lazy", "canonical", Solution(device={}))
+    rows = {row.name: row for row in track.standings().rows}
+    assert rows["heft"].results[0].reason == "not JSON: Expecting property name enclosed in double quotes"
+    assert rows["lazy"].results[0].cost is None
+    assert rows["random"].rank == 1
+
+
+def test_what_is_missing_is_said(track: Track, tmp_path: Path) -> None:
+    with pytest.raises(NothingSelectedError, match="no entry has a stored solution"):
+        track.standings()
+    with pytest.raises(UnknownNameError) as caught:
+        load_track(tmp_path, "latencies")
+    assert caught.value.hint == "did you mean 'latency'?"
+    (tmp_path / "latency" / "track.yaml").write_text("schema: 1\ntitle: x\nversion: 1.0.0\nbudget: 5\n")
+    with pytest.raises(ContentError, match="budget: unknown key"):
+        load_track(tmp_path, "latency")
+
+
+def test_the_site_shows_every_track_with_answers(track: Track, tmp_path: Path) -> None:
+    with pytest.raises(NothingSelectedError):
+        publish_tracks(tmp_path, tmp_path / "site")
+    score_track(track, ["heft", "random"])
+    files = publish_tracks(tmp_path, tmp_path / "site")
+    assert files[0] == tmp_path / "site" / "index.html"
+    assert any("heft" in path.read_text() for path in files)
+
+
+@pytest.mark.parametrize("name", track_names(ROOT / "leaderboards"))
+def test_shipped_tracks_rank_to_their_stored_bytes(name: str, tmp_path: Path) -> None:
+    shipped = load_track(ROOT / "leaderboards", name)
+    assert shipped.problems()
+    copy = Track(folder=tmp_path, rules=shipped.rules)
+    assert shipped.solutions()
+    written = copy.write_standings(shipped.standings()).read_bytes()
+    assert written == (shipped.folder / "standings.json").read_bytes()
