@@ -27,7 +27,7 @@ def drawn(name: str, count: int):
     return kind, found
 
 
-@pytest.mark.parametrize("name", ATEN)
+@pytest.mark.parametrize("name", [name for name in ATEN if name != GENERIC])
 def test_what_is_drawn_is_written_and_read_back(name):
     kind, found = drawn(name, 25)
     assert len(found) >= 5
@@ -106,6 +106,17 @@ def test_padding_by_name_becomes_numbers():
     kernel, work = of_aten(call)
     assert kernel.params["pads"] == (1, 1, 1, 1)
     assert work.flops == 2 * 8 * 9 * 9 * 4 * 9
+
+
+def test_a_window_larger_than_the_image_is_cut():
+    call = AtenCall(
+        op="avg_pool2d.default",
+        arguments=(spec(1, 8, 7, 7), (1280, 1280), (), (0, 0), True),
+        outputs=(spec(1, 8, 1, 1),),
+    )
+    kernel, work = of_aten(call)
+    assert (kernel.params["kernel"], kernel.params["stride"]) == ((7, 7), (1, 1))
+    assert work.flops == 8 * 49
 
 
 def test_channels_last_images_are_another_kernel():

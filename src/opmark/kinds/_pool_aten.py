@@ -38,6 +38,10 @@ def read(call: AtenCall) -> dict[str, Any] | None:
     kernel = _aten.each(call.arguments[1], 2)
     stride = _aten.each(_aten.argument(call, 2, "stride", ()) or kernel, 2)
     pads = _aten.each(_aten.argument(call, 3, "padding", 0), 2) * 2
+    # A window larger than the image sees all of it once.
+    whole = tuple(n + 2 * pad for n, pad in zip(size, pads, strict=False))
+    stride = tuple(1 if k > n else s for k, n, s in zip(kernel, whole, stride, strict=True))
+    kernel = tuple(min(k, n) for k, n in zip(kernel, whole, strict=True))
     fields |= {"kernel": kernel, "stride": stride, "pads": pads}
     if name == "avg_pool2d":
         ceil, count = _aten.argument(call, 4, "ceil_mode", False), _aten.argument(call, 5, "count_include_pad", True)

@@ -1,15 +1,11 @@
 """Writes a torch module as an ONNX file."""
 
-import contextlib
-import io
-import logging
 import os
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opmark.core.errors import OpMarkError
+from opmark.models.capture.quiet import quiet
 
 if TYPE_CHECKING:
     import torch
@@ -27,7 +23,7 @@ def export(program: Any, inputs: "tuple[torch.Tensor, ...]", path: Path) -> None
 
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with _silence(), torch.inference_mode():
+        with quiet(), torch.inference_mode():
             written = torch.onnx.export(program, inputs, dynamo=True, verbose=False, opset_version=OPSET)
     except torch.onnx.OnnxExporterError as error:
         first = str(error).strip().splitlines()[0]
@@ -38,19 +34,3 @@ def export(program: Any, inputs: "tuple[torch.Tensor, ...]", path: Path) -> None
     if found != OPSET:
         raise OpMarkError(f"torch exported opset {found} though {OPSET} was asked for", where=path.stem)
     onnx.save_model(model, os.fspath(path))
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """The exporter speaks through three channels, and stdout belongs to our caller's data."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir", "torch.export")]
-    before = [(logger, logger.level) for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in before:
-            logger.setLevel(level)

@@ -1,13 +1,20 @@
 """Programs saved by `torch.export.save`, as `.pt2` files."""
 
-import warnings
+import pickle
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opmark.core.errors import ContentError
+from opmark.models.capture.quiet import quiet
 
 if TYPE_CHECKING:
     import torch
+
+# What the loader raises on the way through archive, pickle and schema of a file that is something else.
+_UNREADABLE = (
+    RuntimeError, ValueError, KeyError, OSError, AssertionError, EOFError, zipfile.BadZipFile, pickle.UnpicklingError,
+)  # fmt: skip
 
 
 def program_of(path: Path) -> "tuple[torch.nn.Module, tuple[torch.Tensor, ...]]":
@@ -27,10 +34,9 @@ def _load(path: Path) -> Any:
     if not path.is_file():
         raise ContentError("no such file", where=str(path))
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             return torch.export.load(path)
-    except (RuntimeError, ValueError, KeyError, OSError, AssertionError, EOFError) as error:
+    except _UNREADABLE as error:
         raise ContentError(
             "not a program saved by torch.export, or one from another version of torch",
             where=str(path),

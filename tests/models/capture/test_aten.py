@@ -1,0 +1,199 @@
+"""The trace of what eager torch calls, checked against what torch's own profiler sees it run."""
+
+import contextlib
+import io
+import sys
+from collections import Counter
+
+import pytest
+
+from opmark.core.errors import ContentError
+from opmark.kinds import GENERIC
+from opmark.models import zoo
+from opmark.models.capture.aten import capture
+from opmark.models.capture.program import program_of
+from opmark.models.capture.quiet import quiet
+from opmark.models.coverage import coverage
+
+OWN = [
+    "inception-tiny",
+    "plain-tiny",
+    "nasnet-like-tiny",
+    "rand-wire-tiny",
+    "two-tower-tiny",
+    "wide-and-deep-tiny",
+    "mixture-of-experts-tiny",
+    "encoder-tiny",
+    "decoder-tiny",
+]
+
+
+def graph_of(model: str, *, training: bool = False):
+    built = zoo.build(model, weights=False)
+    return capture(lambda: (built.module, built.inputs), name=model, training=training)
+
+
+def traced(function, *shapes: tuple[int, ...]):
+    """The graph of a function of random tensors."""
+    import torch
+
+    class Module(torch.nn.Module):
+        def forward(self, *tensors):
+            return function(*tensors)
+
+    return capture(lambda: (Module().eval(), tuple(torch.randn(shape) for shape in shapes)), name="function")
+
+
+def operators(graph, *, phase: str = "forward") -> Counter[str]:
+    return Counter(node.origins[0].split(".")[1] for node in graph.costly if node.phase == phase)
+
+
+@pytest.mark.parametrize("model", OWN)
+def test_own_networks_have_a_kind_for_everything(model):
+    graph = graph_of(model)
+    found = coverage(graph)
+    assert found.hidden == ()
+    assert found.bytes_moved_share <= 0.02
+    assert graph.language == "aten"
+    assert graph.weight_bytes > 0
+    assert all(node.scope for node in graph.costly if node.kernel.kind in {"conv", "gemm"})
+
+
+@pytest.mark.parametrize("model", ["inception-tiny", "encoder-tiny", "mixture-of-experts-tiny"])
+def test_the_trace_is_what_the_profiler_sees(model):
+    import torch
+
+    built = zoo.build(model)
+    with torch.inference_mode(), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        built.module(*built.inputs)
+    ran = Counter(event.name.removeprefix("aten::") for event in profile.events())
+    graph = graph_of(model)
+    for operator, count in operators(graph).items():
+        if operator != "mean":  # adaptive pooling reports its mean and the sum inside it
+            assert ran[operator] == count, operator
+
+
+def test_a_linear_layer_reads_its_weight_transposed_and_views_are_free():
+    graph = graph_of("encoder-tiny")
+    [first] = [node for node in graph.nodes if node.kernel.kind == "gemm" and node.scope.endswith("inward")]
+    assert first.kernel.params["trans_b"] is True
+    assert first.kernel.params["weight"] is True
+    free = [node for node in graph.nodes if node.free]
+    assert {node.origins[0].split(".")[1] for node in free} >= {"view", "t"}
+    assert not any(node.work.moved_bytes for node in free)
+
+
+def test_attention_is_the_processors_own_kernel():
+    graph = graph_of("decoder-tiny")
+    [attention] = [node for node in graph.nodes if node.kernel.kind == "attention"]
+    assert attention.origins == ("aten._scaled_dot_product_flash_attention_for_cpu.default",)
+    assert attention.kernel.params["causal"] is True
+    assert attention.kernel.params["flat"] is True
+
+
+def test_a_composite_nobody_knows_is_taken_apart_and_its_copies_show():
+    import torch
+
+    graph = traced(lambda a, b: torch.einsum("bhij,bhjk->bhik", a, b), (2, 3, 4, 5), (2, 3, 5, 6))
+    assert operators(graph) == {"bmm": 1}
+    swapped = traced(lambda a: a.transpose(1, 2).reshape(2, 12), (2, 3, 4))
+    assert [node.kernel.params["op"] for node in swapped.costly] == ["transpose"]
+
+
+def test_dropout_in_evaluation_is_nothing():
+    import torch
+
+    graph = traced(lambda a: torch.nn.functional.dropout(a, 0.5, training=False) + 1, (4, 4))
+    assert operators(graph) == {"add": 1}
+
+
+def test_whoever_reads_after_a_write_in_place_reads_what_was_written():
+    def write(a):
+        part = a[:, :2]
+        part.mul_(2.0)
+        return a + 1
+
+    graph = traced(write, (4, 4))
+    slice_, multiply, add = graph.nodes
+    assert slice_.free
+    assert add.inputs == multiply.outputs
+
+
+def test_values_that_decide_what_runs_are_refused():
+    with pytest.raises(ContentError, match="depends on the values"):
+        traced(lambda a: a[a > 0].sum(), (4, 4))
+
+
+def test_training_has_three_phases_and_the_real_backward_kernels():
+    graph = graph_of("plain-tiny", training=True)
+    assert [node.phase for node in graph.nodes] == sorted(
+        (node.phase for node in graph.nodes), key=("forward", "backward", "update").index
+    )
+    backward = operators(graph, phase="backward")
+    assert backward["convolution_backward"] == 4
+    assert backward["mm"] == 2
+    parameters = len(list(zoo.build("plain-tiny", weights=False).module.parameters()))
+    assert operators(graph, phase="update")["add_"] == parameters
+
+
+def test_the_same_network_has_the_same_identity_and_another_size_another():
+    assert graph_of("plain-tiny").id == graph_of("plain-tiny").id
+    built = zoo.build("plain-tiny", size=48, weights=False)
+    assert capture(lambda: (built.module, built.inputs), name="plain-tiny").id != graph_of("plain-tiny").id
+
+
+def test_capture_prints_nothing():
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        graph_of("encoder-tiny")
+    assert out.getvalue() == ""
+
+
+def exported(tmp_path, **options):
+    import torch
+
+    built = zoo.build("encoder-tiny")
+    path = tmp_path / "encoder.pt2"
+    torch.export.save(torch.export.export(built.module, built.inputs, **options), path)
+    return path
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_exported_program_has_the_kernels_of_its_module(tmp_path):
+    path = exported(tmp_path)
+    graph = capture(lambda: program_of(path), name="encoder")
+    assert graph.work == graph_of("encoder-tiny").work
+    assert Counter(node.kernel for node in graph.costly) == Counter(
+        node.kernel for node in graph_of("encoder-tiny").costly
+    )
+    assert all(node.kernel.kind != GENERIC for node in graph.costly)
+    assert any("attention" in node.scope for node in graph.nodes)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 truncated", b"not a program"])
+def test_a_file_that_is_no_program_is_refused(tmp_path, content):
+    path = tmp_path / "broken.pt2"
+    path.write_bytes(content)
+    with pytest.raises(ContentError, match=r"torch\.export") as caught:
+        program_of(path)
+    assert caught.value.where == str(path)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(ContentError, match="no such file"):
+        program_of(tmp_path / "absent.pt2")
+
+
+def test_quiet_holds_back_every_channel_and_gives_them_back(capfd):
+    import logging
+    import warnings
+
+    logger = logging.getLogger("torch.export")
+    before = logger.level
+    with quiet():
+        sys.stdout.write("to stdout")
+        warnings.warn("a warning", stacklevel=1)
+        logger.warning("a log line")
+    assert capfd.readouterr().out == ""
+    assert logger.level == before
+    sys.stdout.write("heard")
+    assert capfd.readouterr().out == "heard"
