@@ -4,19 +4,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opmark.bench.links import CoreLink, measure_core_link
+from opmark.core.canonical import plain
 from opmark.core.cluster import Cluster, Device, Link
+from opmark.core.files import write_json
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.pictures.timeline import Timeline
 from opmark.leaderboards.placer import PLACERS
-from opmark.leaderboards.problem import Problem, save_problem
-from opmark.leaderboards.standings import Standings, score_placers
+from opmark.leaderboards.problem import SEMANTICS, Problem, load_problem, save_problem
+from opmark.leaderboards.standings import Standings
 from opmark.leaderboards.timeline import timeline_of
+from opmark.leaderboards.track import Rules, load_track, score_track
 from opmark.leaderboards.units import make_problem
 from opmark.predictors.bundle import Bundle
 from opmark.predictors.cost_model import BYTES_MOVED, CostModel
 
 NETWORK = "inception-small"
-BUDGET_S = 2.0
+TRACK = "quickstart"
+RULES = Rules(
+    title="Quickstart",
+    version="1.0.0",
+    description="One branchy network over two cores of this machine, each with a runtime of its own.",
+    objective="latency",
+    semantics=SEMANTICS,
+    budget_s=2.0,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,24 +49,33 @@ class Contest:
 
 
 def hold_contest(workspace: Workspace, bundles: Mapping[str, Bundle], *, network: str = NETWORK) -> Contest:
-    """Make the problem from predicted costs and a measured link, let every placer try it, and store it."""
+    """Let every placer try the problem of `network`, in a track called `quickstart` of the workspace.
+
+    The problem is made once per set of predictors, from predicted costs and a measured link, and used again then.
+    """
+    folder = workspace.leaderboards / TRACK
+    write_json(folder / "track.yaml", {"schema": 1, **plain(RULES)})  # JSON is YAML
+    track = load_track(workspace.leaderboards, TRACK)
+    path = folder / "problems" / f"{network}-two-cores.json"
+    made_by = {target: bundle.manifest.id for target, bundle in bundles.items()}
+    problem = load_problem(path) if path.is_file() else None
+    if problem is None or dict(problem.provenance.bundles) != made_by:
+        problem = _problem(path.stem, network, bundles, workspace)
+        save_problem(problem, path)
+    return Contest(problem=problem, standings=score_track(track, PLACERS.names()))
+
+
+def _problem(name: str, network: str, bundles: Mapping[str, Bundle], workspace: Workspace) -> Problem:
     from opmark.models.resolve import graph_of
 
-    graphs = {target: graph_of(network, target, cache=workspace.cache) for target in bundles}
-    costs = {target: CostModel(bundle, missing=BYTES_MOVED) for target, bundle in bundles.items()}
-    cluster = two_cores(tuple(bundles), measure_core_link())
-    problem = make_problem(
-        f"{network}-two-cores",
-        graphs,
-        cluster,
-        costs,
+    return make_problem(
+        name,
+        {target: graph_of(network, target, cache=workspace.cache) for target in bundles},
+        two_cores(tuple(bundles), measure_core_link()),
+        {target: CostModel(bundle, missing=BYTES_MOVED) for target, bundle in bundles.items()},
         model=network,
         bundles={target: bundle.manifest.id for target, bundle in bundles.items()},
     )
-    folder = workspace.leaderboards / "quickstart"
-    save_problem(problem, folder / "problems" / f"{problem.name}.json")
-    standings = score_placers([problem], PLACERS.names(), budget_s=BUDGET_S, track="quickstart")
-    return Contest(problem=problem, standings=standings)
 
 
 def two_cores(targets: tuple[str, ...], link: CoreLink) -> Cluster:

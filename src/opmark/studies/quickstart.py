@@ -147,6 +147,5 @@ def _trained(workspace: Workspace, release: Release, target: str, graphs: Mappin
         found = bundles.load(folder)
         if found.manifest.origin.id == release.id:
             return found
-    bundle = train(release, target, graphs=graphs)
-    bundles.save(bundle, folder)
-    return bundle
+    bundles.save(train(release, target, graphs=graphs), folder)
+    return bundles.load(folder)
