@@ -1,0 +1,119 @@
+"""How many placements per second opsim 1 evaluates, beside the plain Python reference with the same rules.
+
+Run it from the repository: `python benchmarks/simulator.py [--largest 1000000]`. Graphs are eight branches wide with
+joins, on a host and three accelerators with memory, ports and routes; placements are random, both simulators get the
+same ones, and their costs must agree.
+"""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.leaderboards.reference import Reference
+
+from opmark.cli.output import show_table
+from opmark.core.cluster import Cluster, Device, Link
+from opmark.leaderboards.problem import Problem, Tensor, Unit
+from opmark.leaderboards.simulator import simulate_many
+
+SIZES = (32, 326, 2_012, 20_000, 1_000_000)
+WIDTH = 8
+SECONDS_EACH = 1.0
+
+
+def cluster() -> Cluster:
+    """A host and three accelerators; accelerators reach one another through the host."""
+    devices = [Device(name="host", type="cpu", memory_bytes=2**45, dispatch_ns=500)]
+    links = []
+    for number in range(3):
+        name = f"gpu{number}"
+        devices.append(Device(name=name, type="gpu", memory_bytes=2**45, dispatch_ns=2_000))
+        ends = (("host", name), (name, "host"))
+        links += [
+            Link(source=a, destination=b, latency_ns=3_000, bandwidth_bytes_per_s=1.2e10, port=f"bus{number}")
+            for a, b in ends
+        ]
+    return Cluster(name="bench", devices=tuple(devices), links=tuple(links))
+
+
+def problem(count: int) -> Problem:
+    """`count` units in `WIDTH` chains that exchange a tensor now and then."""
+    draw = np.random.default_rng(count)
+    times = draw.integers(5_000, 400_000, count).tolist()
+    sizes = (draw.integers(1, 500, count) * 1_024).tolist()
+    across = draw.random(count) < 0.3
+    cross = draw.integers(1, WIDTH, count).tolist()
+    units = tuple(
+        Unit(name=f"u{n}", exec_ns={"cpu": times[n], "gpu": times[n] // 6}, weights=(f"w{n}",), workspace_bytes=64)
+        for n in range(count)
+    )
+    tensors = tuple(
+        Tensor(
+            name=f"t{n}",
+            size_bytes=sizes[n],
+            producer=f"u{n}",
+            consumers=tuple(
+                f"u{m}" for m in ((n + WIDTH, n + WIDTH + cross[n]) if across[n] else (n + WIDTH,)) if m < count
+            ),
+        )
+        for n in range(count)
+    )
+    return Problem(
+        name=f"{count}", cluster=cluster(), units=units, tensors=tensors, weights={f"w{n}": 4_096 for n in range(count)}
+    )
+
+
+def compiled_seconds(made: Problem, table: np.ndarray) -> tuple[float, list[int]]:
+    """Seconds per placement (the best of three rounds) and the costs."""
+    costs = simulate_many(made, table)
+    rounds = []
+    for _ in range(3):
+        done, begun = 0, time.perf_counter()
+        while not done or time.perf_counter() - begun < SECONDS_EACH / 3:
+            simulate_many(made, table)
+            done += len(table)
+        rounds.append((time.perf_counter() - begun) / done)
+    return min(rounds), costs.tolist()
+
+
+def plain_seconds(made: Problem, table: np.ndarray) -> tuple[float, list[int]]:
+    """Seconds per placement of the plain reference, and its costs."""
+    names = [device.name for device in made.cluster.devices]
+    begun, costs = time.perf_counter(), []
+    ranks = dict(zip((unit.name for unit in made.units), made.arrays.default_priority.tolist(), strict=True))
+    for row in table.tolist():
+        places = {unit.name: names[number] for unit, number in zip(made.units, row, strict=True)}
+        costs.append(Reference(made, places, priority=ranks).cost)
+        if time.perf_counter() - begun > SECONDS_EACH:
+            break
+    return (time.perf_counter() - begun) / len(costs), costs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--largest", type=int, default=SIZES[-1], help="leave out graphs with more kernels")
+    largest = parser.parse_args().largest
+    rows, points = [], []
+    for count in (size for size in SIZES if size <= largest):
+        made = problem(count)
+        rounds = max(1, min(256, 200_000 // count))
+        table = np.random.default_rng(1).integers(0, len(made.cluster.devices), (rounds, count))
+        compiled, costs = compiled_seconds(made, table)
+        plain, plain_costs = plain_seconds(made, table)
+        assert costs[: len(plain_costs)] == plain_costs
+        rows.append((f"{count:,}", f"{1 / compiled:,.4g}", f"{1 / plain:,.4g}", f"{plain / compiled:,.0f}×"))
+        points.append((count, compiled))
+    show_table(("kernels", "evaluations/s", "plain Python/s", "ratio"), rows, left=0)
+    large = [(count, seconds) for count, seconds in points if count >= 1_000]
+    if len(large) > 1:
+        counts, seconds = np.log(np.array(large)).T
+        print(f"time grows as kernels^{np.polyfit(counts, seconds, 1)[0]:.2f} from {large[0][0]:,} kernels on")
+
+
+if __name__ == "__main__":
+    main()
