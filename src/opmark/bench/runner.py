@@ -211,7 +211,9 @@ class _Run:
                 self._attempt(target, owing[turn % len(owing)], states)
                 turn += 1
             self._judge(target, states, final=False)
-        self._judge(target, states, final=True)
+        if not self._stopped:
+            # Out of time: what is nearly finished gets its verdict. Interrupted: it goes on later.
+            self._judge(target, states, final=True)
         for process, worker in self._crew.alive(target):
             self._ask(target, process, worker, {"do": "close", "trials": [trial.trial for trial in chunk]})
 

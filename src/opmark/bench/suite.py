@@ -106,7 +106,7 @@ class Suite:
     name: str
     targets: tuple[str, ...]
     quality: str = "full"
-    budget: str = ""
+    budget: str | int | float = ""
     seed: int = 0
     dtypes: tuple[str, ...] = ("float32",)
     kernels: int = 0
@@ -126,7 +126,9 @@ class Suite:
     @property
     def budget_s(self) -> float | None:
         """The budget in seconds; None without one."""
-        return parse_duration_s(self.budget) if self.budget else None
+        if isinstance(self.budget, str):
+            return parse_duration_s(self.budget) if self.budget else None
+        return float(self.budget)
 
 
 def load_suite(path: Path) -> Suite:
@@ -152,12 +154,11 @@ def problems(suite: Suite) -> list[str]:
             found.append(f"targets.{index}: {error.message}")
     if suite.quality not in PROTOCOLS:
         found.append(f"quality: {_nearest('quality', suite.quality, PROTOCOLS)}")
-    if suite.budget:
-        try:
-            if parse_duration_s(suite.budget) <= 0:
-                found.append(f"budget: must be longer than nothing, not {suite.budget!r}")
-        except UsageError as error:
-            found.append(f"budget: {error.message}")
+    try:
+        if suite.budget_s is not None and suite.budget_s <= 0:
+            found.append(f"budget: must be longer than nothing, not {suite.budget}")
+    except UsageError as error:
+        found.append(f"budget: {error.message}")
     found += [
         f"dtypes.{i}: unknown element type {name!r}" for i, name in enumerate(suite.dtypes) if name not in DTYPE_BYTES
     ]

@@ -1,0 +1,136 @@
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opmark.bench.environment import block_width
+from opmark.bench.plan import parse_shard, plan
+from opmark.bench.sampling import Sampler, shares
+from opmark.bench.suite import AxisSpec, KindSpec, Networks, Prior, Suite
+from opmark.core.errors import NothingSelectedError, UnavailableError, UnknownNameError, UsageError
+from opmark.core.kernel import Kernel
+from opmark.core.kind import Choice, Setting
+from opmark.kinds import KINDS
+from opmark.models.resolve import graph_of
+
+SUITE = Suite(
+    name="s", targets=("null-t1",), quality="quick", kinds={"gemm": KindSpec(count=40), "pool": KindSpec(count=20)}
+)
+SETTING = Setting(language="onnx", block=block_width())
+
+
+@given(st.integers(1, 7))
+@settings(max_examples=7, deadline=None)
+def test_shards_are_disjoint_and_together_the_whole(count: int) -> None:
+    whole = [trial.trial for trial in plan(SUITE).trials]
+    parts = [[trial.trial for trial in plan(SUITE, shard=(index, count)).trials] for index in range(count)]
+    assert sorted(key for part in parts for key in part) == sorted(whole)
+    assert len(set(whole)) == len(whole)
+
+
+def test_the_same_suite_gives_the_same_trials_and_another_seed_others() -> None:
+    assert plan(SUITE).trials == plan(SUITE).trials
+    other = {trial.kernel.key for trial in plan(replace(SUITE, seed=1)).kernels}
+    assert other != {trial.kernel.key for trial in plan(SUITE).kernels}
+
+
+def test_every_beginning_holds_every_kind_and_target() -> None:
+    trials = plan(replace(SUITE, targets=("null-a-t1", "null-b-t1"))).kernels
+    start = Counter((trial.target, trial.kernel.kind) for trial in trials[: len(trials) // 4])
+    whole = Counter((trial.target, trial.kernel.kind) for trial in trials)
+    for group, count in whole.items():
+        assert abs(start[group] - count / 4) <= 2
+
+
+def test_a_replaced_axis_is_respected() -> None:
+    spec = KindSpec(count=12, space={"m": AxisSpec(choice=(1,)), "k": AxisSpec(low=64, high=128, multiple=64)})
+    trials = plan(replace(SUITE, kinds={"gemm": spec})).kernels
+    assert {trial.kernel.params["m"] for trial in trials} == {1}
+    assert {trial.kernel.params["k"] for trial in trials} <= {64, 128}
+
+
+def test_nothing_is_drawn_from_a_held_out_network() -> None:
+    held_out = {node.kernel.key for node in graph_of("light-squeezenet", "null-t1").nodes}
+    suite = Suite(
+        name="s",
+        targets=("null-t1",),
+        quality="quick",
+        kinds={"conv": KindSpec(count=60), "pool": KindSpec(count=10)},
+        # Their kernels overlap: both begin with the same image and share pooling shapes.
+        prior=Prior(networks=("light-shufflenet",), share=1.0),
+        networks=Networks(training=("light-shufflenet",), held_out=("light-squeezenet",)),
+    )
+    planned = plan(suite)
+    assert not held_out & {trial.kernel.key for trial in planned.kernels}
+    open_suite = replace(suite, networks=Networks(training=("light-shufflenet",)))
+    real = {node.kernel.key for node in graph_of("light-shufflenet", "null-t1").nodes}
+    assert real & {trial.kernel.key for trial in plan(open_suite).kernels}
+    roles = {trial.network: (trial.role, trial.family, trial.batch) for trial in planned.networks}
+    assert roles["light-squeezenet"] == ("held-out", "squeezenet", 1)
+    assert roles["light-shufflenet"][0] == "training"
+    assert planned.trials[0] in planned.networks, "networks come first"
+
+
+def test_an_onnx_file_is_not_for_torch() -> None:
+    suite = Suite(
+        name="s", targets=("torch-eager-t1",), networks=Networks(held_out=("light-squeezenet", "inception-tiny"))
+    )
+    assert [trial.network for trial in plan(suite).networks] == ["inception-tiny"]
+
+
+def test_what_cannot_be_planned_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NothingSelectedError, match="selects nothing"):
+        plan(replace(SUITE, kinds={"gemm": KindSpec(count=0)}))
+    with pytest.raises(UnknownNameError, match="no backend"):
+        plan(replace(SUITE, targets=("cerebras-t1",)))
+    with pytest.raises(UsageError, match="no target"):
+        plan(replace(SUITE, targets=("null-z-t1",)))
+    monkeypatch.setattr("opmark.bench.backends.null.Null.unavailable", lambda _: "switched off")
+    with pytest.raises(UnavailableError, match="cannot measure on null-t1: switched off"):
+        plan(SUITE)
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2", "1/2/3"])
+def test_a_malformed_shard_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match="not a shard"):
+        parse_shard(text)
+
+
+def test_a_shard_counts_from_one() -> None:
+    assert parse_shard("1/1") == (0, 1)
+    assert parse_shard("4/4") == (3, 4)
+
+
+@pytest.mark.parametrize("name", KINDS.names())
+def test_every_kind_can_be_drawn_without_repetition(name: str) -> None:
+    sampler = Sampler(kind=KINDS.load(name), setting=SETTING, seed="1")
+    drawn = sampler.draw(30, 0.5)
+    assert len({kernel.key for kernel in drawn}) == len(drawn)
+    assert len(drawn) == 30
+    assert sampler.draw(30, 0.5) == drawn
+
+
+def test_relatives_of_real_kernels_make_up_their_share() -> None:
+    kind = KINDS.load("gemm")
+    real = list(Sampler(kind=kind, setting=SETTING, seed="2").draw(10, 0))
+    excluded = frozenset(kernel.key for kernel in real[:3])
+    drawn = Sampler(kind=kind, setting=SETTING, seed="3", real=real, excluded=excluded).draw(40, 0.5)
+    keys = {kernel.key for kernel in drawn}
+    assert len(drawn) == 40
+    assert not excluded & keys
+    assert len(keys & {kernel.key for kernel in real}) >= 2
+
+
+def test_an_exhausted_space_gives_what_it_has() -> None:
+    kind = KINDS.load("gemm")
+    axes = {name: Choice((axis.at(0.5),)) for name, axis in kind.space.items()}
+    assert len(Sampler(kind=kind, setting=SETTING, seed="1", axes=axes).draw(20, 0)) == 1
+
+
+def test_kinds_share_in_proportion_to_real_kernels() -> None:
+    real = [Kernel.of("conv", {"n": i % 30}) for i in range(90)] + [Kernel.of("gemm", {"n": i}) for i in range(10)]
+    assert shares(real, ["conv", "gemm", "pool"], 100, 4) == {"conv": 70, "gemm": 26, "pool": 4}
+    assert shares([], ["conv", "gemm"], 10, 1) == {"conv": 5, "gemm": 5}
+    assert shares(real, ["conv"], 0, 4) == {}

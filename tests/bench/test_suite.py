@@ -1,0 +1,108 @@
+from pathlib import Path
+
+import pytest
+
+from opmark.bench.shipped import find_suite, shipped_folder, suites
+from opmark.bench.suite import NetworkSpec, Suite, load_suite
+from opmark.core.errors import ContentError, UnknownNameError
+from opmark.core.kind import Choice, Range
+
+GOOD = """
+schema: 1
+name: mine
+targets: [null-t1]
+quality: quick
+budget: 10m
+kernels: 30
+kinds:
+  conv: {count: 5, space: {size: {low: 7, high: 56, multiple: 7}, stride: {choice: [1, 2]}}}
+  gemm: {}
+prior: {networks: [light-alexnet], share: 0.5}
+networks:
+  training: [light-alexnet]
+  held_out: [{model: light-squeezenet, family: squeezenet}]
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "suite.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_suite_says_what_to_measure(tmp_path: Path) -> None:
+    suite = load_suite(write(tmp_path, GOOD))
+    assert suite.budget_s == 600
+    space = suite.kinds["conv"].space
+    assert space["size"].axis == Range(7, 56, 7)
+    assert space["stride"].axis == Choice((1, 2))
+    assert suite.networks.of("training") == (NetworkSpec(model="light-alexnet"),)
+    assert suite.networks.of("held-out") == (NetworkSpec(model="light-squeezenet", family="squeezenet"),)
+
+
+def test_the_budget_is_no_part_of_what_is_measured(tmp_path: Path) -> None:
+    long = load_suite(write(tmp_path, GOOD))
+    short = load_suite(write(tmp_path, GOOD.replace("10m", "5m")))
+    plain = load_suite(write(tmp_path, GOOD.replace("10m", "600")))
+    assert plain.budget_s == long.budget_s
+    other = load_suite(write(tmp_path, GOOD.replace("count: 5", "count: 6")))
+    assert long.id == short.id != other.id
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("name: mine", "name: mine\ncolour: red", "colour: unknown key"),
+        ("kernels: 30", "kernels: many", "kernels"),
+        ("kernels: 30", "kernels: -30", "kernels: must not be negative, not -30"),
+        ("budget: 10m", "budget: -10m", "budget: '-10m' is not a duration"),
+        ("budget: 10m", "budget: 0s", "budget: must be longer than nothing"),
+        ("budget: 10m", "budget: -600", "budget: must be longer than nothing, not -600"),
+        ("budget: 10m", "budget: soon", "budget: 'soon' is not a duration"),
+        ("count: 5", "count: -5", "kinds.conv.count: must not be negative, not -5"),
+        ("conv:", "convolution:", "kinds.convolution: no kind is called 'convolution'"),
+        ("size:", "sizes:", "kinds.conv.space.sizes: no axis is called 'sizes' (did you mean 'size'?)"),
+        ("low: 7", "low: 77", "low and high must be positive and in order"),
+        ("choice: [1, 2]", "choice: [1], low: 3", "exclude each other"),
+        ("targets: [null-t1]", "targets: []", "targets: at least one"),
+        ("targets: [null-t1]", "targets: [gpu]", "targets.0: 'gpu' is not a target"),
+        ("quality: quick", "quality: slow", "quality: no quality is called 'slow'"),
+        ("share: 0.5", "share: 1.5", "prior.share: must be between 0 and 1"),
+        ("training: [light-alexnet]", "training: [light-squeezenet]", "both training and held out"),
+        ("networks: [light-alexnet]", "networks: [light-squeezenet]", "prior.networks: 'light-squeezenet' is held out"),
+        ("schema: 1", "schema: 2", "newer"),
+        ("schema: 1", "", "missing"),
+        ("name: mine", "name: [mine", "not YAML"),
+    ],
+)
+def test_what_is_wrong_is_named_with_file_and_key(tmp_path: Path, before: str, after: str, said: str) -> None:
+    path = write(tmp_path, GOOD.replace(before, after, 1))
+    with pytest.raises(ContentError) as caught:
+        load_suite(path)
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_every_problem_is_named_at_once(tmp_path: Path) -> None:
+    text = GOOD.replace("count: 5", "count: -5").replace("share: 0.5", "share: 7")
+    with pytest.raises(ContentError, match=r"prior\.share.*kinds\.conv\.count"):
+        load_suite(write(tmp_path, text))
+
+
+def test_shipped_suites_are_sound_and_found_by_name(tmp_path: Path) -> None:
+    found = suites()
+    assert {"null", "quick", "small"} <= set(found)
+    for name, path in found.items():
+        suite: Suite = load_suite(path)
+        assert suite.name == name
+        assert suite.description.endswith(".")
+    assert find_suite("null").parent == shipped_folder()
+    with pytest.raises(UnknownNameError, match="no suite is called 'nul'") as caught:
+        find_suite("nul")
+    assert caught.value.hint == "did you mean 'null'?"
+    mine = write(tmp_path, GOOD)
+    assert find_suite(str(mine)) == mine
+    mine.rename(tmp_path / "null.yaml")
+    assert find_suite("null", tmp_path) == tmp_path / "null.yaml"
+    with pytest.raises(ContentError, match="no such file"):
+        find_suite(str(tmp_path / "none.yaml"))
