@@ -1,0 +1,93 @@
+"""The table of kernels and the sum of a network."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.predictors import law
+
+from opmark.core.errors import ContentError
+from opmark.predictors.bundle import Bundle
+from opmark.predictors.cost_model import CostModel
+from opmark.predictors.network import footprint_bytes
+from opmark.predictors.train import train_on
+
+UNKNOWN = law.kernels("pool", 2)
+
+
+@pytest.fixture(scope="module")
+def bundle() -> Bundle:
+    return train_on(law.rows(40), law.TARGET, hardware=law.HARDWARE)
+
+
+def test_a_kernel_costs_the_same_alone_and_among_others(bundle: Bundle) -> None:
+    kernels = [*law.kernels("gemm", 45)[38:], *law.kernels("conv", 45)[38:]]
+    together = CostModel(bundle).kernels([*kernels, *kernels])
+    for row, kernel in enumerate(kernels):
+        alone = CostModel(bundle).kernels([kernel])
+        assert together.hot_ns[row] == together.hot_ns[row + len(kernels)] == pytest.approx(alone.hot_ns[0], rel=1e-12)
+    assert (together.low_ns < together.hot_ns).all()
+    assert (together.hot_ns < together.high_ns).all()
+    assert CostModel(bundle).kernels([]).hot_ns.shape == (0,)
+
+
+def test_a_network_is_the_sum_that_the_design_says(bundle: Bundle) -> None:
+    chosen = [*law.kernels("gemm", 6), *law.kernels("conv", 6), *law.kernels("gemm", 3)]
+    one = law.graph("net", chosen, weight_bytes=40 << 20, free=2)
+    model = CostModel(bundle)
+    each = model.kernels(chosen)
+    share = bundle.constants.rotated_share(footprint_bytes(one) / law.HARDWARE.last_level_cache_bytes)
+    found = model.network(one)
+    expected = each.hot_ns + share * (each.rotated_ns - each.hot_ns) + bundle.constants.gap_ns
+    assert 0.1 < share < 1.5
+    assert found.total_ns == pytest.approx(expected.sum())
+    assert found.node_ns == pytest.approx([*expected, 0, 0])
+    assert found.low_ns < found.total_ns < found.high_ns
+    assert found.coverage == 0.9
+    assert found.bytes_moved_share == 0
+    assert sum(row.count for row in found.rows) == 15
+    assert len(found.rows) == 12
+    assert [row.total_ns for row in found.rows] == sorted((row.total_ns for row in found.rows), reverse=True)
+    assert sum(row.total_ns for row in found.rows) == pytest.approx(found.total_ns)
+    again = CostModel(bundle).network(one)
+    assert (again.low_ns, again.high_ns) == (found.low_ns, found.high_ns)
+
+
+def test_errors_of_many_groups_average_out(bundle: Bundle) -> None:
+    def width(count: int) -> float:
+        found = CostModel(bundle).network(law.graph("net", law.kernels("gemm", count)))
+        return found.high_ns / found.low_ns
+
+    assert width(35) < width(1)
+
+
+def test_an_unknown_kind_is_an_error_unless_bytes_will_do(bundle: Bundle) -> None:
+    one = law.graph("net", [*law.kernels("gemm", 3), *UNKNOWN, *law.kernels("reduce", 1)])
+    with pytest.raises(ContentError, match="no predictor for kinds pool, reduce") as raised:
+        CostModel(bundle).network(one)
+    assert "--missing bytes-moved" in (raised.value.hint or "")
+    found = CostModel(bundle, missing="bytes-moved").network(one)
+    unknown = [row for row in found.rows if row.kernel.kind in {"pool", "reduce"}]
+    assert len(unknown) == 3
+    assert all(row.extrapolated and row.ns > 0 for row in unknown)
+    assert found.bytes_moved_share == pytest.approx(sum(row.total_ns for row in unknown) / found.total_ns)
+
+
+def test_other_features_than_trained_on_are_refused(bundle: Bundle) -> None:
+    predictor = bundle.kinds["gemm"]
+    entry = replace(predictor.entry, features=("colour",))
+    odd = Bundle(manifest=bundle.manifest, kinds={"gemm": replace(predictor, entry=entry)})
+    with pytest.raises(ContentError, match="knows other features"):
+        CostModel(odd).kernels(law.kernels("gemm", 1))
+
+
+def test_an_empty_network_costs_nothing(bundle: Bundle) -> None:
+    found = CostModel(bundle).network(law.graph("empty", []))
+    assert (found.total_ns, found.low_ns, found.high_ns, found.rows) == (0, 0, 0, ())
+
+
+def test_a_hundred_thousand_kernels_are_one_table(bundle: Bundle) -> None:
+    kernels = law.kernels("gemm", 400) * 250
+    found = CostModel(bundle).kernels(kernels)
+    assert len(found.hot_ns) == 100_000
+    assert np.array_equal(found.hot_ns[:400], found.hot_ns[-400:])
