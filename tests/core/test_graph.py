@@ -47,6 +47,26 @@ def test_memory_by_hand() -> None:
     assert chain().weight_bytes == 20
 
 
+def test_views_take_no_memory_and_keep_what_they_see() -> None:
+    graph = Graph(
+        name="views",
+        language="aten",
+        nodes=(
+            node("a", ("x",), ("made",)),
+            node("b", ("made",), ("seen",), free=True),
+            node("c", ("x",), ("other",)),
+            node("d", ("seen", "other"), ("y",)),
+        ),
+        tensors={
+            name: TensorSpec((size,)) for name, size in (("x", 1), ("made", 10), ("seen", 10), ("other", 5), ("y", 2))
+        },
+        inputs=("x",),
+        outputs=("y",),
+    )
+    # made (40) lives until its view is read, beside other (20) and y (8); x (4) is gone by then
+    assert graph.peak_activation_bytes == 40 + 20 + 8
+
+
 def test_identity_ignores_names_and_sees_wiring() -> None:
     graph = chain()
     renamed = replace(

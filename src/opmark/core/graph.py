@@ -90,15 +90,24 @@ class Graph:
 
     @cached_property
     def peak_activation_bytes(self) -> int:
-        """The largest sum of activations alive at once, in execution order, each freed after its last reader."""
-        last = {name: index for index, node in enumerate(self.nodes) for name in node.inputs}
-        last |= {name: len(self.nodes) for name in self.outputs}
+        """The largest sum of activations alive at once, in execution order, each freed after its last reader.
+
+        What a free node makes is its input's memory seen another way.
+        """
+        memory = {name: name for name in self.tensors}
+        for node in self.nodes:
+            if node.free and node.inputs:
+                # A view of a weight takes no memory that is not counted there.
+                source = memory.get(node.inputs[0], "")
+                memory.update(dict.fromkeys(node.outputs, source))
+        last = {memory.get(name, ""): index for index, node in enumerate(self.nodes) for name in node.inputs}
+        last |= {memory.get(name, ""): len(self.nodes) for name in self.outputs}
         alive = sum(self.tensors[name].size_bytes for name in self.inputs)
         peak = alive
         for index, node in enumerate(self.nodes):
-            alive += sum(self.tensors[name].size_bytes for name in node.outputs)
+            alive += sum(self.tensors[name].size_bytes for name in node.outputs if memory[name] == name)
             peak = max(peak, alive)
-            for name in {*node.inputs, *node.outputs}:
+            for name in {memory.get(name, "") for name in (*node.inputs, *node.outputs)}:
                 if name in self.tensors and last.get(name, index) == index:
                     alive -= self.tensors[name].size_bytes
         return peak
