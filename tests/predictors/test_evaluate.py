@@ -17,7 +17,7 @@ def evidence() -> Evidence:
         target=law.TARGET,
         measurements=law.rows(70, ("gemm",)),
         hardware=law.HARDWARE,
-        networks=[law.network(NET, share=1.4, role="held-out")],
+        networks=[law.network(NET, share=0.5, role="held-out")],
         graphs={NET.id: NET},
     )
 

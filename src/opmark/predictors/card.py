@@ -31,7 +31,7 @@ def card(manifest: "Manifest") -> str:
         )
     lines += [
         "",
-        f"Networks: {constants.note}; rotated share w = 1.5 / (1 + ({constants.midpoint:.2f} / x)^"
+        f"Networks: {constants.note}; rotated share w = {constants.ceiling:.2f} / (1 + ({constants.midpoint:.2f} / x)^"
         f"{constants.steepness:.2f}) of x = (weights + peak activations) / last-level cache, gap "
         f"{format_ns(constants.gap_ns)} per kernel.",
         "",

@@ -16,10 +16,13 @@ from opmark.predictors.arrays import Floats
 MOST_ROTATED = 1.5
 # A minor fault costs 0.1 µs on bare metal and near 1 µs in a guest; networks decide where they can.
 _USUAL_FAULT_NS = 500.0
-# Deviations of the weak priors, in nats of the midpoint and steepness, and in ns.
+# Deviations of the weak priors, in nats of the midpoint and steepness, in w, and in ns.
 _MIDPOINT_DEVIATION = 0.7
 _STEEPNESS_DEVIATION = 0.5
+_CEILING_DEVIATION = 0.4
 _GAP_DEVIATION_NS = 1000.0
+# An interpreter between kernels, allocating as it goes, takes microseconds; a runtime's own loop does not.
+_GAP_DEVIATIONS_NS = {"torch-eager": 10_000.0}
 _FAULT_DEVIATION_NS = 500.0
 # How well networks are expected to be matched: what outweighs the priors.
 _NETWORK_DEVIATION = 0.05
@@ -30,12 +33,14 @@ _OPINION_NETWORKS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkConstants:
-    """w(x) = 1.5 / (1 + (midpoint / x)^steepness); the defaults hold where no training network was measured.
+    """w(x) = ceiling / (1 + (midpoint / x)^steepness); the defaults hold where no training network was measured.
 
-    The default curve is the one ONNX Runtime networks showed on a server CPU: caches that hold the whole network give
-    w near 0.1, networks of three times the cache 1.4. `composition_deviation` is the error of the sum, in nats.
+    How far w rises is the machine's: where prefetching hides most of a weight's way from memory, networks of many
+    times the cache stay near w = 0.35, elsewhere they come to 1.4. `composition_deviation` is the error of the sum, in
+    nats.
     """
 
+    ceiling: float = 0.6
     midpoint: float = 1.0
     steepness: float = 2.0
     gap_ns: float = 0.0
@@ -48,9 +53,9 @@ class NetworkConstants:
         """w at `footprint`, the network's bytes over the last-level cache's."""
         if footprint <= 0:
             return 0.0
-        # a power of 30 on either side is 0 or 1.5 already, and does not overflow
+        # a power of 30 on either side is 0 or the ceiling already, and does not overflow
         exponent = float(np.clip(self.steepness * np.log(self.midpoint / footprint), -60, 60))
-        return MOST_ROTATED / (1 + float(np.exp(exponent)))
+        return self.ceiling / (1 + float(np.exp(exponent)))
 
     @property
     def note(self) -> str:
@@ -87,8 +92,12 @@ class NetworkSum:
         return kernels + self.nodes * constants.gap_ns + faults * constants.ns_per_fault
 
 
-def fit_constants(sums: Sequence[NetworkSum], *, held_out_families: Sequence[str] = ()) -> NetworkConstants:
+def fit_constants(
+    sums: Sequence[NetworkSum], *, backend: str = "", held_out_families: Sequence[str] = ()
+) -> NetworkConstants:
     """Constants that match measured training networks in relative error, under weak priors.
+
+    `backend` tells how long gaps usually are.
 
     Raises `ContentError` for a network that is not in the role of training or whose family is reported as unseen.
     """
@@ -101,16 +110,18 @@ def fit_constants(sums: Sequence[NetworkSum], *, held_out_families: Sequence[str
             )
     if not sums:
         return NetworkConstants()
-    whole = _solve(sums)
+    gap_deviation_ns = _GAP_DEVIATIONS_NS.get(backend, _GAP_DEVIATION_NS)
+    whole = _solve(sums, gap_deviation_ns)
     squares = []
     for left_out in range(len(sums)):
         others = [one for index, one in enumerate(sums) if index != left_out]
-        constants = _solve(others) if others else NetworkConstants()
+        constants = _solve(others, gap_deviation_ns) if others else NetworkConstants()
         error = np.log(sums[left_out].latency_ns / sums[left_out].total_ns(constants))
         # what the kernels' own errors explain is in every interval already
         squares.append(max(0.0, float(error) ** 2 - sums[left_out].deviation ** 2))
     total = sum(squares) + _OPINION_NETWORKS * _USUAL_COMPOSITION**2
     return NetworkConstants(
+        ceiling=whole.ceiling,
         midpoint=whole.midpoint,
         steepness=whole.steepness,
         gap_ns=whole.gap_ns,
@@ -121,7 +132,7 @@ def fit_constants(sums: Sequence[NetworkSum], *, held_out_families: Sequence[str
     )
 
 
-def _solve(sums: Sequence[NetworkSum]) -> NetworkConstants:
+def _solve(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> NetworkConstants:
     from scipy.optimize import least_squares
 
     usual = NetworkConstants()
@@ -131,9 +142,10 @@ def _solve(sums: Sequence[NetworkSum]) -> NetworkConstants:
 
     def constants(point: Floats) -> NetworkConstants:
         return NetworkConstants(
+            ceiling=float(point[4]),
             midpoint=float(np.exp(point[0])),
             steepness=float(np.exp(point[1])),
-            gap_ns=float(point[2]) * _GAP_DEVIATION_NS,
+            gap_ns=float(point[2]) * gap_deviation_ns,
             ns_per_fault=float(point[3]) * _FAULT_DEVIATION_NS if faults_per_byte else 0.0,
             faults_per_byte=faults_per_byte,
         )
@@ -148,11 +160,13 @@ def _solve(sums: Sequence[NetworkSum]) -> NetworkConstants:
             (point[1] - np.log(usual.steepness)) / _STEEPNESS_DEVIATION,
             point[2],
             point[3] - fault_ns / _FAULT_DEVIATION_NS,
+            (point[4] - usual.ceiling) / _CEILING_DEVIATION,
         ]
         return np.array([*errors, *priors])
 
-    start = np.array([np.log(usual.midpoint), np.log(usual.steepness), 0.1, fault_ns / _FAULT_DEVIATION_NS + 1e-3])
-    lower, upper = [np.log(0.05), np.log(0.3), 0.0, 0.0], [np.log(50.0), np.log(8.0), 20.0, 20.0]
+    start = [np.log(usual.midpoint), np.log(usual.steepness), 0.1, fault_ns / _FAULT_DEVIATION_NS + 1e-3, usual.ceiling]
+    lower = [np.log(0.05), np.log(0.3), 0.0, 0.0, 0.0]
+    upper = [np.log(50.0), np.log(8.0), 20.0, 20.0, MOST_ROTATED]
     # a network that no constants explain (a graph that hid work, say) should not bend the others
     found = least_squares(residuals, start, bounds=(lower, upper), loss="soft_l1", f_scale=3.0)
     return constants(np.asarray(found.x, dtype=np.float64))

@@ -14,6 +14,7 @@ from opmark.predictors.bundle import Bundle
 from opmark.predictors.features import features
 from opmark.predictors.intervals import outside
 from opmark.predictors.network import NetworkPrediction, Parts, predict_network
+from opmark.predictors.single_thread import single_thread
 
 BYTES_MOVED = "bytes-moved"
 # The interval of what only its bytes are known of: within a factor of two.
@@ -82,7 +83,8 @@ class CostModel:
     def _rows(self, kernels: Sequence[Kernel]) -> Integers:
         unknown = list(dict.fromkeys(kernel for kernel in kernels if kernel not in self._row_of))
         if unknown:
-            self._add(unknown)
+            with single_thread():
+                self._add(unknown)
         return np.array([self._row_of[kernel] for kernel in kernels], dtype=np.int64)
 
     def _add(self, kernels: Sequence[Kernel]) -> None:

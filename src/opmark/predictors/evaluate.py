@@ -14,6 +14,7 @@ from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.hardware import Hardware
 from opmark.predictors.intervals import calibrate, outside, training_range
 from opmark.predictors.metrics import all_metrics, coverage
+from opmark.predictors.single_thread import single_thread
 from opmark.predictors.split import NETWORKS_UNSEEN, SPLIT_NAMES, Context, split_rows
 from opmark.predictors.train import tables, train_on
 
@@ -81,7 +82,8 @@ def evaluate(
     scores: list[Score] = []
     for name in estimators:
         for split in splits:
-            found = judge_networks(evidence, name) if split == NETWORKS_UNSEEN else judge(evidence, name, split)
+            with single_thread():
+                found = judge_networks(evidence, name) if split == NETWORKS_UNSEEN else judge(evidence, name, split)
             if found is not None:
                 scores += _scores(evidence.target.name, name, split, found)
     return scores

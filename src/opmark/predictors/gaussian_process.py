@@ -63,14 +63,6 @@ def fit_process(matrix: Floats, target: Floats, folds: Integers) -> tuple[Gaussi
     Errors are taken to follow Student's t by reweighting, so rows far off their neighbours count little. Beyond 800
     rows, an even spread of them is used; the rest are predicted from those.
     """
-    from threadpoolctl import threadpool_limits
-
-    # one thread is no slower at these sizes on a busy machine, and sums in the same order everywhere
-    with threadpool_limits(limits=1, user_api="blas"):
-        return _fit(matrix, target, folds)
-
-
-def _fit(matrix: Floats, target: Floats, folds: Integers) -> tuple[GaussianProcess, Floats]:
     used = _spread(len(target), _MOST_ROWS)
     centre = matrix.mean(axis=0)
     deviation = matrix.std(axis=0)

@@ -23,6 +23,7 @@ from opmark.predictors.intervals import calibrate, training_range
 from opmark.predictors.metrics import all_metrics
 from opmark.predictors.network import footprint_bytes, sum_deviation
 from opmark.predictors.roofline import Roofline, fit_roofline
+from opmark.predictors.single_thread import single_thread
 
 if TYPE_CHECKING:
     from opmark.datasets.release import Release
@@ -99,7 +100,8 @@ def train_on(
         raise NothingSelectedError(
             f"no usable measurement of {target}", hint="measure some kernels on this target first: `opmark bench run`"
         )
-    kinds = {kind: _predictor(kind, table, learner, estimator) for kind, table in found.items()}
+    with single_thread():
+        kinds = {kind: _predictor(kind, table, learner, estimator) for kind, table in found.items()}
     manifest = Manifest(
         target=target,
         estimator=estimator,
@@ -119,7 +121,7 @@ def with_constants(bundle: Bundle, networks: Sequence[NetworkMeasurement], graph
     held_out = sorted({one.family for one in networks if one.role != "training"})
     training = [one for one in networks if one.role == "training" and one.status in USABLE]
     sums = network_sums(CostModel(bundle, missing=BYTES_MOVED), training, graphs)
-    constants = fit_constants(sums, held_out_families=held_out)
+    constants = fit_constants(sums, backend=bundle.target.backend, held_out_families=held_out)
     return Bundle(manifest=replace(bundle.manifest, constants=constants), kinds=bundle.kinds)
 
 

@@ -16,6 +16,7 @@ from opmark.leaderboards.pictures.timeline import timeline_picture
 from opmark.predictors.bundle import Bundle
 from opmark.predictors.cost_model import BYTES_MOVED, CostModel
 from opmark.predictors.evaluate import Evidence, Judged, judge
+from opmark.predictors.single_thread import single_thread
 from opmark.studies.comparison import NetworkError
 from opmark.studies.placement_contest import Contest
 
@@ -79,7 +80,8 @@ def _judged(release: Release, bundle: Bundle) -> Judged | None:
         measurements=release.measurements(bundle.target.name),
         hardware=bundle.manifest.hardware,
     )
-    return judge(evidence, bundle.manifest.estimator, "shape-group")
+    with single_thread():
+        return judge(evidence, bundle.manifest.estimator, "shape-group")
 
 
 def _facts(release: Release) -> list[tuple[str, str]]:
