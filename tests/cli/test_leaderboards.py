@@ -62,6 +62,8 @@ def test_tracks_score_standings_site(workspace: Path) -> None:
     )
     assert [set(row) for row in scored] == [{"rank", "name", "score", "low", "high"}] * 2
     assert json.loads(run(*start, "standings", "--track", "small", "--json").stdout) == scored
+    assert json.loads(run(*start, "freeze", "--track", "small", "--json").stdout)["canonical"]["best_known_ns"] == 93
+    assert run(*start, "freeze", "--track", "small").exit_code == 0
     assert run(*start, "site").exit_code == 0
     assert (workspace / "site" / "index.html").is_file()
     for command in (["tracks"], ["problems", "--track", "small"], ["standings", "--track", "small"]):

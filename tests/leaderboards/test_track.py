@@ -10,7 +10,7 @@ from opmark.core.files import read_json
 from opmark.leaderboards.exhibition import publish_tracks
 from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.problem import save_problem
-from opmark.leaderboards.track import Track, load_track, score_track, track_names
+from opmark.leaderboards.track import Track, freeze_track, load_track, score_track, track_names
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,6 +53,22 @@ def test_a_damaged_answer_is_invalid_not_fatal(track: Track) -> None:
     assert rows["heft"].results[0].reason == "not JSON: Expecting property name enclosed in double quotes"
     assert rows["lazy"].results[0].cost is None
     assert rows["random"].rank == 1
+
+
+def test_a_frozen_track_keeps_its_scores_when_a_better_entry_comes(track: Track) -> None:
+    score_track(track, ["heft", "random"])
+    frozen = freeze_track(track)
+    assert (frozen["canonical"].best_known_ns, frozen["canonical"].bound_ns) == (93, 41)
+    assert freeze_track(track) == {}
+    scores = {row.name: row.score for row in score_track(track, ["local-search"]).rows}
+    assert scores["heft"] == 1.0
+    assert scores["local-search"] == 1.05, "a record, until the next version"
+
+
+def test_a_problem_is_called_like_its_file(track: Track) -> None:
+    (track.folder / "problems" / "canonical.json").rename(track.folder / "problems" / "other.json")
+    with pytest.raises(ContentError, match="called 'canonical', not like its file"):
+        track.problems()
 
 
 def test_what_is_missing_is_said(track: Track, tmp_path: Path) -> None:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from opmark.core.errors import NothingSelectedError, OpMarkError
+from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError
 from opmark.core.files import read_json, write_json
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
 from opmark.leaderboards.placement import Solution, load_solution, save_solution, solution_of
-from opmark.leaderboards.problem import Problem, load_problem
+from opmark.leaderboards.problem import Problem, Reference, load_problem, save_problem
 from opmark.leaderboards.standings import Standings, rank_solutions, score_placers
 
 SCHEMA = 1
@@ -48,7 +48,11 @@ class Track:
         paths = self.problem_paths()
         if not paths:
             raise NothingSelectedError("this track has no problems yet", where=str(self.folder / "problems"))
-        return tuple(load_problem(path) for path in paths)
+        problems = tuple(load_problem(path) for path in paths)
+        for path, problem in zip(paths, problems, strict=True):
+            if problem.name != path.stem:
+                raise ContentError(f"the problem is called {problem.name!r}, not like its file", where=f"{path}: name")
+        return problems
 
     def solutions(self) -> dict[str, dict[str, Solution | str]]:
         """Stored answers by entry and problem; an unreadable one is a sentence."""
@@ -132,3 +136,20 @@ def score_track(track: Track, names: Sequence[str], *, budget_s: float | None = 
     standings = track.standings()
     track.write_standings(standings)
     return standings
+
+
+def freeze_track(track: Track) -> dict[str, Reference]:
+    """Give every problem without a reference its lower bound and the best stored cost; returns what was frozen.
+
+    From then on a rival's entry moves nobody's score. A problem that nobody solved stays as it is.
+    """
+    frozen = {}
+    rows = track.standings().rows
+    for problem in track.problems():
+        results = [result for row in rows for result in row.results if result.problem == problem.name]
+        best = min((result.cost for result in results if result.cost is not None), default=None)
+        if problem.reference is None and best is not None:
+            found = Reference(bound_ns=results[0].bound, best_known_ns=best, source="stored solutions")
+            save_problem(replace(problem, reference=found), track.folder / "problems" / f"{problem.name}.json")
+            frozen[problem.name] = found
+    return frozen

@@ -118,7 +118,7 @@ def _names(graph: Graph, groups: list[tuple[int, ...]]) -> list[str]:
 
 
 def _tensors(graph: Graph, groups: list[tuple[int, ...]], names: list[str]) -> tuple[list[Tensor], dict[str, int]]:
-    """The tensors that cross a unit's edge, and per unit the bytes that do not."""
+    """The tensors that cross a unit's edge, and per unit the bytes that do not, views aside."""
     unit_of = {node: name for name, nodes in zip(names, groups, strict=True) for node in nodes}
     maker = {tensor: unit_of[number] for number, node in enumerate(graph.nodes) for tensor in node.outputs}
     readers: dict[str, dict[str, None]] = {}
@@ -126,6 +126,7 @@ def _tensors(graph: Graph, groups: list[tuple[int, ...]], names: list[str]) -> t
         for tensor in node.inputs:
             readers.setdefault(tensor, {})[unit_of[number]] = None
     wanted = set(graph.outputs)
+    views = {tensor for node in graph.nodes if node.free for tensor in node.outputs}
     found = []
     inside = dict.fromkeys(names, 0)
     for tensor in (*graph.inputs, *maker):
@@ -137,7 +138,7 @@ def _tensors(graph: Graph, groups: list[tuple[int, ...]], names: list[str]) -> t
         if consumers or (tensor in wanted and producer):
             output = tensor in wanted and bool(producer)
             found.append(Tensor(name=tensor, size_bytes=size, producer=producer, consumers=consumers, output=output))
-        elif producer:
+        elif producer and tensor not in views:
             inside[producer] += size
     return found, inside
 

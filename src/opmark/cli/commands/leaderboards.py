@@ -213,6 +213,22 @@ def standings(ctx: click.Context, track_name: str, as_json: bool) -> None:
 
 
 @group.command()
+@click.option("--track", "track_name", required=True, help="The track's folder name.")
+@json_option
+@click.pass_context
+def freeze(ctx: click.Context, track_name: str, as_json: bool) -> None:
+    """Make the best stored costs the references that scores of a track are held against."""
+    from opmark.leaderboards.track import freeze_track, load_track
+
+    frozen = freeze_track(load_track(workspace(ctx).leaderboards, track_name))
+    if as_json:
+        show_json(frozen)
+        return
+    rows = [(name, format_ns(one.best_known_ns), format_ns(one.bound_ns)) for name, one in frozen.items()]
+    show_table(("frozen", "best known", "lower bound"), rows)
+
+
+@group.command()
 @click.argument("problem_file", metavar="PROBLEM", type=FILE)
 @click.argument("solution_file", metavar="SOLUTION", type=FILE)
 @click.option("--profile", default="opsim1", show_default=True, help="The rules to follow.")
