@@ -16,13 +16,15 @@ from opmark.predictors.folds import group_folds, shape_groups
 from opmark.predictors.gaussian_process import GaussianProcess, fit_process, process_from
 from opmark.predictors.trees import booster_from, fit_trees, predict_trees
 
-# Below this many rows neither learner finds anything that a median does not.
-LEAST_ROWS = 12
+# Below this many rows there is nothing to hold out; from here on a smooth surface halves the error of a median.
+LEAST_ROWS = 5
 # Above this many rows trees alone are as good, and predicting with them is faster.
 _MOST_SMOOTH_ROWS = 2000
 _FOLDS = 5
 _FEWER_FOLDS_FROM = 3000
 _USUAL_SHARE = 0.6
+# How much better, with one row, another share must look to be taken; it falls with the root of the rows.
+_DOUBT = 2.0
 _SHARES = np.linspace(0.0, 0.9, 10)
 # How far beyond what was seen a residual may go, in nats.
 _MARGIN = 0.25
@@ -120,9 +122,10 @@ def fit_residual(inputs: Inputs, target: Floats, *, smooth: bool = True) -> Resi
 
 
 def _best_share(target: Floats, smooth: Floats, trees: Floats) -> float:
-    # absolute error: a single row that nobody can predict should not decide; nor should a draw between two mixtures
+    # absolute error: a single row that nobody can predict should not decide; nor should the luck of few rows
+    doubt = _DOUBT / np.sqrt(len(target))
     costs = [
-        float(np.abs(target - share * smooth - (1 - share) * trees).mean()) * (1 + 0.05 * abs(share - _USUAL_SHARE))
+        float(np.abs(target - share * smooth - (1 - share) * trees).mean()) * (1 + doubt * abs(share - _USUAL_SHARE))
         for share in _SHARES
     ]
     return float(_SHARES[int(np.argmin(costs))])

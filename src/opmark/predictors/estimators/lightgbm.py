@@ -2,7 +2,7 @@
 
 Predicting utilisation instead of latency is what extrapolates: the fitted roofline carries the size, the learner only
 the efficiency. Few rows are learned mostly by a Gaussian process, many by LightGBM alone; which share each has is
-decided on held-out shape groups (`opmark.predictors.residual`). A kind with fewer than twelve rows gets its roofline
+decided on held-out shape groups (`opmark.predictors.residual`). A kind with fewer than five rows gets its roofline
 and its median utilisation.
 """
 

@@ -1,0 +1,129 @@
+"""`opmark predictors` and `opmark predict`: from a release to a network's latency, on stdout."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.datasets import sample
+from tests.predictors import law
+
+from opmark.cli.main import cli
+from opmark.core.workspace import ROOMS
+from opmark.datasets.release import build_from
+
+KINDS = ("gemm", "softmax", "elementwise")
+
+
+def opmark(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["--workspace", str(root), *arguments])
+
+
+def answered(root: Path, *arguments: str) -> Any:
+    result = opmark(root, *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with a release, a predictor trained on it, and a small classifier in an ONNX file."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    folder = tmp_path_factory.mktemp("workspace")
+    for room in ROOMS:
+        (folder / room).mkdir()
+    rows = [sample.measurement(kernel) for kind in KINDS for kernel in law.kernels(kind, 40)]
+    build_from([sample.contents(rows, [])], folder / "datasets")
+    weight = helper.make_tensor("w", TensorProto.FLOAT, (64, 32), [0.1] * 2048)
+    nodes = [
+        helper.make_node("Gemm", ["x", "w"], ["h"]),
+        helper.make_node("Erf", ["h"], ["g"]),
+        helper.make_node("Softmax", ["g"], ["y"], axis=-1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "classifier",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 32])],
+        [weight],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    onnx.save(model, folder / "classifier.onnx")
+    assert opmark(folder, "predictors", "train").exit_code == 0
+    return folder
+
+
+def test_training_writes_a_bundle_that_list_and_show_know(root: Path) -> None:
+    (one,) = answered(root, "predictors", "list")
+    assert one["name"] == f"{sample.DEVICE}/1.0.0/onnxruntime-cpu-t1"
+    assert (one["kinds"], one["rows"], one["estimator"]) == (3, 120, "lightgbm")
+    for name in ("onnxruntime-cpu-t1", one["name"], one["path"]):
+        shown = answered(root, "predictors", "show", name)
+        assert set(shown["kinds"]) == set(KINDS)
+        assert shown["release"]["device"] == sample.DEVICE
+    assert "softmax" in opmark(root, "predictors", "show", "onnxruntime-cpu-t1").stdout
+
+
+@pytest.mark.parametrize("command", [("predict",), ("predictors", "predict")])
+def test_a_network_is_predicted_with_its_parts(root: Path, command: tuple[str, ...]) -> None:
+    model = str(root / "classifier.onnx")
+    found = answered(root, *command, model, "--dimension", "n=8")
+    assert {"total_ns", "low_ns", "high_ns", "coverage", "kernels"} <= set(found)
+    assert 0 < found["low_ns"] < found["total_ns"] < found["high_ns"]
+    assert sorted(row["kind"] for row in found["kernels"]) == ["elementwise", "gemm", "softmax"]
+    for row in found["kernels"]:
+        assert set(row) == {"kind", "params", "count", "ns", "low_ns", "high_ns", "extrapolated"}
+        assert 0 < row["low_ns"] <= row["ns"] <= row["high_ns"]
+    assert sum(row["count"] * row["ns"] for row in found["kernels"]) == pytest.approx(found["total_ns"])
+    text = opmark(root, *command, model, "--dimension", "n=8").stdout
+    assert "with 90% confidence" in text
+    assert "bytes moved" in text
+    larger = answered(root, *command, model, "--dimension", "n=4096")
+    assert larger["total_ns"] > found["total_ns"]
+
+
+def test_bad_questions_get_one_sentence(root: Path, tmp_path: Path) -> None:
+    model = str(root / "classifier.onnx")
+    assert opmark(root, "predict", model, "--dimension", "n").exit_code == 2
+    other = opmark(root, "predict", model, "--target", "torch-eager-t1", "--dimension", "n=8")
+    assert other.exit_code == 3
+    assert "torch-eager-t1" in other.stderr
+    bundle = answered(root, "predictors", "list")[0]["path"]
+    wrong = opmark(root, "predict", model, "--target", "torch-eager-t1", "--bundle", bundle)
+    assert wrong.exit_code == 3
+    assert "this bundle predicts onnxruntime-cpu-t1" in wrong.stderr
+    for room in ROOMS:
+        (tmp_path / room).mkdir()
+    assert opmark(tmp_path, "predictors", "train").exit_code == 5
+    assert opmark(tmp_path, "predict", model).exit_code == 3
+    assert opmark(root, "predictors", "train", "--estimator", "oracle").exit_code == 2
+    assert opmark(root, "predictors", "evaluate", "--split", "odd").exit_code == 2
+
+
+def test_an_unknown_kind_is_listed_or_goes_by_its_bytes(root: Path, tmp_path: Path) -> None:
+    for room in ROOMS:
+        (tmp_path / room).mkdir()
+    rows = [sample.measurement(kernel) for kernel in law.kernels("gemm", 20)]
+    build_from([sample.contents(rows, [])], tmp_path / "datasets")
+    assert opmark(tmp_path, "predictors", "train").exit_code == 0
+    model = (str(root / "classifier.onnx"), "--dimension", "n=8")
+    refused = opmark(tmp_path, "predict", *model)
+    assert refused.exit_code == 3
+    assert "elementwise, softmax" in refused.stderr
+    found = answered(tmp_path, "predict", *model, "--missing", "bytes-moved")
+    assert 0 < found["bytes_moved_share"] < 1
+
+
+def test_evaluation_is_rows_of_documented_keys(root: Path) -> None:
+    rows = answered(
+        root, "predictors", "evaluate", "--estimator", "roofline", "--estimator", "lightgbm", "--split", "random"
+    )
+    keys = {"target", "estimator", "split", "metric", "value", "n", "noise_floor"}
+    assert all(set(row) == keys for row in rows)
+    assert {row["estimator"] for row in rows} == {"roofline", "lightgbm"}
+    assert {"acc10", "kendall-tau", "rmspe"} <= {row["metric"] for row in rows}
+    text = opmark(root, "predictors", "evaluate", "--estimator", "roofline", "--split", "random").stdout
+    assert "noise floor" in text
