@@ -78,8 +78,9 @@ def run(
     journal, `ContentError` where the journal is of another suite or machine.
     """
     header = Header(suite=suite.name, suite_id=suite.id, quality=suite.quality)
+    # Planned before the journal is made: what cannot be planned leaves nothing behind.
+    trials = plan(suite, shard=shard, cache=cache)
     with JournalWriter(journal, header) as writer:
-        trials = plan(suite, shard=shard, cache=cache)
         return _Run(
             trials,
             writer=writer,

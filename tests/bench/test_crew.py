@@ -1,0 +1,32 @@
+from opmark.bench.backends.null import BACKEND
+from opmark.bench.crew import Crew
+from opmark.bench.environment import Caches
+from opmark.bench.process import WorkerProcess
+from opmark.bench.protocol import QUICK
+from opmark.core.target import Target
+
+CACHES = Caches(level1_bytes=1 << 15, level2_bytes=1 << 20, last_level_bytes=1 << 25)
+
+
+def test_workers_start_when_needed_and_are_replaced_when_dismissed() -> None:
+    started: list[tuple[str, int]] = []
+
+    def note(target: Target, process: int, worker: WorkerProcess) -> None:
+        assert worker.overhead_ns > 0
+        started.append((target.name, process))
+
+    slow, fast = BACKEND.targets("d")[:2]
+    crew = Crew(QUICK, CACHES, note)
+    try:
+        first = crew.worker(slow, 0)
+        assert crew.worker(slow, 0) is first
+        crew.worker(fast, 0)
+        assert [process for process, _ in crew.alive(slow)] == [0]
+        crew.dismiss(slow, 0)
+        crew.dismiss(slow, 5)
+        assert crew.alive(slow) == []
+        assert crew.worker(slow, 0) is not first
+    finally:
+        crew.dismiss_all()
+    assert started == [(slow.name, 0), (fast.name, 0), (slow.name, 0)]
+    assert crew.alive(slow) == crew.alive(fast) == []
