@@ -12,7 +12,10 @@ from opmark.models.resolve import graph_of
 def graphs_of(
     networks: Iterable[NetworkMeasurement], target_name: str, *, cache: Path | None, warn: Callable[[str], None]
 ) -> dict[str, Graph]:
-    """The graph of each network by its graph id; `warn` hears which cannot be had here, or changed since."""
+    """The graph of each network by the id it was measured under; `warn` hears which cannot be had here.
+
+    A network whose kernels are told apart differently since then is still the network that was measured.
+    """
     found: dict[str, Graph] = {}
     for one in networks:
         if one.graph_id in found:
@@ -24,8 +27,7 @@ def graphs_of(
         except OpMarkError as error:
             warn(f"{one.network} is left out: {error}")
             continue
-        if graph.id == one.graph_id:
-            found[one.graph_id] = graph
-        else:
-            warn(f"{one.network} is left out: its kernels differ from those measured")
+        if graph.id != one.graph_id:
+            warn(f"{one.network} has other kernels here than where it was measured")
+        found[one.graph_id] = graph
     return found

@@ -1,6 +1,7 @@
 """Predictors: trained from a release, judged on what they have not seen."""
 
 from collections.abc import Sequence
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -218,7 +219,7 @@ def _show_bundle(one: dict[str, Any]) -> None:
             f"{entry['errors'].groups:,}",
             f"{entry['metrics']['median']:.1%}",
             f"{entry['metrics']['acc10']:.0%}",
-            f"±{entry['errors'].half_width:.0%}",
+            f"÷× {exp(entry['errors'].half_width):.2f}",
         )
         for kind, entry in one["kinds"].items()
     ]
