@@ -27,7 +27,8 @@ class Unit:
     """The smallest thing that is placed: a union of kernels on every target of the cluster.
 
     `exec_ns` is by device type; a type that is absent cannot run the unit. `weights` name entries of
-    `Problem.weights`; units of one `colocation` class must share a device.
+    `Problem.weights`; units of one `colocation` class must share a device. `kind` is that of the costliest kernel, for
+    the reader.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Unit:
     workspace_bytes: int = 0
     colocation: str = ""
     phase: str = "forward"
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ def timeline_of(problem: Problem, evaluation: Evaluation) -> Timeline:
     schedule = evaluation.schedule
     devices = [device.name for device in problem.cluster.devices]
     bars = [
-        Bar(lane=devices[device], start_ns=start, end_ns=end, label=unit.name, kind=operator(unit.name))
+        Bar(lane=devices[device], start_ns=start, end_ns=end, label=unit.name, kind=unit.kind or operator(unit.name))
         for unit, device, start, end in zip(
             problem.units,
             evaluation.placement.device.tolist(),

@@ -65,6 +65,7 @@ def make_problem(
             weights=tuple(sorted({w for n in group[main] for w in used[main].nodes[n].inputs if w in weights})),
             workspace_bytes=inside[unit],
             phase=used[main].nodes[group[main][0]].phase,
+            kind=used[main].nodes[max(group[main], key=lambda n: (node_ns[main][n], -n))].kernel.kind,
         )
         for unit, group in zip(names, groups, strict=True)
     )
