@@ -151,7 +151,13 @@ def run_suite(
 
 
 @bench.command()
-@click.option("--seconds", type=click.FloatRange(min=0.5, max=600), default=4.0, show_default=True)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0.5, max=600),
+    default=4.0,
+    show_default=True,
+    help="How long to watch it.",
+)
 @json_option
 def noise(seconds: float, as_json: bool) -> None:
     """Say how noisy this machine is right now, and what to do about it."""
