@@ -43,6 +43,7 @@ class Protocol:
     most_copies: int = 32
     rotated_copies: int = 64
     rotated_cache_share: float = 1.4
+    rotated_bytes: int = 256 << 20
     gate_above_ns: int = 3_000_000
     gate_pressure: float = 10.0
     gate_limit_s: float = 5.0

@@ -14,6 +14,7 @@ from typing import Any
 from opmark.bench.backend import BACKENDS
 from opmark.bench.crew import Crew
 from opmark.bench.environment import caches, probe
+from opmark.bench.footprint import allocated_bytes
 from opmark.bench.journal import JournalWriter
 from opmark.bench.plan import Plan, plan
 from opmark.bench.process import COMMAND, WorkerLostError, WorkerProcess
@@ -186,10 +187,14 @@ class _Run:
             while queue and len(chunk) < most and (not chunk or footprint < self._protocol.chunk_bytes):
                 trial = queue.pop(0)
                 chunk.append(trial)
-                footprint += 4 * trial.work.moved_bytes if isinstance(trial, KernelTrial) else 0
+                if isinstance(trial, KernelTrial):
+                    footprint += 4 * allocated_bytes(trial.kernel, self._language(trial.target))
             if not queue:
                 del left[key]
             yield chunk
+
+    def _language(self, target_name: str) -> str:
+        return BACKENDS.load(self._targets[target_name].backend).language
 
     def _affordable(self) -> int:
         """How many trials fit in the time left, as far as one can tell."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from opmark.bench.footprint import allocated_bytes
 from opmark.core.errors import ContentError
 from opmark.core.kernel import Kernel
 from opmark.core.kind import Axis, Kind, Setting
@@ -83,9 +84,9 @@ class Sampler:
         # A view costs torch nothing that a kernel's row could show; ONNX Runtime pays for the node.
         if built is None or (self.setting.language == "aten" and not work.moved_bytes):
             return None
-        if work.moved_bytes > _MOST_BYTES or work.flops > _MOST_FLOPS:
-            return None
-        return self.kind.kernel(p)
+        kernel = self.kind.kernel(p)
+        too_large = allocated_bytes(kernel, self.setting.language) > _MOST_BYTES or work.flops > _MOST_FLOPS
+        return None if too_large else kernel
 
 
 def shares(real: Sequence[Kernel], kinds: Sequence[str], total: int, at_least: int) -> dict[str, int]:

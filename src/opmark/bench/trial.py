@@ -11,6 +11,7 @@ from typing import Any
 
 from opmark.bench.backend import CHAIN, PARALLEL, SINGLE, Backend, Prepared
 from opmark.bench.clock import Clock, Samples
+from opmark.bench.footprint import allocated_bytes
 from opmark.core.errors import MeasurementError
 from opmark.core.kernel import Kernel
 from opmark.core.target import Target
@@ -70,9 +71,10 @@ class KernelTrial:
         self._kernel = kernel
         self._bench = bench
         self._work = work_of(kernel)
+        self._copy_bytes = max(1, allocated_bytes(kernel, bench.backend.language))
         limit = bench.clock.protocol.model_limit_bytes
-        if self._work.moved_bytes > limit:
-            raise MeasurementError(f"needs {format_bytes(self._work.moved_bytes)}, more than {format_bytes(limit)}")
+        if self._copy_bytes > limit:
+            raise MeasurementError(f"needs {format_bytes(self._copy_bytes)}, more than {format_bytes(limit)}")
         self._stack: Prepared = self._prepare(1, SINGLE)
         self._base: Prepared | None = None
         self._base_ns = 0.0
@@ -105,16 +107,17 @@ class KernelTrial:
         """All samples over copies that, walked in turn, come back only after the last-level cache is full.
 
         The copies are split into groups, each one call of about a sample's length. No more than `rotated_copies`
-        of them are made: small kernels rotate through fewer bytes than the cache holds.
+        of them are made, nor more than `rotated_bytes`: small kernels, and those that read little of a large table,
+        rotate through fewer bytes than the cache holds.
         """
         if not self._work.moved_bytes:
             # A view touches no element: it is the same in and out of cache.
             return {**self.hot(), "label": "rotated"}
         clock = self._bench.clock
         protocol = clock.protocol
-        footprint = max(1, self._work.moved_bytes)
-        wanted = math.ceil(protocol.rotated_cache_share * self._bench.last_level_bytes / footprint)
-        copies = max(1, min(protocol.rotated_copies, wanted, protocol.model_limit_bytes // footprint))
+        wanted = math.ceil(protocol.rotated_cache_share * self._bench.last_level_bytes / self._work.moved_bytes)
+        affordable = max(protocol.rotated_bytes, 2 * self._bench.last_level_bytes) // self._copy_bytes
+        copies = max(1, min(protocol.rotated_copies, wanted, affordable))
         groups = max(1, min(copies, round(copies * self._kernel_ns / protocol.sample_ns)))
         size = math.ceil(copies / groups)
         prepared: list[Prepared] = []
@@ -170,7 +173,7 @@ class KernelTrial:
             return
         copies = stack_copies(self._kernel_ns, self._work, self._bench.level2_bytes, protocol.most_copies)
         single = self._stack
-        if (2 + copies) * self._work.moved_bytes > protocol.model_limit_bytes:
+        if (2 + copies) * self._copy_bytes > protocol.model_limit_bytes:
             return
         # In a chain the first and last copy touch the bound buffers: two of them are what a longer chain shares.
         self._base = self._prepare(2, CHAIN) if construction == CHAIN else single
