@@ -153,3 +153,18 @@ def test_open_dimensions_must_be_given(tmp_path: Path) -> None:
         BACKEND.prepare_network(str(path), TARGET, dimensions={})
     prepared = BACKEND.prepare_network(str(path), TARGET, dimensions={"batch": 3})
     prepared.call()
+
+
+def test_chains_keep_off_denormals_and_leave_the_process_as_it_was() -> None:
+    import numpy as np
+    import onnxruntime
+
+    tiny = np.finfo(np.float32).tiny
+    multiply = make("elementwise", op="mul", shapes=((64, 64), (64, 64)), constant=(1,), dtype="float32")
+    for kernel in (SQUARE, multiply):
+        stacked = stack(node_of(kernel), copies=34, chain=True, rotated=False)
+        options = module._kernel_options(stacked, TARGET)
+        session = onnxruntime.InferenceSession(stacked.model, options, providers=["CPUExecutionProvider"])
+        (result,) = session.run(None, dict(stacked.feeds))
+        assert np.median(np.abs(result)) > tiny
+    assert float(np.float32(tiny) / np.float32(2)) != 0.0

@@ -1,6 +1,7 @@
 """What every backend keeps to that can be used here: it prepares, runs and frees whatever it says it can."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -47,13 +48,16 @@ def target_of(backend: Backend) -> Target:
 
 
 @pytest.fixture(params=BACKENDS.names())
-def backend(request: pytest.FixtureRequest) -> Backend:
+def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     found = BACKENDS.load(request.param)
     reason = found.unavailable()
     if reason is not None:
         pytest.skip(reason)
     found.start(target_of(found))
-    return found
+    yield found
+    # `start` sets up a whole process, which is a worker's own; this one is the tests'.
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_flush_denormal(False)
 
 
 def run(prepare: Callable[[], Prepared], copies: int) -> None:

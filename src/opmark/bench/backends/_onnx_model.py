@@ -189,7 +189,8 @@ class _Builder:
             return self._random.integers(0, max(1, high), size=spec.shape).astype(dtype)
         start = int(self._random.integers(0, _POOL_ELEMENTS))
         fan_in = spec.elements // max(1, spec.shape[0]) if operand.constant and spec.shape else 1
-        # Magnitudes keep roots, logarithms and variances in their ordinary path.
+        # Magnitudes keep roots and logarithms in their ordinary path, and products of a long chain off the denormals,
+        # which some processors are slow at; telling the runtime to flush those would change this whole process.
         pool = (np.abs(np.roll(self._pool, start)) + 0.1) / math.sqrt(max(1, fan_in))
         return np.resize(pool.astype(dtype), spec.shape)
 

@@ -189,8 +189,6 @@ def _options(target: Target, *, optimise: bool) -> Any:
     options.log_severity_level = 4
     # A spinning helper thread would own its processor under real-time priority.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # Long chains of multiplications end in denormals, which no network computes with.
-    options.add_session_config_entry("session.set_denormal_as_zero", "1")
     return options
 
 
