@@ -1,5 +1,6 @@
 """Devices and the links between them."""
 
+import itertools
 from dataclasses import dataclass
 
 from opmark.core.errors import ContentError
@@ -88,7 +89,7 @@ class Cluster:
             key = f"routes.{'->'.join(route)}"
             if len(route) < 2:
                 found.append(f"{key}: a route has at least two devices")
-            hops = zip(route, route[1:], strict=False)
+            hops = itertools.pairwise(route)
             found += [f"{key}: no link goes from {a!r} to {b!r}" for a, b in hops if (a, b) not in joined]
         if self.host and self.host not in names:
             found.append(f"host: no device is called {self.host!r}")
