@@ -138,17 +138,19 @@ def _breakdown(network: NetworkError, bundle: Bundle, graphs: Mapping[str, Mappi
         "network": network,
         "kinds": [(kind, ns, ns / prediction.total_ns) for kind, ns in by_kind.most_common()],
         "rows": [
-            (f"{row.count} × {_short(row.kernel.params)}", row.kernel.kind, format_ns(row.ns), row.total_ns)
+            (f"{row.count} × {short(row.kernel.params)}", row.kernel.kind, format_ns(row.ns), row.total_ns)
             for row in prediction.rows[:_COSTLIEST]
         ],
     }
 
 
-def _short(parameters: Mapping[str, Any]) -> str:
-    """The parameters that are not empty, zero or switched off, on one line."""
+def short(parameters: Mapping[str, Any]) -> str:
+    """The parameters that are not empty, zero or switched off, on one line; a shape is 1×64."""
     shown = {name: value for name, value in parameters.items() if value not in (None, 0, "", (), False)}
     return ", ".join(f"{name}={_compact(value)}" for name, value in shown.items())
 
 
 def _compact(value: Any) -> str:
-    return "×".join(_compact(item) for item in value) if isinstance(value, tuple) else str(value)
+    if not isinstance(value, tuple):
+        return str(value)
+    return (", " if any(isinstance(item, tuple) for item in value) else "×").join(_compact(item) for item in value)
