@@ -9,6 +9,7 @@ from opmark.bench.sentinel import processor_sentinels
 from opmark.bench.timer import Timer, machine_timer
 from opmark.core.estimate import label, median, variation
 
+QUIET = "quiet"
 _QUIET_SPREAD = 0.03
 _QUIET_CLEAN = 0.8
 _ROUND_SAMPLES = 20
@@ -82,7 +83,7 @@ def judged(
     undisturbed = real_time or clean_fraction >= _QUIET_CLEAN
     steady = compute_spread <= _QUIET_SPREAD and memory_spread <= _QUIET_SPREAD
     if undisturbed and steady:
-        verdict, advice = "quiet", "measure now"
+        verdict, advice = QUIET, "measure now"
     elif undisturbed and compute_spread <= _QUIET_SPREAD:
         verdict = "neighbours use the shared cache and memory"
         advice = "labels of small kernels are fine; expect rounds to be repeated, or wait for a quieter time"

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from opmark.bench.backend import BACKENDS
 from opmark.bench.environment import probe
-from opmark.bench.sentinel import processor_sentinels
-from opmark.bench.timer import machine_timer
+from opmark.bench.noise import QUIET, Noise
+from opmark.bench.noise import measure as measure_noise
 from opmark.core.environment import Environment
 from opmark.core.errors import UnavailableError
 from opmark.core.registry import install_hint
 from opmark.studies.gpus import Gpu, gpus
-from opmark.studies.noise import Noise, measure_noise
 
 # What an extra brings, and what it is good for.
 EXTRAS = {
@@ -22,9 +21,6 @@ EXTRAS = {
     "gpu": ("pynvml", "clocks and power of NVIDIA GPUs beside every sample"),
     "meta": ("mlcroissant", "checking a release's Croissant metadata"),
 }
-NOISY_CLEAN_FRACTION = 0.7
-NOISY_MEDIAN_EXCESS = 0.05
-NOISY_PRESSURE = 20.0
 NOISY_STOLEN_SHARE = 0.02
 
 
@@ -53,12 +49,9 @@ class Diagnosis:
 
 def diagnose(*, seconds: float = 2.0) -> Diagnosis:
     """Look at this machine; the noise is watched for `seconds`."""
-    from threadpoolctl import threadpool_limits
-
     found = tuple(runtime(name) for name in BACKENDS.names())
     environment = probe([BACKENDS.load(part.name) for part in found if part.works])
-    with threadpool_limits(1):
-        noise = measure_noise(processor_sentinels()["compute"], machine_timer(), seconds=seconds)
+    noise = measure_noise(seconds)
     cards = gpus()
     return Diagnosis(
         device=environment.device,
@@ -108,20 +101,13 @@ def advice_on_noise(noise: Noise, environment: Environment) -> tuple[str, ...]:
     """What would make measurements on this machine better, most helpful first."""
     noted = environment.noted
     found = []
-    interrupted = noise.clean_fraction is not None and noise.clean_fraction < NOISY_CLEAN_FRACTION
-    pressed = noise.pressure is not None and noise.pressure > NOISY_PRESSURE
-    if interrupted or pressed or noise.median_excess > NOISY_MEDIAN_EXCESS:
-        found.append(
-            "The processors are busy: stop what else runs, or give a run more time; samples that were interrupted are "
-            "left out, so a busy machine costs time rather than truth."
-        )
+    if noise.verdict != QUIET:
+        found.append(f"{noise.verdict.capitalize()}: {noise.advice}.")
     if noted.get("fifo") is False:
         found.append(
             "Real-time priority (SCHED_FIFO) is not permitted: run as root, give the interpreter CAP_SYS_NICE "
             "(setcap cap_sys_nice+ep), or start the container with --cap-add SYS_NICE; kernels above 3 ms profit most."
         )
-    if noise.clean_fraction is None:
-        found.append("This system does not count context switches per thread: rows will be marked unfiltered.")
     stolen = noted.get("stolen_share")
     if isinstance(stolen, float) and stolen > NOISY_STOLEN_SHARE:
         found.append(

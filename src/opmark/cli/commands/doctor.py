@@ -44,11 +44,11 @@ def _show(found: "Diagnosis") -> None:
     ]
     show_table(("part", "", "works", "what", "to get it"), rows, left=5)
     noise = found.noise
-    clean = "unknown" if noise.clean_fraction is None else f"{100 * noise.clean_fraction:.0f} %"
     pressure = "unknown" if noise.pressure is None else f"{noise.pressure:.0f} %"
     click.echo(
-        f"noise, {noise.samples} samples: {clean} uninterrupted; median {100 * noise.median_excess:.1f} % and 90th "
-        f"percentile {100 * noise.p90_excess:.1f} % above the label; processor pressure {pressure}"
+        f"noise, {noise.verdict}: {100 * noise.clean_fraction:.0f} % of samples uninterrupted; their median "
+        f"{100 * noise.median_bias:.1f} % above the label; labels vary by {100 * noise.compute_spread:.1f} % (compute) "
+        f"and {100 * noise.memory_spread:.1f} % (memory); processor pressure {pressure}"
     )
     for sentence in found.advice:
         click.echo(f"- {sentence}")
