@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from opmark.bench.shipped import find_suite, shipped_folder, suites
+from opmark.bench.shipped import find_suite, suites
 from opmark.bench.suite import NetworkSpec, Suite, load_suite
 from opmark.core.errors import ContentError, UnknownNameError
 from opmark.core.kind import Choice, Range
+from opmark.core.shipped import shipped_content
 
 GOOD = """
 schema: 1
@@ -96,7 +97,7 @@ def test_shipped_suites_are_sound_and_found_by_name(tmp_path: Path) -> None:
         suite: Suite = load_suite(path)
         assert suite.name == name
         assert suite.description.endswith(".")
-    assert find_suite("null").parent == shipped_folder()
+    assert find_suite("null").parent == shipped_content().suites
     with pytest.raises(UnknownNameError, match="no suite is called 'nul'") as caught:
         find_suite("nul")
     assert caught.value.hint == "did you mean 'null'?"

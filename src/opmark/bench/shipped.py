@@ -2,24 +2,17 @@
 
 from pathlib import Path
 
-import opmark
 from opmark.core.errors import ContentError
 from opmark.core.registry import unknown_name
+from opmark.core.shipped import shipped_content
 
 _SUFFIX = ".yaml"
-
-
-def shipped_folder() -> Path:
-    """Where the suites that come with OpMark lie: inside the wheel, or in the repository it is installed from."""
-    package = Path(opmark.__file__).parent
-    inside = package / "content" / "bench" / "suites"
-    return inside if inside.is_dir() else package.parents[1] / "bench" / "suites"
 
 
 def suites(folder: Path | None = None) -> dict[str, Path]:
     """Every suite by name; those in `folder` win over shipped ones of the same name."""
     found: dict[str, Path] = {}
-    for place in (shipped_folder(), folder):
+    for place in (shipped_content().suites, folder):
         if place is not None and place.is_dir():
             found.update({path.stem: path for path in sorted(place.glob(f"*{_SUFFIX}"))})
     return dict(sorted(found.items()))
