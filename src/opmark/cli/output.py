@@ -9,6 +9,7 @@ import click
 
 from opmark.core.errors import OpMarkError
 from opmark.core.files import json_text
+from opmark.core.units import format_duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -46,25 +47,26 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
 
 @contextlib.contextmanager
 def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
-    """A progress display with time left on stderr; silent where stderr is not a terminal."""
+    """A progress display with time left on stderr; silent where stderr is not a terminal.
+
+    A task updated with `left_s` shows that as the time left, any other what its pace so far suggests.
+    """
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class TimeLeft(TimeRemainingColumn):
+        def render(self, task: Task) -> Text:
+            left_s = task.fields.get("left_s")
+            return super().render(task) if left_s is None else Text(format_duration(left_s), style="progress.remaining")
 
     console = Console(stderr=True, no_color="NO_COLOR" in os.environ)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
+        TimeLeft(),
         TextColumn("left"),
-        TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=transient, disable=not console.is_terminal) as progress:
         yield progress

@@ -25,7 +25,7 @@ from opmark.studies.quickstart_report import report_page
 
 # What training, predicting, placing and reporting take of the whole, and at least.
 AFTERWARDS_SHARE = 0.25
-AFTERWARDS_S = 60.0
+AFTERWARDS_S = 30.0
 LEAST_MEASURING_S = 30.0
 STATE = "quickstart.json"
 REPORT = "report.html"

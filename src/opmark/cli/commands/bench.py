@@ -142,7 +142,8 @@ def run_suite(
         task = bar.add_task(chosen.name, total=None)
 
         def show(progress: "Progress") -> None:
-            bar.update(task, completed=progress.done, total=progress.total, description=progress.doing or chosen.name)
+            what = progress.doing or chosen.name
+            bar.update(task, completed=progress.done, total=progress.total, description=what, left_s=progress.left_s)
 
         summary = run(chosen, journal=journal, budget_s=budget, shard=part, progress=show, cache=_cache(ctx))
     _show_summary(summary, as_json)

@@ -40,14 +40,17 @@ def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
     from opmark.bench.shipped import find_suite
     from opmark.studies.quickstart import quickstart as study
 
-    with progress_bar() as display:
+    with progress_bar(transient=True) as display:
         task = display.add_task("measuring", total=None)
 
         def show(now: "Progress") -> None:
-            display.update(task, total=now.total, completed=now.done, description=now.doing or "measuring")
+            what = now.doing or "measuring"
+            display.update(task, total=now.total, completed=now.done, description=what, left_s=now.left_s)
 
         def announce(text: str) -> None:
-            click.echo(text, err=True)
+            if display.tasks[task].completed:  # what is announced after measuring needs no bar
+                display.stop()
+            display.console.print(text, highlight=False)
 
         result = study(folder, find_suite("quickstart"), minutes=minutes, announce=announce, progress=show)
     if as_json:
