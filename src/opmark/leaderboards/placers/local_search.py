@@ -1,4 +1,8 @@
-"""Local search: the best of HEFT and the best single device, improved move by move until nothing helps."""
+"""Iterated local search: the best list schedule or single device, improved move by move, kicked when stuck.
+
+Lourenço, Martin, Stützle, "Iterated local search", Handbook of Metaheuristics, 2003: descend, disturb the best a
+little, descend again.
+"""
 
 import time
 
@@ -6,8 +10,9 @@ import numpy as np
 
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.groups import groups_of
-from opmark.leaderboards.placement import Placement, Solution, solution_of
+from opmark.leaderboards.placement import Placement, Solution, placement_of, solution_of
 from opmark.leaderboards.placer import Placer
+from opmark.leaderboards.placers import cpop, heft, peft
 from opmark.leaderboards.placers.heft import heft_schedule
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.problem_arrays import Integers
@@ -15,9 +20,13 @@ from opmark.leaderboards.search_space import SearchSpace
 from opmark.leaderboards.simulator import INVALID_COST, fits, simulate, simulate_many
 from opmark.leaderboards.single import fill_by_memory, single_device_rows
 
+LISTS = (heft.PLACER, cpop.PLACER, peft.PLACER)
 BATCH = 48
-# Batches without an improvement after which the search gives up, so that small problems end before their budget.
-PATIENCE = 40
+# Batches without an improvement after which a descent is at its end, and how many descents there are, so that small
+# problems end before their budget.
+PATIENCE = 24
+DESCENTS = 16
+KICKS = 4
 
 
 class LocalSearch(Placer):
@@ -29,27 +38,38 @@ class LocalSearch(Placer):
         """The cheapest placement found; the same for a seed as long as the budget does not cut it short."""
         deadline = time.monotonic() + budget_s
         groups = groups_of(problem)
-        schedule, rank = heft_schedule(problem)
-        ordered = schedule.placement(rank)
-        heft = np.zeros(groups.count, dtype=np.int64)
-        heft[groups.of_unit] = ordered.device
-        starts = np.array([*single_device_rows(groups), fill_by_memory(problem, groups), heft])
+        _, rank = heft_schedule(problem)
+        listed = [placement_of(problem, placer.place(problem, budget_s=budget_s, seed=seed)) for placer in LISTS]
+        of_groups = np.zeros((len(listed), groups.count), dtype=np.int64)
+        for row, placement in zip(of_groups, listed, strict=True):
+            row[groups.of_unit] = placement.device
+        starts = np.array([*single_device_rows(groups), fill_by_memory(problem, groups), *of_groups])
         chosen, cost, priority = _best_start(problem, groups.spread(starts), starts, rank)
         space = SearchSpace(problem, groups, np.random.default_rng(seed))
-        idle = 0
-        while space.movable and idle < PATIENCE and time.monotonic() < deadline:
-            rows = space.neighbours(chosen, BATCH)
-            costs = simulate_many(problem, groups.spread(rows), priority)
-            best = int(costs.argmin())
-            idle = 0 if costs[best] < cost else idle + 1
-            if costs[best] <= cost:  # sideways moves cross plateaus
-                chosen, cost = rows[best], int(costs[best])
-        kept = simulate(problem, ordered)
-        if fits(problem, kept) and kept.cost_ns < cost:
-            return solution_of(problem, ordered, placer="local-search")
-        if cost == INVALID_COST:
+        best, best_cost = chosen, cost
+        for _ in range(DESCENTS if space.movable else 0):
+            idle = 0
+            while idle < PATIENCE and time.monotonic() < deadline:
+                rows = space.neighbours(chosen, BATCH)
+                costs = simulate_many(problem, groups.spread(rows), priority)
+                least = int(costs.argmin())
+                idle = 0 if costs[least] < cost else idle + 1
+                if costs[least] <= cost:  # sideways moves cross plateaus
+                    chosen, cost = rows[least], int(costs[least])
+            if cost < best_cost:
+                best, best_cost = chosen, cost
+            chosen = best
+            for _ in range(KICKS):
+                chosen = space.neighbours(chosen, 1)[0]
+            cost = int(simulate_many(problem, groups.spread(chosen[None, :]), priority)[0])
+        answer = Placement(device=groups.spread(best), priority=priority)
+        for placement in listed:  # a list schedule may owe its cost to its strict order
+            kept = simulate(problem, placement)
+            if fits(problem, kept) and kept.cost_ns < best_cost:
+                answer, best_cost = placement, kept.cost_ns
+        if best_cost == INVALID_COST:
             raise PlacementError("nothing that was tried fits into memory")
-        return solution_of(problem, Placement(device=groups.spread(chosen), priority=priority), placer="local-search")
+        return solution_of(problem, answer, placer="local-search")
 
 
 def _best_start(
