@@ -1,4 +1,4 @@
-"""Write the reference of commands and extensions from the code: `python docs/generate_reference.py [--check]`."""
+"""Write the reference of commands, extensions and file formats: `python docs/generate_reference.py [--check]`."""
 
 import ast
 import importlib.util
@@ -8,6 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+
+from opmark.bench import suite
+from opmark.core.cluster import Cluster
+from opmark.core.files import json_text
+from opmark.core.schema import json_schema
+from opmark.leaderboards import placement, problem, recipe, track
 
 HERE = Path(__file__).resolve().parent / "reference"
 NOTICE = "<!-- Made by docs/generate_reference.py (make docs). Do not edit. -->\n"
@@ -22,9 +28,19 @@ EXTENSIONS = (
     ("Pages of the site", "opmark.leaderboards.site"),
 )
 
+# What people write by hand or hand over by program.
+FILES = {
+    "suite": (suite.Suite, suite.SCHEMA),
+    "cluster": (Cluster, recipe.CLUSTER_SCHEMA),
+    "problem": (problem.Problem, problem.SCHEMA),
+    "solution": (placement.Solution, placement.SCHEMA),
+    "track": (track.Rules, track.SCHEMA),
+}
+
 
 def main() -> int:
     pages = {"commands.md": commands(), "extensions.md": extensions()}
+    pages |= {f"{name}.schema.json": json_text(json_schema(kind, schema=n)) for name, (kind, n) in FILES.items()}
     stale = [name for name, text in pages.items() if not _is(HERE / name, text)]
     if "--check" in sys.argv[1:]:
         for name in stale:

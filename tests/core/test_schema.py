@@ -83,6 +83,8 @@ def test_infinity_and_nan_are_refused() -> None:
 
 
 def test_json_schema_names_the_fields() -> None:
-    schema = json_schema(House)
-    assert set(schema["properties"]) == {"rooms", "floors"}
+    schema = json_schema(House, schema=3)
+    assert set(schema["properties"]) == {"schema", "rooms", "floors"}
+    assert schema["properties"]["schema"] == {"const": 3}
+    assert "schema" in schema["required"]
     assert schema["additionalProperties"] is False

@@ -34,9 +34,12 @@ def convert(content: Any, kind: type[T], *, where: str) -> T:
     return result
 
 
-def json_schema(kind: type[Any]) -> dict[str, Any]:
-    """The JSON Schema of a `kind` as written to files, its `schema` number aside."""
-    return _adapter(kind).json_schema()  # type: ignore[no-any-return, arg-type]
+def json_schema(kind: type[Any], *, schema: int) -> dict[str, Any]:
+    """The JSON Schema of a file that holds a `kind`, its `schema` number included."""
+    described: dict[str, Any] = _adapter(kind).json_schema()  # type: ignore[arg-type]
+    described["properties"] = {"schema": {"const": schema}, **described["properties"]}
+    described["required"] = ["schema", *described.get("required", [])]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **described}
 
 
 def check_schema(content: dict[str, Any], schema: int, path: Path) -> None:
