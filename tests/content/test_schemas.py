@@ -3,12 +3,12 @@
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from opmark.core.schema import read_yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-jsonschema = pytest.importorskip("jsonschema", reason="jsonschema comes with mlcroissant")
 FILES = {
     "suite": sorted((ROOT / "bench" / "suites").glob("*.yaml")),
     "track": sorted((ROOT / "leaderboards").glob("*/track.yaml")),
