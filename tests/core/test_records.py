@@ -8,13 +8,17 @@ from opmark.core.kernel import Kernel
 from opmark.core.records import (
     Block,
     Done,
+    FusionRound,
+    FusionTrial,
     Header,
     KernelTrial,
+    LinkTrial,
     NetworkTrial,
     Overhead,
     Record,
     Sentinels,
     Session,
+    Transfer,
     decode,
     encode,
 )
@@ -49,6 +53,19 @@ RECORDS: list[Record] = [
         base_ns=(2.0,),
         base_clean="1",
     ),
+    FusionTrial(trial="f", target="null-t1", pair="conv-relu", first="conv", second="relu", shape="1x8x8x8"),
+    FusionRound(
+        trial="f",
+        process=0,
+        first_ns=(4.0, 5.0),
+        second_ns=(1.0, 2.0),
+        block_ns=(4.0, 6.0),
+        clean=("10", "11", "01"),
+        white_box="fused",
+        kernels="FusedConv(conv relu)",
+    ),
+    LinkTrial(trial="l", source="core0", destination="core1", memory="shared"),
+    Transfer(trial="l", size_bytes=64, ns=(10.0, 11.0), clean="11"),
     Sentinels(round=2, target="null-t1", ns={"compute": 1.0}, accepted=True),
     Done(trial="k", status="failed", reason="killed by SIGSEGV"),
 ]
@@ -77,6 +94,21 @@ def test_a_damaged_block_is_refused_with_what_is_wrong(change: dict[str, object]
     content = {**encode(RECORDS[5]), **change}
     with pytest.raises(ContentError, match=said):
         decode(content)
+
+
+@pytest.mark.parametrize(
+    ("index", "change", "said"),
+    [
+        (7, {"second_ns": [1.0]}, "second_ns: 1 samples"),
+        (7, {"block_ns": [], "clean": ["10", "11", ""]}, "block_ns: no samples"),
+        (7, {"clean": ["10", "11"]}, "shorter"),
+        (9, {"ns": [], "clean": ""}, "ns: no samples"),
+        (9, {"ns": [0.0, 1.0]}, "positive number"),
+    ],
+)
+def test_damaged_rounds_and_transfers_are_refused(index: int, change: dict[str, object], said: str) -> None:
+    with pytest.raises(ContentError, match=said):
+        decode({**encode(RECORDS[index]), **change})
 
 
 @pytest.mark.parametrize("content", [None, 3, [], {}, {"type": "poem"}, {"type": "done", "trial": "k", "status": "?"}])

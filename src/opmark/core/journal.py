@@ -11,18 +11,24 @@ from opmark.core.environment import Environment
 from opmark.core.errors import ContentError
 from opmark.core.estimate import median
 from opmark.core.folding import fold_kernel, fold_network
+from opmark.core.fusion import FusionMeasurement, fold_fusion
+from opmark.core.link import LinkMeasurement, fold_link
 from opmark.core.measurement import Measurement, NetworkMeasurement
 from opmark.core.records import (
     SCHEMA,
     Block,
     Done,
+    FusionRound,
+    FusionTrial,
     Header,
     KernelTrial,
+    LinkTrial,
     NetworkTrial,
     Overhead,
     Record,
     Sentinels,
     Session,
+    Transfer,
     decode,
 )
 from opmark.core.target import Target
@@ -45,6 +51,10 @@ class Journal:
     done: Mapping[str, Done] = field(default_factory=dict)
     rounds: int = 0
     size_bytes: int = 0
+    fusion_trials: Mapping[str, FusionTrial] = field(default_factory=dict)
+    fusion_rounds: Mapping[str, tuple[FusionRound, ...]] = field(default_factory=dict)
+    link_trials: Mapping[str, LinkTrial] = field(default_factory=dict)
+    transfers: Mapping[str, tuple[Transfer, ...]] = field(default_factory=dict)
 
     @property
     def environment(self) -> Environment:
@@ -102,6 +112,37 @@ class Journal:
             if isinstance(trial, NetworkTrial) and trial.trial in self.done
         )
 
+    @cached_property
+    def fusions(self) -> tuple[FusionMeasurement, ...]:
+        """One row per finished pair of operators at one shape."""
+        return tuple(
+            fold_fusion(
+                trial,
+                self.done[key],
+                self.fusion_rounds.get(key, ()),
+                overhead_ns=self.overhead_ns.get(trial.target, 0.0),
+                suite=self.header.suite,
+                environment_id=self.environment.id,
+            )
+            for key, trial in self.fusion_trials.items()
+            if key in self.done
+        )
+
+    @cached_property
+    def links(self) -> tuple[LinkMeasurement, ...]:
+        """One row per finished link."""
+        return tuple(
+            fold_link(
+                trial,
+                self.done[key],
+                self.transfers.get(key, ()),
+                suite=self.header.suite,
+                environment_id=self.environment.id,
+            )
+            for key, trial in self.link_trials.items()
+            if key in self.done
+        )
+
 
 def read_journal(path: Path) -> Journal:
     """The journal at `path`; a last line cut short by a kill is left out.
@@ -116,6 +157,13 @@ def read_journal(path: Path) -> Journal:
     for record in records:
         if isinstance(record, Block) and record.round not in rejected:
             blocks[record.trial].append(record)
+    rounds: dict[str, list[FusionRound]] = defaultdict(list)
+    transfers: dict[str, list[Transfer]] = defaultdict(list)
+    for record in records:
+        if isinstance(record, FusionRound):
+            rounds[record.trial].append(record)
+        elif isinstance(record, Transfer):
+            transfers[record.trial].append(record)
     sessions = tuple(record for record in records if isinstance(record, Session))
     _check_one_machine(path, sessions)
     return Journal(
@@ -129,6 +177,10 @@ def read_journal(path: Path) -> Journal:
         done={record.trial: record for record in records if isinstance(record, Done)},
         rounds=1 + max((record.round for record in records if isinstance(record, Block | Sentinels)), default=-1),
         size_bytes=size_bytes,
+        fusion_trials={record.trial: record for record in records if isinstance(record, FusionTrial)},
+        fusion_rounds={trial: tuple(items) for trial, items in rounds.items()},
+        link_trials={record.trial: record for record in records if isinstance(record, LinkTrial)},
+        transfers={trial: tuple(items) for trial, items in transfers.items()},
     )
 
 

@@ -99,11 +99,8 @@ class Block:
     def __post_init__(self) -> None:
         if self.label not in LABELS:
             raise ValueError(f"label: one of {', '.join(LABELS)}, not {self.label!r}")
-        for name, times, flags in (("ns", self.ns, self.clean), ("base_ns", self.base_ns, self.base_clean)):
-            if len(times) != len(flags) or set(flags) - {"0", "1"}:
-                raise ValueError(f"{name}: {len(times)} samples with flags {flags!r}")
-            if not all(math.isfinite(ns) and ns > 0 for ns in times):
-                raise ValueError(f"{name}: every sample must be a positive number")
+        _check_samples("ns", self.ns, self.clean)
+        _check_samples("base_ns", self.base_ns, self.base_clean)
         if (
             not self.ns
             or self.copies < 1
@@ -111,6 +108,74 @@ class Block:
             or bool(self.base_ns) != bool(self.base_copies)
         ):
             raise ValueError("ns, base_ns, copies and base_copies do not fit each other")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionTrial:
+    """A pair of operators (`first` and `second` may be chains) at one shape that rounds will be about."""
+
+    trial: str
+    target: str
+    pair: str
+    first: str
+    second: str
+    shape: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionRound:
+    """Calls of the first part, the second, and both together, taken next to each other; `clean` has their flags.
+
+    What the runtime's own graph says of the pair stands beside: `white_box`, `kernels`, `inserted_saved`.
+    """
+
+    trial: str
+    process: int
+    first_ns: tuple[float, ...]
+    second_ns: tuple[float, ...]
+    block_ns: tuple[float, ...]
+    clean: tuple[str, str, str]
+    white_box: str
+    kernels: str = ""
+    inserted_saved: int = 0
+    scheduling: str = "normal"
+
+    def __post_init__(self) -> None:
+        for name, times, flags in zip(
+            ("first_ns", "second_ns", "block_ns"),
+            (self.first_ns, self.second_ns, self.block_ns),
+            self.clean,
+            strict=True,
+        ):
+            _check_samples(name, times, flags)
+            if not times:
+                raise ValueError(f"{name}: no samples")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkTrial:
+    """A directed link that transfers will be about; `memory` is `shared`, `pinned` or `pageable`."""
+
+    trial: str
+    source: str
+    destination: str
+    memory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """Single transfers of `size_bytes` over a link; of 0 bytes, the hand-over alone."""
+
+    trial: str
+    size_bytes: int
+    ns: tuple[float, ...]
+    clean: str
+    scheduling: str = "normal"
+
+    def __post_init__(self) -> None:
+        _check_samples("ns", self.ns, self.clean)
+        if not self.ns:
+            raise ValueError("ns: no samples")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +202,20 @@ class Done:
             raise ValueError(f"status: one of {', '.join(STATUSES)}, not {self.status!r}")
 
 
-Record = Header | Session | Overhead | KernelTrial | NetworkTrial | Block | Sentinels | Done
+Record = (
+    Header
+    | Session
+    | Overhead
+    | KernelTrial
+    | NetworkTrial
+    | Block
+    | FusionTrial
+    | FusionRound
+    | LinkTrial
+    | Transfer
+    | Sentinels
+    | Done
+)
 
 _TYPES: dict[str, type[Any]] = {
     "journal": Header,
@@ -146,10 +224,17 @@ _TYPES: dict[str, type[Any]] = {
     "kernel": KernelTrial,
     "network": NetworkTrial,
     "block": Block,
+    "fusion": FusionTrial,
+    "fusion-round": FusionRound,
+    "link": LinkTrial,
+    "transfer": Transfer,
     "sentinels": Sentinels,
     "done": Done,
 }
 _NAMES = {kind: name for name, kind in _TYPES.items()}
+
+# Lists of JSON that are tuples here.
+_TUPLES = ("ns", "base_ns", "first_ns", "second_ns", "block_ns")
 
 R = TypeVar("R")
 
@@ -177,9 +262,18 @@ def decode(content: Any) -> Record:
             kernel = fields.pop("kernel")
             fields["kernel"] = Kernel.of(kernel["kind"], kernel["parameters"])
             fields["work"] = Work(**fields.pop("work"))
-        if kind is Block:
-            fields["ns"] = tuple(fields["ns"])
-            fields["base_ns"] = tuple(fields.get("base_ns", ()))
+        if kind in {Block, FusionRound, Transfer}:
+            fields |= {name: tuple(fields[name]) for name in _TUPLES if name in fields}
+        if kind is FusionRound:
+            fields["clean"] = tuple(fields["clean"])
         return cast("Record", kind(**fields))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ContentError(f"not a {content['type']} record: {error}") from error
+
+
+def _check_samples(name: str, times: tuple[float, ...], flags: str) -> None:
+    """Raises `ValueError` unless every sample is a positive number with a flag."""
+    if len(times) != len(flags) or set(flags) - {"0", "1"}:
+        raise ValueError(f"{name}: {len(times)} samples with flags {flags!r}")
+    if not all(math.isfinite(ns) and ns > 0 for ns in times):
+        raise ValueError(f"{name}: every sample must be a positive number")
