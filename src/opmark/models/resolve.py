@@ -13,7 +13,9 @@ from opmark.core.graph import Graph
 from opmark.core.target import parse_target_name
 from opmark.models import store
 from opmark.models.export import exported_program, exported_zoo_model
+from opmark.models.quantised import quantised
 from opmark.models.source import Source, code_id, source_of, zoo_sizes
+from opmark.models.variant import is_bf16, is_training, variant_language
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +27,7 @@ _CODE = ("kinds", "models")
 def graph_of(
     model: str, target_name: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None
 ) -> Graph:
-    """The kernels that `target_name` runs for `model`: an `.onnx` or `.pt2` file, or a zoo name.
+    """The kernels that `target_name` runs for `model`: an `.onnx` or `.pt2` file, or a zoo name, perhaps `@VARIANT`.
 
     `dimensions` gives the open dimensions of an ONNX file, or `batch` and `size` of a zoo network.
     Graphs and exports are kept in `cache`, the user's cache folder where it is None.
@@ -47,8 +49,13 @@ def graph_of(
 
 
 def onnx_file(model: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None) -> Path:
-    """The ONNX file that `model` is, or that it is exported to. Raises as `graph_of` does."""
-    return _onnx_file(source_of(model), cache or default_cache(), dict(dimensions or {}))[0]
+    """The ONNX file that `model` is, or that it is exported or quantised to. Raises as `graph_of` does.
+
+    The open dimensions of a quantised file are filled in, those of a plain one are still open.
+    """
+    source = source_of(model)
+    _language(source, "onnxruntime-cpu")
+    return _onnx_file(source, cache or default_cache(), dict(dimensions or {}))[0]
 
 
 def torch_module(
@@ -56,7 +63,8 @@ def torch_module(
 ) -> "tuple[torch.nn.Module, tuple[torch.Tensor, ...]]":
     """The torch module that `model` is, with weights, and inputs for one call.
 
-    Raises `UsageError` for an ONNX file, which torch has no module for.
+    One call of a training variant is a `TrainingStep` of them.
+    Raises `UsageError` for an ONNX file or an int8 variant, which torch has no module for.
     """
     source = source_of(model)
     _language(source, "torch-eager")
@@ -71,13 +79,24 @@ def default_cache() -> Path:
 
 
 def _language(source: Source, runtime: str) -> str:
+    home = variant_language(source.variant)
     if runtime.startswith("torch"):
+        if home == "onnx":
+            raise UsageError(
+                f"the variant {source.variant!r} exists for ONNX Runtime targets only",
+                hint="use onnxruntime-cpu-t1, or the variant bf16",
+            )
         if source.is_onnx:
             raise UsageError(
                 f"{source.name} is an ONNX file, and torch has no kernels for one",
                 hint="use an onnxruntime target, or give the network as a .pt2 file or a zoo name",
             )
         return "aten"
+    if runtime.startswith("onnxruntime") and home == "aten":
+        raise UsageError(
+            f"the variant {source.variant!r} exists for torch targets only",
+            hint="use torch-eager-t1, or the variants int8-dynamic and int8-static",
+        )
     if runtime == "onnxruntime-cpu":
         return "onnx"
     if runtime.startswith("onnxruntime"):
@@ -86,11 +105,12 @@ def _language(source: Source, runtime: str) -> str:
             hint="use onnxruntime-cpu-t1",
         )
     # A made-up target runs whatever is quickest to come by.
-    return "onnx" if source.is_onnx else "aten"
+    return source.language
 
 
 def _identity(source: Source) -> list[str]:
-    return [source.name] if source.path is None else [source.path.suffix, sha256(source.path)]
+    content = [source.base] if source.path is None else [source.path.suffix, sha256(source.path)]
+    return [*content, source.variant]
 
 
 def _captured(source: Source, runtime: str, threads: int, cache: Path, sizes: Mapping[str, int]) -> Graph:
@@ -102,13 +122,22 @@ def _captured(source: Source, runtime: str, threads: int, cache: Path, sizes: Ma
 
     from opmark.models.capture.aten import capture
 
-    return capture(lambda: _module(source, sizes, weights=False), name=source.name)
+    return capture(
+        lambda: _module(source, sizes, weights=False), name=source.name, training=is_training(source.variant)
+    )
 
 
 def _onnx_file(source: Source, cache: Path, sizes: Mapping[str, int]) -> tuple[Path, Mapping[str, int]]:
     """The file, and the dimensions that are still to be given to it."""
+    path, left = _plain_file(source, cache, sizes)
+    if not source.variant:
+        return path, left
+    return quantised(path, source.variant, cache, dimensions=left, name=source.base), {}
+
+
+def _plain_file(source: Source, cache: Path, sizes: Mapping[str, int]) -> tuple[Path, Mapping[str, int]]:
     if source.path is None:
-        return exported_zoo_model(source.name, cache, sizes), {}
+        return exported_zoo_model(source.base, cache, sizes), {}
     if source.is_onnx:
         return source.path, sizes
     _refuse_sizes(source, sizes)
@@ -127,8 +156,13 @@ def _module(
     from opmark.models import zoo
 
     batch, size = zoo_sizes(sizes)
-    built = zoo.build(source.name, batch=batch, size=size, weights=weights)
-    return built.module, built.inputs
+    built = zoo.build(source.base, batch=batch, size=size, weights=weights)
+    module, inputs = built.module, built.inputs
+    if is_bf16(source.variant):
+        from opmark.models.capture.lower import in_bfloat16
+
+        module, inputs = in_bfloat16(module, inputs, weights=weights)
+    return module, inputs
 
 
 def _refuse_sizes(source: Source, sizes: Mapping[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""What a model on the command line is: an `.onnx` file, a `.pt2` file, or a name of the zoo."""
+"""What a model on the command line is: an `.onnx` file, a `.pt2` file, or a name of the zoo, perhaps `@` a variant."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import opmark
 from opmark.core.errors import ContentError, UsageError
+from opmark.models.variant import split_variant, variant_language
 from opmark.models.zoo import family_of
 
 SUFFIXES = (".onnx", ".pt2")
@@ -16,30 +17,51 @@ _ZOO_DIMENSIONS = ("batch", "size")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A model and where it comes from; `path` is its file, `None` for a torch network of the zoo."""
+    """A model and where it comes from; `path` is its file, `None` for a torch network of the zoo.
+
+    `name` is what tables call it, its variant included; `base` and `family` are of the network without it.
+    """
 
     name: str
+    base: str
     family: str
     path: Path | None = None
+    variant: str = ""
 
     @property
     def is_onnx(self) -> bool:
         """Whether it is an ONNX file."""
         return self.path is not None and self.path.suffix == ".onnx"
 
+    @property
+    def language(self) -> str:
+        """The graph language it is at home in: that of its variant, else of its file."""
+        return variant_language(self.variant) or ("onnx" if self.is_onnx else "aten")
+
 
 def source_of(model: str) -> Source:
     """The file or zoo network that `model` means.
 
-    Raises `ContentError` for a file that is not there, `UnknownNameError` for a name the zoo does not have.
+    Raises `ContentError` for a file that is not there, `UnknownNameError` for a name the zoo does not have or a
+    variant that does not exist, `UsageError` for a variant that this kind of file cannot have.
     """
-    path = Path(model)
+    base, variant = split_variant(model)
+    ending = f"@{variant}" if variant else ""
+    path = Path(base)
+    file: Path | None
     if path.suffix in SUFFIXES:
         if not path.is_file():
-            raise ContentError("no such file", where=model)
-        return Source(name=path.stem, family=path.stem, path=path)
-    family = family_of(model)
-    return Source(name=model, family=family.label(model), path=family.onnx_path(model))
+            raise ContentError("no such file", where=base)
+        name, family, file = path.stem, path.stem, path
+    else:
+        found = family_of(base)
+        name, family, file = base, found.label(base), found.onnx_path(base)
+    if variant_language(variant) == "aten" and file is not None:
+        reason = "an ONNX file, and torch has no kernels for one" if file.suffix == ".onnx" else "traced as it is"
+        raise UsageError(
+            f"{base} has no variant {variant!r}: it is {reason}", hint="use a torch network of the zoo for this variant"
+        )
+    return Source(name=f"{name}{ending}", base=name, family=family, path=file, variant=variant)
 
 
 def zoo_sizes(dimensions: Mapping[str, int]) -> tuple[int | None, int | None]:

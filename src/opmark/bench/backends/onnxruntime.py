@@ -114,8 +114,8 @@ class OnnxRuntime(Backend):
         from opmark.models.resolve import onnx_file
         from opmark.models.source import source_of
 
-        path = onnx_file(model, dimensions=dimensions)
-        if not source_of(model).is_onnx:
+        path, source = onnx_file(model, dimensions=dimensions), source_of(model)
+        if not source.is_onnx or source.variant:
             dimensions = {}
         options = _options(target, optimise=True)
         for name, size in dimensions.items():

@@ -56,7 +56,7 @@ def optimised(file: OnnxFile, *, threads: int) -> "onnx.ModelProto":
         source = file.model.SerializeToString() if file.changed else str(file.path)
         try:
             onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-        except _refusals() as error:
+        except refusals() as error:
             raise ContentError(f"ONNX Runtime refuses it: {_condensed(error)}", where=str(file.path)) from error
         return onnx.load(Path(folder, "model.onnx"), load_external_data=False)
 
@@ -86,7 +86,7 @@ def tensor_specs(model: "onnx.ModelProto", *, where: str) -> dict[str, TensorSpe
     options = _options(onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL, 1)
     try:
         session = onnxruntime.InferenceSession(copy.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except _refusals() as error:
+    except refusals() as error:
         raise ContentError(f"ONNX Runtime refuses it: {_condensed(error)}", where=where) from error
     infos = {item.name: item for item in (*session.get_inputs(), *session.get_outputs())}
     found = {name: _spec(item) for name, item in infos.items()}
@@ -152,7 +152,7 @@ def _by_running(session: Any, names: Iterable[str], where: str) -> Mapping[str, 
         feeds[item.name] = np.ones(spec.shape, dtype=spec.dtype)
     try:
         values = session.run(wanted, feeds)
-    except _refusals() as error:
+    except refusals() as error:
         raise ContentError(
             f"the shape of {wanted[0]!r} depends on values, and a run on ones fails: {_condensed(error)}", where=where
         ) from error
@@ -164,7 +164,7 @@ def _by_running(session: Any, names: Iterable[str], where: str) -> Mapping[str, 
     return found
 
 
-def _refusals() -> tuple[type[Exception], ...]:
+def refusals() -> tuple[type[Exception], ...]:
     """The exceptions ONNX Runtime raises about a model; they have no common base of their own."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 

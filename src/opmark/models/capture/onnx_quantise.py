@@ -1,0 +1,121 @@
+"""Quantises an ONNX file to eight bits with the tools that come with ONNX Runtime."""
+
+import contextlib
+import logging
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opmark.core.errors import ContentError
+from opmark.models.capture.onnx_session import refusals
+from opmark.models.capture.quiet import quiet
+from opmark.models.onnx_file import OnnxFile, constant_names
+
+if TYPE_CHECKING:
+    import onnx
+
+# Ranges of random inputs settle after very few samples, and latency does not depend on them.
+_SAMPLES = 2
+# A whole-number input may index anything, such as a table of two token types; these exist everywhere.
+_FEWEST_INDICES = 2
+
+
+def quantise(file: OnnxFile, variant: str, path: Path) -> None:
+    """Write `file` with eight-bit weights to `path`: `int8-dynamic` scales activations as it runs, `int8-static` once.
+
+    Static quantisation writes QDQ pairs around every operator. Activations are unsigned, which is what the CPU
+    provider's operators take on x86 (signed ones leave many pairs unfused there); weights are signed, but unsigned
+    in dynamic quantisation, since the provider's ConvInteger takes no others.
+    Raises `ContentError` where the tools cannot.
+    """
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    with tempfile.TemporaryDirectory(prefix="opmark-") as folder, _silent():
+        given, prepared = Path(folder, "given.onnx"), Path(folder, "prepared.onnx")
+        onnx.save_model(_fixed(file), given)
+        try:
+            quant_pre_process(given, prepared, skip_symbolic_shape=True)
+            if variant == "int8-static":
+                reader: Any = _Samples(prepared)
+                quantize_static(prepared, path, reader, activation_type=QuantType.QUInt8)
+            else:
+                quantize_dynamic(prepared, path, weight_type=QuantType.QUInt8)
+        except _faults() as error:
+            raise ContentError(
+                f"ONNX Runtime's tools cannot quantise it: {_first_line(error)}", where=file.path.name
+            ) from error
+
+
+class _Samples:
+    """A calibration reader: a few random inputs, the same on every run."""
+
+    def __init__(self, path: Path) -> None:
+        import onnx
+
+        graph = onnx.load(path, load_external_data=False).graph
+        constants = constant_names(graph)
+        self._inputs = [item for item in graph.input if item.name not in constants]
+        self._left: Iterator[dict[str, Any]] = iter(self)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        import numpy as np
+        from onnx import helper
+
+        chance = np.random.default_rng(0)
+        for _ in range(_SAMPLES):
+            sample = {}
+            for item in self._inputs:
+                content = item.type.tensor_type
+                shape = [dim.dim_value for dim in content.shape.dim]
+                dtype = helper.tensor_dtype_to_np_dtype(content.elem_type)
+                if np.issubdtype(dtype, np.floating):
+                    sample[item.name] = chance.standard_normal(shape).astype(dtype)
+                else:
+                    sample[item.name] = chance.integers(0, _FEWEST_INDICES, size=shape).astype(dtype)
+            yield sample
+
+    def get_next(self) -> dict[str, Any] | None:
+        """The next sample, None after the last, as the tools ask for it."""
+        return next(self._left, None)
+
+
+def _fixed(file: OnnxFile) -> "onnx.ModelProto":
+    """The model with every dimension given and its weights inside."""
+    import onnx
+
+    model = onnx.ModelProto()
+    model.CopyFrom(file.model)
+    onnx.load_external_data_for_model(model, str(file.path.parent))
+    for item in (*model.graph.input, *model.graph.output, *model.graph.value_info):
+        for dimension in item.type.tensor_type.shape.dim:
+            if dimension.dim_param in file.overrides:
+                dimension.dim_value = file.overrides[dimension.dim_param]
+    return model
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """The tools speak through the root logger, and their sessions through the runtime's own."""
+    import onnxruntime
+
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    onnxruntime.set_default_logger_severity(4)
+    try:
+        with quiet():
+            yield
+    finally:
+        onnxruntime.set_default_logger_severity(2)
+        logging.disable(before)
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    """What the tools raise about a network they cannot handle, and what the runtime does when they try it."""
+    return (ValueError, RuntimeError, KeyError, TypeError, AssertionError, *refusals())
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:200]
