@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 from opmark.core.canonical import content_id
 from opmark.core.files import atomic_path, sha256
 from opmark.models.source import code_id, zoo_sizes
+from opmark.models.zoo import family_of
 
 if TYPE_CHECKING:
     import torch
+
+# An export takes up to minutes, so a change of one family leaves those of the others as they are.
+_SHARED = tuple(f"models/zoo/{name}.py" for name in ("__init__", "_blocks", "_transformers", "_weights"))
 
 
 def exported_zoo_model(model: str, cache: Path, dimensions: Mapping[str, int]) -> Path:
@@ -26,7 +30,12 @@ def exported_zoo_model(model: str, cache: Path, dimensions: Mapping[str, int]) -
         built = zoo.build(model, batch=batch, size=size)
         return built.module, built.inputs
 
-    return _cached(build, model, ["zoo", model, batch, size, code_id("models/zoo")], cache)
+    return _cached(build, model, ["zoo", model, batch, size, code_id(*_network_code(model))], cache)
+
+
+def _network_code(model: str) -> tuple[str, ...]:
+    """What decides the network called `model`: its family's file and what all families share, no other family."""
+    return (*_SHARED, "models/zoo/" + type(family_of(model)).__module__.rpartition(".")[2] + ".py")
 
 
 def exported_program(path: Path, cache: Path) -> Path:

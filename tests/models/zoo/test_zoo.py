@@ -7,15 +7,25 @@ import sys
 import pytest
 
 from opmark.core.errors import UnknownNameError, UsageError
-from opmark.models.zoo import build, family_of, models
+from opmark.models.zoo import HELD_OUT, build, family_of, held_out, models
 from opmark.models.zoo.rand_wire import wiring
 
-TRANSFORMERS = {"bert", "convnext", "efficientnet", "gpt2", "llama", "mobilenet", "resnet", "swin", "vit"}
+# What each side of the split into learned-from and held-out families must have, by one network's design.
+DESIGNS = {
+    "plain image classifiers": ("resnet", "vgg", "squeezenet", "alexnet", "regnet", "convnext"),
+    "mobile image classifiers": ("efficientnet", "mobilenet", "mobilenet-v1", "shufflenet"),
+    "vision transformers": ("vit", "deit", "levit", "segformer", "swin", "dinov2"),
+    "encoders": ("bert", "albert", "encoder", "roberta"),
+    "decoders": ("gpt2", "qwen3", "opt", "llama"),
+    "encoders with a decoder": ("t5", "bart", "whisper"),
+    "branching networks": ("inception", "densenet", "nasnet-like", "rand-wire"),
+}
 SMALL = sorted(model for model, family in models().items() if model in family.small and not family.onnx_path(model))
 
 
 def need(model: str) -> None:
-    if family_of(model).name in TRANSFORMERS and importlib.util.find_spec("transformers") is None:
+    made_of = vars(sys.modules[type(family_of(model)).__module__])
+    if "_transformers" in made_of and importlib.util.find_spec("transformers") is None:
         pytest.skip("transformers is not installed")
 
 
@@ -65,3 +75,35 @@ def test_listing_the_zoo_loads_no_framework():
         "sys.exit(bool({'torch', 'onnx', 'onnxruntime', 'numpy', 'transformers'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_family_has_a_small_network():
+    families = {type(family).__module__: family for family in models().values()}.values()
+    assert [family.name for family in families if not family.small] == []
+    assert [name for family in families for name in family.small if name not in family.sizes] == []
+
+
+def test_every_design_is_learned_from_and_held_out():
+    labels = {family.label(name) for name, family in models().items()}
+    assert labels >= HELD_OUT
+    assert 0.2 <= len(HELD_OUT) / len(labels) <= 0.3
+    for design, families in DESIGNS.items():
+        assert set(families) <= labels, design
+        assert set(families) & HELD_OUT, design
+        assert set(families) - HELD_OUT, design
+
+
+def test_what_is_held_out_goes_by_the_label_not_by_the_file():
+    assert held_out("light-resnet50")
+    assert held_out("resnet-50")
+    assert not held_out("light-vgg19")
+    assert {held_out("encoder-small"), held_out("decoder-small")} == {True, False}
+
+
+@pytest.mark.parametrize("model", ["t5-mini", "whisper-mini"])
+def test_networks_with_a_decoder_read_two_inputs(model):
+    need(model)
+    built = build(model, batch=2, size=40, weights=False)
+    assert [item.shape[0] for item in built.inputs] == [2, 2]
+    assert built.inputs[0].shape[-1] == 40
+    assert built.module(*built.inputs).shape[0] == 2

@@ -27,8 +27,11 @@ def command() -> None:
 @command.command(name="list")
 @json_option
 def list_models(*, as_json: bool) -> None:
-    """List the networks of the zoo: built by configuration, nothing is downloaded."""
-    from opmark.models.zoo import models
+    """List the networks of the zoo: built by configuration, nothing is downloaded.
+
+    Nothing is learned from a family that is held out: errors are stated on its networks.
+    """
+    from opmark.models.zoo import held_out, models
 
     rows = [
         {
@@ -37,6 +40,7 @@ def list_models(*, as_json: bool) -> None:
             "batch": family.default_batch,
             "size": family.sizes[name],
             "torch": family.onnx_path(name) is None,
+            "held_out": held_out(name),
         }
         for name, family in models().items()
     ]
@@ -44,11 +48,17 @@ def list_models(*, as_json: bool) -> None:
         show_json(rows)
         return
     table = [
-        (str(row["name"]), str(row["family"]), "torch, ONNX" if row["torch"] else "ONNX", str(row["batch"]),
-         str(row["size"]))
+        (
+            str(row["name"]),
+            str(row["family"]),
+            "torch, ONNX" if row["torch"] else "ONNX",
+            "held out" if row["held_out"] else "",
+            str(row["batch"]),
+            str(row["size"]),
+        )
         for row in rows
-    ]  # fmt: skip
-    show_table(("network", "family", "as", "batch", "size"), table, left=3)
+    ]
+    show_table(("network", "family", "as", "learning", "batch", "size"), table, left=4)
 
 
 @command.command(name="show")

@@ -5,6 +5,7 @@ from functools import cache
 from opmark.core.errors import UsageError
 from opmark.core.registry import Registry, unknown_name
 from opmark.models.family import Built, Family
+from opmark.models.zoo._held_out import HELD_OUT
 
 FAMILIES: Registry[Family] = Registry("opmark.models.zoo", "FAMILY", "network family")
 
@@ -21,6 +22,11 @@ def family_of(model: str) -> Family:
     if model not in known:
         raise unknown_name("network", model, known)
     return known[model]
+
+
+def held_out(model: str) -> bool:
+    """Whether `model` belongs to a family that nothing is learned from. Raises as `family_of` does."""
+    return family_of(model).label(model) in HELD_OUT
 
 
 def build(model: str, *, batch: int | None = None, size: int | None = None, weights: bool = True) -> Built:

@@ -1,7 +1,7 @@
 """What every network from transformers shares: built from a configuration, offline, returning one tensor."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opmark.core.registry import require
@@ -10,8 +10,12 @@ if TYPE_CHECKING:
     import torch
 
 
-def build(name: str, config: dict[str, Any]) -> "torch.nn.Module":
-    """`{name}Model` of `{name}Config(**config)`, wrapped so that it takes its main input and returns one tensor.
+def build(
+    name: str, config: Mapping[str, Any], *, head: str = "Model", inputs: tuple[str, ...] = ()
+) -> "torch.nn.Module":
+    """`{name}{head}` of `{name}Config(**config)`, wrapped so that it returns one tensor.
+
+    It takes its main input, or the two that `inputs` names.
 
     Raises `MissingExtraError` where transformers is not installed.
     """
@@ -22,8 +26,8 @@ def build(name: str, config: dict[str, Any]) -> "torch.nn.Module":
     from transformers.initialization import no_init_weights
 
     with no_init_weights():
-        network = getattr(transformers, f"{name}Model")(getattr(transformers, f"{name}Config")(**config))
-    return _wrapped(network)
+        network = getattr(transformers, f"{name}{head}")(getattr(transformers, f"{name}Config")(**config))
+    return _pair(network, *inputs) if inputs else _wrapped(network)
 
 
 def tokens(vocabulary: int, batch: int, size: int) -> "tuple[torch.Tensor, ...]":
@@ -50,6 +54,21 @@ def _wrapped(network: "Callable[..., Any]") -> "torch.nn.Module":
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             result: torch.Tensor = self.network(x, return_dict=False)[0]
+            return result
+
+    return OneTensor()
+
+
+def _pair(network: "Callable[..., Any]", first: str, second: str) -> "torch.nn.Module":
+    import torch
+
+    class OneTensor(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = self.network(**{first: x, second: y}, return_dict=False)[0]
             return result
 
     return OneTensor()

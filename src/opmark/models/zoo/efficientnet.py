@@ -14,6 +14,7 @@ class Efficientnet(Family):
 
     name = "efficientnet"
     sizes: ClassVar = {"efficientnet-b0": 224}
+    small: ClassVar = ("efficientnet-b0",)
 
     def construct(self, model: str, batch: int, size: int) -> "tuple[torch.nn.Module, tuple[torch.Tensor, ...]]":
         """The network up to its pooling and a batch of square images."""
