@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from opmark.bench.environment import block_width
 from opmark.bench.plan import parse_shard, plan
-from opmark.bench.sampling import Sampler, shares
+from opmark.bench.sampling import Sampler
 from opmark.bench.suite import AxisSpec, KindSpec, Networks, Prior, Suite
 from opmark.core.errors import NothingSelectedError, UnavailableError, UnknownNameError, UsageError
-from opmark.core.kernel import Kernel
 from opmark.core.kind import Choice, Setting
 from opmark.kinds import KINDS
 from opmark.models.resolve import graph_of
@@ -105,7 +104,9 @@ def test_a_shard_counts_from_one() -> None:
 
 @pytest.mark.parametrize("name", KINDS.names())
 def test_every_kind_can_be_drawn_without_repetition(name: str) -> None:
-    sampler = Sampler(kind=KINDS.load(name), setting=SETTING, seed="1")
+    kind = KINDS.load(name)
+    setting = replace(SETTING, language="onnx" if "onnx" in kind.languages else "aten")
+    sampler = Sampler(kind=kind, setting=setting, seed="1")
     drawn = sampler.draw(30, 0.5)
     assert len({kernel.key for kernel in drawn}) == len(drawn)
     assert len(drawn) == 30
@@ -129,8 +130,27 @@ def test_an_exhausted_space_gives_what_it_has() -> None:
     assert len(Sampler(kind=kind, setting=SETTING, seed="1", axes=axes).draw(20, 0)) == 1
 
 
-def test_kinds_share_in_proportion_to_real_kernels() -> None:
-    real = [Kernel.of("conv", {"n": i % 30}) for i in range(90)] + [Kernel.of("gemm", {"n": i}) for i in range(10)]
-    assert shares(real, ["conv", "gemm", "pool"], 100, 4) == {"conv": 70, "gemm": 26, "pool": 4}
-    assert shares([], ["conv", "gemm"], 10, 1) == {"conv": 5, "gemm": 5}
-    assert shares(real, ["conv"], 0, 4) == {}
+def test_a_plan_can_be_narrowed_and_stays_the_same_suite() -> None:
+    whole = plan(SUITE)
+    chosen = tuple(trial.trial for trial in whole.kernels[10:13])
+    narrow = replace(SUITE, only=chosen)
+    assert [trial.trial for trial in plan(narrow).trials] == list(chosen)
+    assert narrow.id == SUITE.id
+    with pytest.raises(NothingSelectedError, match="none of the trials"):
+        plan(replace(SUITE, only=("0" * 16,)))
+
+
+def test_shards_do_not_depend_on_the_order_of_targets_or_networks() -> None:
+    suite = replace(
+        SUITE,
+        targets=("null-a-t1", "null-b-t1"),
+        networks=Networks(training=("light-squeezenet", "light-shufflenet"), held_out=("light-alexnet",)),
+    )
+    turned = replace(
+        suite,
+        targets=suite.targets[::-1],
+        networks=Networks(training=suite.networks.training[::-1], held_out=suite.networks.held_out),
+    )
+    for index in range(3):
+        ours, theirs = (plan(one, shard=(index, 3)) for one in (suite, turned))
+        assert {trial.trial for trial in ours.trials} == {trial.trial for trial in theirs.trials}

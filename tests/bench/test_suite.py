@@ -50,6 +50,18 @@ def test_the_budget_is_no_part_of_what_is_measured(tmp_path: Path) -> None:
     assert long.id == short.id != other.id
 
 
+def test_counts_of_a_target_win_over_those_of_the_suite(tmp_path: Path) -> None:
+    suite = load_suite(write(tmp_path, GOOD.replace("targets: [null-t1]", "targets: [null-t1, null-a-t1]")))
+    assert suite.counts_on("null-t1") == {"float32": 30}
+    counts = "counts: {null-a-t1: {bfloat16: 5}}\nkernels: 30"
+    text = GOOD.replace("targets: [null-t1]", "targets: [null-t1, null-a-t1]").replace("kernels: 30", counts)
+    other = load_suite(write(tmp_path, text))
+    assert other.counts_on("null-t1") == {"float32": 30}
+    assert other.counts_on("null-a-t1") == {"bfloat16": 5}
+    assert other.id != suite.id
+    assert len({suite, other, suite}) == 2
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
@@ -68,6 +80,9 @@ def test_the_budget_is_no_part_of_what_is_measured(tmp_path: Path) -> None:
         ("targets: [null-t1]", "targets: []", "targets: at least one"),
         ("targets: [null-t1]", "targets: [gpu]", "targets.0: 'gpu' is not a target"),
         ("quality: quick", "quality: slow", "quality: no quality is called 'slow'"),
+        ("kernels: 30", "counts: {null-t2: {float32: 3}}", "counts.null-t2: no target of the suite is called"),
+        ("kernels: 30", "counts: {null-t1: {float31: 3}}", "counts.null-t1.float31: unknown element type"),
+        ("kernels: 30", "counts: {null-t1: {float32: -3}}", "counts.null-t1.float32: must not be negative, not -3"),
         ("share: 0.5", "share: 1.5", "prior.share: must be between 0 and 1"),
         ("training: [light-alexnet]", "training: [light-squeezenet]", "both training and held out"),
         ("networks: [light-alexnet]", "networks: [light-squeezenet]", "prior.networks: 'light-squeezenet' is held out"),

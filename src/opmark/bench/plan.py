@@ -2,34 +2,37 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from opmark.bench.backend import Backend, backend_of, target_named
+from opmark.bench.drawing import Drawing
 from opmark.bench.environment import block_width, device_slug
-from opmark.bench.sampling import Sampler, shares
 from opmark.bench.suite import NetworkSpec, Suite, specs
 from opmark.core.canonical import content_id
 from opmark.core.errors import NothingSelectedError, UnavailableError, UsageError
 from opmark.core.graph import Graph
-from opmark.core.kernel import Kernel
-from opmark.core.kind import Setting
 from opmark.core.records import KernelTrial, NetworkTrial
 from opmark.core.target import Target
-from opmark.kinds import KINDS, work_of
+from opmark.kinds import work_of
 from opmark.models.resolve import graph_of, onnx_file
 from opmark.models.source import source_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Trials in the order they are worth measuring; `models` says what to load for a network trial."""
+    """Trials in the order they are worth measuring; `models` says what to load for a network trial.
+
+    `shares` is each kind's share of the prior's time, by target.
+    """
 
     suite: Suite
     targets: tuple[Target, ...]
     kernels: tuple[KernelTrial, ...]
     networks: tuple[NetworkTrial, ...]
     models: Mapping[str, NetworkSpec]
+    shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def trials(self) -> tuple[KernelTrial | NetworkTrial, ...]:
@@ -51,16 +54,36 @@ def plan(suite: Suite, *, shard: tuple[int, int] = (0, 1), cache: Path | None = 
     `cache` keeps captured graphs between runs. Raises `UnavailableError` where a target cannot be measured here
     and `NothingSelectedError` where there is nothing to do.
     """
+    if not suite.only:
+        return _planned(suite, shard, cache)
+    whole = plan_once(replace(suite, only=()), shard, cache)
+    chosen = frozenset(suite.only)
+    networks = tuple(trial for trial in whole.networks if trial.trial in chosen)
+    kernels = tuple(trial for trial in whole.kernels if trial.trial in chosen)
+    if not kernels and not networks:
+        raise NothingSelectedError(f"suite {suite.name!r} plans none of the trials it is narrowed to")
+    return replace(whole, suite=suite, kernels=kernels, networks=networks)
+
+
+@lru_cache(maxsize=1)
+def plan_once(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
+    """`plan`, kept: a run in rounds narrows one plan again and again."""
+    return _planned(suite, shard, cache)
+
+
+def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
     pairs = [_available(name) for name in suite.targets]
     kernels: list[KernelTrial] = []
     networks: list[NetworkTrial] = []
     models: dict[str, NetworkSpec] = {}
+    shares: dict[str, Mapping[str, float]] = {}
     for backend, target in pairs:
         planner = _Planner(suite, backend, target, cache)
         for trial, spec in planner.networks():
             networks.append(trial)
             models[trial.trial] = spec
         kernels += planner.kernels()
+        shares[target.name] = planner.shares()
     index, count = shard
     kernels = [trial for trial in _spread(kernels, suite.seed) if int(trial.trial, 16) % count == index]
     networks = [trial for trial in networks if int(trial.trial, 16) % count == index]
@@ -72,6 +95,7 @@ def plan(suite: Suite, *, shard: tuple[int, int] = (0, 1), cache: Path | None = 
         kernels=tuple(kernels),
         networks=tuple(networks),
         models={trial.trial: models[trial.trial] for trial in networks},
+        shares=shares,
     )
 
 
@@ -116,31 +140,6 @@ class _Planner:
 
     def kernels(self) -> list[KernelTrial]:
         """Kernels of every kind of the suite in every element type, none of them from a hidden network."""
-        suite = self._suite
-        hidden = [*suite.networks.of("held-out"), *specs(suite.exclude)]
-        excluded = frozenset(key for spec in hidden if self._runs(spec) for key in self._keys(spec))
-        real = [
-            node.kernel
-            for spec in specs(suite.prior.networks)
-            if self._runs(spec)
-            for node in self._graph(spec).costly
-            if node.kernel.key not in excluded
-        ]
-        found: dict[str, Kernel] = {}
-        counts = self._counts(real)
-        for dtype in suite.dtypes:
-            setting = Setting(language=self._backend.language, dtype=dtype, block=block_width())
-            for name, count in counts.items():
-                spec = suite.kinds.get(name)
-                sampler = Sampler(
-                    kind=KINDS.load(name),
-                    setting=setting,
-                    seed=f"{suite.seed}/{self._backend.language}/{dtype}/{name}",
-                    real=[kernel for kernel in real if kernel.params.get("dtype", dtype) == dtype],
-                    excluded=excluded,
-                    axes={axis: content.axis for axis, content in spec.space.items()} if spec else {},
-                )
-                found.update({kernel.key: kernel for kernel in sampler.draw(count, suite.prior.share)})
         return [
             KernelTrial(
                 trial=content_id([self._target.id, kernel.key]),
@@ -148,27 +147,36 @@ class _Planner:
                 kernel=kernel,
                 work=work_of(kernel),
             )
-            for kernel in found.values()
+            for kernel in self._drawing.kernels()
         ]
 
-    def _counts(self, real: Sequence[Kernel]) -> dict[str, int]:
+    def shares(self) -> dict[str, float]:
+        """Each kind's share of the prior's time."""
+        return self._drawing.kind_shares
+
+    @cached_property
+    def _drawing(self) -> Drawing:
         suite = self._suite
-        named = suite.kinds or {}
-        meant = [name for name in (named or KINDS.names()) if self._backend.language in KINDS.load(name).languages]
-        fixed = {name: spec.count for name, spec in named.items() if name in meant and spec.count is not None}
-        open_kinds = [name for name in meant if name not in fixed]
-        counts = shares(real, open_kinds, suite.kernels, suite.at_least) if open_kinds else {}
-        return {**fixed, **counts}
+        hidden = [*suite.networks.of("held-out"), *specs(suite.exclude)]
+        return Drawing(
+            suite=suite,
+            target=self._target.name,
+            language=self._backend.language,
+            block=block_width(),
+            prior=[self._graph(spec) for spec in specs(suite.prior.networks) if self._runs(spec)],
+            excluded=frozenset(key for spec in hidden if self._runs(spec) for key in self._keys(spec)),
+        )
 
     def _runs(self, spec: NetworkSpec) -> bool:
-        """ONNX files are for ONNX runtimes and modules for torch, unless the suite says otherwise."""
+        """Files and variants are for the runtimes of their language, unless the suite says otherwise."""
         if spec.targets:
             return self._target.name in spec.targets
-        return self._backend.name == "null" or source_of(spec.model).is_onnx == (self._backend.language == "onnx")
+        return self._backend.name == "null" or source_of(spec.model).language == self._backend.language
 
     def _runnable(self, spec: NetworkSpec) -> NetworkSpec:
-        """What a worker loads for `spec`: a module is exported here, once, for a runtime that wants a file."""
-        if self._backend.language != "onnx" or self._backend.name == "null" or source_of(spec.model).is_onnx:
+        """What a worker loads for `spec`: a module is exported, a file quantised here, once, for an ONNX runtime."""
+        source = source_of(spec.model)
+        if self._backend.language != "onnx" or self._backend.name == "null" or (source.is_onnx and not source.variant):
             return spec
         path = onnx_file(spec.model, cache=self._cache, dimensions=spec.dimensions)
         return NetworkSpec(model=str(path), family=spec.family)

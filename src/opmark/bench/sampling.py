@@ -1,7 +1,7 @@
 """Which kernels to measure: relatives of those in real networks, and an even fill of each kind's space."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ _PATIENCE = 40
 
 @dataclass(frozen=True, kw_only=True)
 class Sampler:
-    """Draws kernels of one kind. `real` are those of the prior, `excluded` the keys never to draw."""
+    """Draws kernels of one kind that `belongs` accepts. `real` are the prior's, `excluded` the keys never to draw."""
 
     kind: Kind[Any]
     setting: Setting
@@ -27,6 +27,7 @@ class Sampler:
     real: Sequence[Kernel] = ()
     excluded: frozenset[str] = frozenset()
     axes: Mapping[str, Axis] = field(default_factory=dict)
+    belongs: Callable[[Kernel], bool] = lambda _: True
 
     def draw(self, count: int, share: float) -> tuple[Kernel, ...]:
         """Up to `count` distinct kernels; about `share` of them real ones and their relatives, the rest by Sobol.
@@ -39,7 +40,7 @@ class Sampler:
             for tries, kernel in enumerate(source):
                 if len(found) >= wanted or tries > _PATIENCE * count:
                     break
-                if kernel is not None and kernel.key not in self.excluded:
+                if kernel is not None and kernel.key not in self.excluded and self.belongs(kernel):
                     found.setdefault(kernel.key, kernel)
         return tuple(found.values())
 
@@ -47,8 +48,9 @@ class Sampler:
         """The real kernels themselves, shuffled, then ever more of their relatives."""
         chance = random.Random(f"{self.seed}/relatives")
         mine = [kernel for kernel in self.real if kernel.kind == self.kind.name]
-        chance.shuffle(mine)
-        for kernel in mine[: (len(mine) + 1) // 2]:
+        distinct = list({kernel.key: kernel for kernel in mine}.values())
+        chance.shuffle(distinct)
+        for kernel in distinct[: (len(distinct) + 1) // 2]:
             yield self._runnable(self.kind.parse(kernel))
         while mine:
             p = self.kind.parse(chance.choice(mine))
@@ -87,17 +89,3 @@ class Sampler:
         kernel = self.kind.kernel(p)
         too_large = allocated_bytes(kernel, self.setting.language) > _MOST_BYTES or work.flops > _MOST_FLOPS
         return None if too_large else kernel
-
-
-def shares(real: Sequence[Kernel], kinds: Sequence[str], total: int, at_least: int) -> dict[str, int]:
-    """How many of `total` kernels each kind gets: in proportion to the distinct real ones, at least `at_least`.
-
-    Without real kernels all kinds get the same.
-    """
-    distinct = {kernel.key: kernel.kind for kernel in real}
-    weights = {kind: sum(1 for found in distinct.values() if found == kind) for kind in kinds}
-    if not any(weights.values()):
-        weights = dict.fromkeys(kinds, 1)
-    whole = sum(weights.values())
-    spare = max(0, total - at_least * len(kinds))
-    return {kind: at_least + round(spare * weight / whole) for kind, weight in weights.items()} if total else {}

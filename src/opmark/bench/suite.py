@@ -16,6 +16,7 @@ from opmark.core.units import parse_duration_s
 
 # 1: the first.
 SCHEMA = 1
+_NO_IDENTITY = frozenset({"budget", "description", "only"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +99,11 @@ def specs(entries: Iterable[str | NetworkSpec]) -> tuple[NetworkSpec, ...]:
 class Suite:
     """What to measure on which targets.
 
-    `kernels` is how many kernels per target over all kinds that have no count of their own, in proportion to their
-    share in the prior, at least `at_least` each; without `kinds` every kind is meant. `exclude` names further
-    networks whose exact kernels must not be drawn. `budget` is a duration such as `10m`.
+    `kernels` is how many kernels per target and element type over all kinds that have no count of their own, in
+    proportion to their share of the prior's time, at least `at_least` each; without `kinds` every kind is meant.
+    `counts` says it for a target by element type instead: `torch-eager-t1: {float32: 2600, bfloat16: 1700}`; the floor
+    then goes down with a type's count. `exclude` names further networks whose exact kernels must not be drawn.
+    `budget` is a duration such as `10m`. `only` narrows a run to some trials of the plan.
     """
 
     name: str
@@ -111,17 +114,25 @@ class Suite:
     dtypes: tuple[str, ...] = ("float32",)
     kernels: int = 0
     at_least: int = 4
+    counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     kinds: Mapping[str, KindSpec] = field(default_factory=dict)
     prior: Prior = field(default_factory=Prior)
     exclude: tuple[str | NetworkSpec, ...] = ()
     networks: Networks = field(default_factory=Networks)
     description: str = ""
+    only: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
-        """Identity of what is measured; how long it may take is no part of it."""
-        content = plain(self)
-        return content_id({name: value for name, value in content.items() if name not in {"budget", "description"}})
+        """Identity of what is measured; how long it may take, and in which parts, is no part of it."""
+        return content_id({name: value for name, value in plain(self).items() if name not in _NO_IDENTITY})
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def counts_on(self, target: str) -> Mapping[str, int]:
+        """How many kernels of each element type are drawn for a target over the kinds without a count of their own."""
+        return self.counts.get(target) or dict.fromkeys(self.dtypes, self.kernels)
 
     @property
     def budget_s(self) -> float | None:
@@ -162,6 +173,14 @@ def problems(suite: Suite) -> list[str]:
     found += [
         f"dtypes.{i}: unknown element type {name!r}" for i, name in enumerate(suite.dtypes) if name not in DTYPE_BYTES
     ]
+    for target, counts in suite.counts.items():
+        if target not in suite.targets:
+            found.append(f"counts.{target}: {_nearest('target of the suite', target, suite.targets)}")
+        for dtype, number in counts.items():
+            if dtype not in DTYPE_BYTES:
+                found.append(f"counts.{target}.{dtype}: unknown element type {dtype!r}")
+            if number < 0:
+                found.append(f"counts.{target}.{dtype}: must not be negative, not {number}")
     for key, number in (("kernels", suite.kernels), ("at_least", suite.at_least), ("seed", suite.seed)):
         if number < 0:
             found.append(f"{key}: must not be negative, not {number}")

@@ -1,6 +1,6 @@
 """`opmark bench`: what to measure, measuring it, and how well that can be done here."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from opmark.core.units import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
     from opmark.bench.runner import Progress, RunSummary
+    from opmark.core.work import Work
 
 _shard_option = click.option("--shard", default="1/1", show_default=True, metavar="I/N", help="Only part I of N.")
 
@@ -75,6 +76,7 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
                         "trial": trial.trial,
                         "target": trial.target,
                         "kind": trial.kernel.kind,
+                        "dtype": trial.kernel.params.get("dtype"),
                         "params": trial.kernel.params,
                         "flops": trial.work.flops,
                         "moved_bytes": trial.work.moved_bytes,
@@ -82,32 +84,43 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
                     for trial in planned.kernels
                 ],
                 "networks": [
-                    {"trial": trial.trial, "target": trial.target, "network": trial.network, "role": trial.role}
+                    {
+                        "trial": trial.trial,
+                        "target": trial.target,
+                        "network": trial.network,
+                        "role": trial.role,
+                        "batch": trial.batch,
+                    }
                     for trial in planned.networks
                 ],
             }
         )
         return
-    counts = Counter((trial.target, trial.kernel.kind) for trial in planned.kernels)
-    rows = []
-    for (target, kind), count in sorted(counts.items()):
-        mine = [trial.work for trial in planned.kernels if (trial.target, trial.kernel.kind) == (target, kind)]
-        rows.append(
+    groups: dict[tuple[str, str, str], list[Work]] = defaultdict(list)
+    for trial in planned.kernels:
+        groups[trial.target, str(trial.kernel.params.get("dtype", "")), trial.kernel.kind].append(trial.work)
+    show_table(
+        ("target", "type", "kind", "kernels", "most FLOPs", "most traffic"),
+        [
             (
-                target,
-                kind,
-                f"{count:,}",
-                format_count(max(work.flops for work in mine)),
-                format_bytes(max(work.moved_bytes for work in mine)),
+                *group,
+                f"{len(found):,}",
+                format_count(max(work.flops for work in found)),
+                format_bytes(max(work.moved_bytes for work in found)),
             )
-        )
-    show_table(("target", "kind", "kernels", "most FLOPs", "most traffic"), rows, left=2)
+            for group, found in sorted(groups.items())
+        ],
+        left=3,
+    )
     if planned.networks:
         show_table(
-            ("target", "network", "role"),
-            [(trial.target, trial.network, trial.role) for trial in planned.networks],
+            ("target", "network", "role", "batch"),
+            [(trial.target, trial.network, trial.role, str(trial.batch)) for trial in planned.networks],
             left=3,
         )
+    totals = Counter((trial.target, str(trial.kernel.params.get("dtype", ""))) for trial in planned.kernels)
+    for (target, dtype), count in sorted(totals.items()):
+        click.echo(f"{target}: {count:,} {dtype} kernels.", err=True)
     click.echo(f"{len(planned.kernels):,} kernels and {len(planned.networks):,} networks.", err=True)
 
 

@@ -1,0 +1,106 @@
+"""How many kernels each kind gets: in proportion to the time that real networks spend in it."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from opmark.core.graph import Graph
+from opmark.core.kernel import Kernel
+from opmark.core.work import Work
+
+# A plain core: operations and bytes per nanosecond, and what any kernel costs at least. Only shares depend on them,
+# and within a factor of two of the truth they move none of those by more than a few percent.
+_OPERATIONS_PER_NS = 20.0
+_BYTES_PER_NS = 8.0
+_KERNEL_NS = 2_000.0
+# An element type that a runtime computes with is not the only one in its kernels.
+_EIGHT_BITS = frozenset({"int8", "uint8"})
+_FLOATING = frozenset({"float64", "float32", "float16", "bfloat16"})
+
+
+def rough_ns(work: Work) -> float:
+    """What a kernel takes on a plain core by a roofline: a fixed cost, its arithmetic and its traffic in turn."""
+    return _KERNEL_NS + work.flops / _OPERATIONS_PER_NS + work.moved_bytes / _BYTES_PER_NS
+
+
+def rough_network_ns(graph: Graph) -> float:
+    """The same of a whole network."""
+    return sum(rough_ns(node.work) for node in graph.costly)
+
+
+def asked_dtype(kernel: Kernel, dtypes: Sequence[str]) -> str:
+    """Under which of the asked `dtypes` a kernel counts: its own; `int8` for any eight bits; else the first.
+
+    So the integer arithmetic of positions and masks stands with the floating-point kernels it occurs beside.
+    """
+    own = kernel.params.get("dtype", dtypes[0])
+    if own in _EIGHT_BITS and "int8" in dtypes:
+        return "int8"
+    return str(own) if own in dtypes else dtypes[0]
+
+
+def has_dtype(kind: str, dtype: str, weights: Mapping[tuple[str, str], float]) -> bool:
+    """Whether kernels of `kind` are asked for in `dtype`: always in floating point, else where a network has them."""
+    return dtype in _FLOATING or weights.get((kind, dtype), 0.0) > 0
+
+
+def time_shares(graphs: Iterable[Graph], dtypes: Sequence[str]) -> dict[tuple[str, str], float]:
+    """(kind, asked element type) → its share of the networks' time by `rough_ns`.
+
+    Every network counts the same, so that a few large ones do not decide; and what a call of every kernel costs is
+    part of it, so that the many small kernels of a network do count.
+    """
+    totals: dict[tuple[str, str], float] = defaultdict(float)
+    for graph in graphs:
+        whole = rough_network_ns(graph)
+        for node in graph.costly:
+            totals[node.kernel.kind, asked_dtype(node.kernel, dtypes)] += rough_ns(node.work) / whole
+    everything = sum(totals.values())
+    return {key: value / everything for key, value in totals.items()}
+
+
+def shares(weights: Mapping[str, float], total: int, at_least: int) -> dict[str, int]:
+    """`total` dealt out in proportion to `weights`, at least `at_least` each, so that they sum to it.
+
+    The floor is lifted from the proportion, not added to it: only kinds below it gain. Where `total` is less than all
+    floors together they are all given. Without any weight all get the same.
+    """
+    if not weights or not total:
+        return {}
+    weighed = weights if any(weights.values()) else dict.fromkeys(weights, 1.0)
+    lifted: set[str] = set()
+    while True:
+        spare = max(0, total - at_least * len(lifted))
+        rest = sum(weight for name, weight in weighed.items() if name not in lifted)
+        low = {name for name in weighed if name not in lifted and (not rest or spare * weighed[name] / rest < at_least)}
+        if not low:
+            break
+        lifted |= low
+    exact = {name: at_least if name in lifted else spare * weight / rest for name, weight in weighed.items()}
+    counts = {name: int(value) for name, value in exact.items()}
+    owed = max(0, total - sum(counts.values()))
+    by_remainder = sorted(exact, key=lambda name: (counts[name] - exact[name], name))
+    for name in [name for name in by_remainder if name not in lifted][:owed]:
+        counts[name] += 1
+    return counts
+
+
+def deal_out(
+    wanted: Mapping[str, int],
+    weights: Mapping[str, float],
+    draw: Callable[[str, int], Sequence[Kernel]],
+) -> dict[str, Sequence[Kernel]]:
+    """`draw` as many of every name as `wanted`; what one cannot give is asked of the others, by weight, in turn.
+
+    `draw` gives fewer kernels than asked for only where there are no more.
+    """
+    asked = dict(wanted)
+    drawn = {name: draw(name, count) for name, count in asked.items()}
+    while True:
+        short = sum(wanted.values()) - sum(len(kernels) for kernels in drawn.values())
+        able = {name: weights.get(name, 0.0) for name, count in asked.items() if len(drawn[name]) == count and count}
+        if short <= 0 or not able:
+            return drawn
+        for name, more in shares(able, short, 0).items():
+            if more:
+                asked[name] += more
+                drawn[name] = draw(name, asked[name])

@@ -1,0 +1,67 @@
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from opmark.bench.drawing import Drawing
+from opmark.bench.suite import KindSpec, Prior, Suite
+from opmark.core.graph import Graph
+from opmark.core.kernel import Kernel
+from opmark.models.resolve import graph_of
+
+SUITE = Suite(
+    name="s",
+    targets=("onnxruntime-cpu-t1", "torch-eager-t1"),
+    at_least=6,
+    counts={
+        "onnxruntime-cpu-t1": {"float32": 300, "int8": 60},
+        "torch-eager-t1": {"float32": 200, "bfloat16": 100},
+    },
+    prior=Prior(share=0.7),
+)
+
+
+@pytest.fixture(scope="module")
+def networks() -> list[Graph]:
+    return [graph_of(name, "onnxruntime-cpu-t1") for name in ("light-squeezenet", "light-shufflenet")]
+
+
+def drawing(suite: Suite, target: str, prior: list[Graph], excluded: frozenset[str] = frozenset()) -> Drawing:
+    language = "onnx" if target.startswith("onnx") else "aten"
+    return Drawing(suite=suite, target=target, language=language, block=16, prior=prior, excluded=excluded)
+
+
+def dtypes_of(kernels: tuple[Kernel, ...]) -> Counter[str]:
+    return Counter(str(kernel.params.get("dtype")) for kernel in kernels)
+
+
+def test_a_target_gets_its_own_counts_by_element_type(networks: list[Graph]) -> None:
+    suite = replace(SUITE, kinds={name: KindSpec() for name in ("conv", "pool", "softmax", "elementwise")})
+    kernels = drawing(suite, "torch-eager-t1", networks).kernels()
+    assert len({kernel.key for kernel in kernels}) == len(kernels) == 300
+    assert dtypes_of(kernels)["bfloat16"] == 100
+    kinds = Counter(kernel.kind for kernel in kernels)
+    assert kinds["conv"] > kinds["softmax"] >= 6
+    assert kernels == drawing(suite, "torch-eager-t1", networks).kernels()
+
+
+def test_integers_are_drawn_only_where_the_prior_has_them(networks: list[Graph]) -> None:
+    assert "int8" not in dtypes_of(drawing(SUITE, "onnxruntime-cpu-t1", networks).kernels())
+
+
+def test_real_kernels_but_no_excluded_one(networks: list[Graph]) -> None:
+    suite = replace(SUITE, kinds={"conv": KindSpec(count=60)}, prior=Prior(share=1.0))
+    real = {node.kernel.key for graph in networks for node in graph.costly if node.kernel.kind == "conv"}
+    drawn = {kernel.key for kernel in drawing(suite, "onnxruntime-cpu-t1", networks).kernels()}
+    assert len(real & drawn) >= 15
+    hidden = frozenset(real & drawn)
+    again = {kernel.key for kernel in drawing(suite, "onnxruntime-cpu-t1", networks, hidden).kernels()}
+    assert len(again) == 60
+    assert not hidden & again
+
+
+def test_no_kernel_is_drawn_under_two_element_types(networks: list[Graph]) -> None:
+    # Kernels of whole numbers count under the first type and must not come again under the second.
+    kernels = drawing(SUITE, "torch-eager-t1", networks).kernels()
+    assert len({kernel.key for kernel in kernels}) == len(kernels)
+    assert set(dtypes_of(kernels)) >= {"float32", "bfloat16"}
