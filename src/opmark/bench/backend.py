@@ -2,11 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from opmark.bench.timer import Timer
 from opmark.core.environment import Fact
-from opmark.core.errors import UsageError
+from opmark.core.errors import UnavailableError, UsageError
 from opmark.core.kernel import Kernel
 from opmark.core.registry import Registry, unknown_name
 from opmark.core.target import Target, parse_target_name
@@ -29,6 +30,17 @@ class Prepared(Protocol):
 
     def close(self) -> None:
         """Free everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One kernel that a runtime makes of a sequence: its name, and the places of the operators it covers.
+
+    A layout reorder that the runtime inserts covers none.
+    """
+
+    name: str
+    covers: tuple[int, ...]
 
 
 class Backend(ABC):
@@ -92,6 +104,19 @@ class Backend(ABC):
     @abstractmethod
     def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
         """The whole network as users run it, all optimisations on; `model` is a file or a zoo name."""
+
+    def prepare_sequence(self, kernels: Sequence[Kernel], target: Target) -> Prepared:
+        """`kernels`, each fed by the one before, as one network that the runtime may optimise as it likes.
+
+        Raises `UnavailableError` or `MeasurementError` where it cannot run.
+        """
+        del kernels
+        raise UnavailableError(f"{target.name} does not run sequences of operators")
+
+    def pieces(self, kernels: Sequence[Kernel], target: Target) -> tuple[Piece, ...]:
+        """What the runtime makes of that sequence, by its own account. Raises as `prepare_sequence` does."""
+        del kernels
+        raise UnavailableError(f"{target.name} does not tell what it runs")
 
 
 BACKENDS: Registry[Backend] = Registry("opmark.bench.backends", "BACKEND", "backend")

@@ -8,9 +8,22 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
+from opmark.core.environment import Environment
 from opmark.core.errors import ContentError, MeasurementError, OpMarkError
 from opmark.core.journal import Journal, read_journal, read_records
 from opmark.core.records import Header, Record, encode
+
+
+def same_machine(journal: Journal, environment: Environment) -> None:
+    """Raises `ContentError` naming the fact on which the machine that began `journal` differs from this one."""
+    differences = journal.environment.differences(environment) if journal.sessions else {}
+    if differences:
+        name, (before, now) = next(iter(differences.items()))
+        raise ContentError(
+            f"was begun on another machine: {name} is {now!r} here, was {before!r}",
+            where=str(journal.path),
+            hint="give this run another --journal",
+        )
 
 
 class JournalWriter:

@@ -107,14 +107,14 @@ class Worker:
         return {}
 
 
-def serve(requests: TextIO, answers: TextIO) -> None:
-    """Answer every request until there are no more."""
+def serve(requests: TextIO, answers: TextIO, make: type[Worker] = Worker) -> None:
+    """Answer every request until there are no more; `make` is what answers them."""
     worker: Worker | None = None
     for line in requests:
         request = json.loads(line)
         try:
             if request["do"] == "start":
-                worker = Worker(request)
+                worker = make(request)
                 answer = worker.started()
             else:
                 answer = getattr(worker, request["do"])(request)
@@ -146,14 +146,14 @@ def _settle(protocol: Protocol, timer: Timer, latency_ns: float) -> str:
     return CONTENDED
 
 
-def main() -> None:
+def main(make: type[Worker] = Worker) -> None:
     """Serve on standard input and output; whatever else a library prints goes to standard error."""
     die_with_parent()
     prefer_as_victim()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     gc.disable()
-    serve(sys.stdin, answers)
+    serve(sys.stdin, answers, make)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from opmark.core.cluster import Link
 from opmark.core.estimate import label
@@ -64,7 +65,7 @@ def fold_link(
         samples[item.size_bytes] += clean or item.ns
     times = {size: max(1.0, label(found)) for size, found in sorted(samples.items())}
     powers = [(float(size), ns) for size, ns in times.items() if size and not size & (size - 1)]
-    common = {"source": trial.source, "destination": trial.destination, "memory": trial.memory}
+    common: dict[str, Any] = {"source": trial.source, "destination": trial.destination, "memory": trial.memory}
     if done.status != OK or len(powers) < 2:
         return LinkMeasurement(
             **common,

@@ -5,7 +5,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 
-from opmark.bench.backend import CHAIN, Backend, Prepared
+from opmark.bench.backend import CHAIN, Backend, Piece, Prepared
 from opmark.bench.timer import Timer
 from opmark.core.environment import Fact
 from opmark.core.kernel import Kernel
@@ -19,6 +19,7 @@ _CALL_NS = 2_000.0
 _NOISE = 0.004
 _COLD_SLOWDOWN = 2.5
 _CACHE_BYTES = 32 << 20
+_FUSING = frozenset({"conv", "gemm", "matmul"})
 
 
 class _FakeClock:
@@ -115,6 +116,26 @@ class Null(Backend):
             hot, rotated = (kernel_ns(node.kernel, node.work, target, rotated=flag) for flag in (False, True))
             total += hot + cold * (rotated - hot) + 100.0
         return _Formula(total)
+
+    def prepare_sequence(self, kernels: Sequence[Kernel], target: Target) -> Prepared:
+        """One formula after the other; what is fused costs nothing."""
+        total = _CALL_NS
+        for piece in self.pieces(kernels, target):
+            first = kernels[piece.covers[0]]
+            total += kernel_ns(first, work_of(first), target, rotated=False)
+        return _Formula(total)
+
+    def pieces(self, kernels: Sequence[Kernel], target: Target) -> tuple[Piece, ...]:
+        """Elementwise functions join whatever multiplies before them."""
+        del target
+        groups: list[list[int]] = []
+        for place, kernel in enumerate(kernels):
+            joins = kernel.kind == "elementwise" and groups and kernels[groups[-1][0]].kind in _FUSING
+            if joins:
+                groups[-1].append(place)
+            else:
+                groups.append([place])
+        return tuple(Piece(name=kernels[group[0]].kind, covers=tuple(group)) for group in groups)
 
 
 def kernel_ns(kernel: Kernel, work: Work, target: Target, *, rotated: bool) -> float:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from opmark.bench.backend import CHAIN, PARALLEL, Backend, Prepared
+from opmark.bench.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
 from opmark.bench.backends._onnx_model import END, Stacked, chain_input, numpy_type, stack
+from opmark.bench.backends._onnx_sequence import pieces, sequence
 from opmark.core.call import OnnxNode, Operand
 from opmark.core.environment import Fact
 from opmark.core.errors import MeasurementError, UnavailableError
@@ -126,6 +127,21 @@ class OnnxRuntime(Backend):
         except _runtime_errors() as error:
             raise MeasurementError(f"ONNX Runtime cannot run {path.name}: {_first_line(error)}") from error
 
+    def prepare_sequence(self, kernels: Sequence[Kernel], target: Target) -> Prepared:
+        """A model of all of them, all optimisations on."""
+        stacked = sequence([_node(kernel) for kernel in kernels])
+        try:
+            session = _open(stacked.model, _options(target, optimise=True), target, fallback=False)
+            return _with_buffers(session, stacked, target, own_outputs=True)
+        except _runtime_errors() as error:
+            raise MeasurementError(f"ONNX Runtime refuses it: {_first_line(error)}") from error
+
+    def pieces(self, kernels: Sequence[Kernel], target: Target) -> tuple[Piece, ...]:
+        """The nodes of its optimised graph."""
+        if target.provider != "cpu":
+            raise UnavailableError(f"{target.name}: graphs are captured with the CPU provider only")
+        return pieces([_node(kernel) for kernel in kernels], threads=target.threads)
+
 
 def _node(kernel: Kernel) -> OnnxNode:
     kind = kind_of(kernel)
@@ -136,11 +152,15 @@ def _node(kernel: Kernel) -> OnnxNode:
 
 
 def _bound(stacked: Stacked, target: Target, *, own_outputs: bool, check: str | None) -> Prepared:
-    from onnxruntime import OrtValue
-
     if check is not None and sum(array.nbytes for array in stacked.constants.values()) <= _CHECKED_BYTES:
         _check_kept(check, stacked, target)
     session = _open(stacked.model, _kernel_options(stacked, target), target, fallback=False)
+    return _with_buffers(session, stacked, target, own_outputs=own_outputs)
+
+
+def _with_buffers(session: Any, stacked: Stacked, target: Target, *, own_outputs: bool) -> Prepared:
+    from onnxruntime import OrtValue
+
     memory = _DEVICE_MEMORY.get(target.provider, "cpu")
     feeds = {name: OrtValue.ortvalue_from_numpy(array, memory, 0) for name, array in stacked.feeds.items()}
     buffers: dict[Any, Any] = {}

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from opmark.bench.backend import CHAIN, PARALLEL, Backend, Prepared
+from opmark.bench.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
+from opmark.bench.backends._aten_sequence import Sequenced
 from opmark.bench.backends._aten_tensors import chain_argument, operands
 from opmark.core.call import AtenCall
 from opmark.core.environment import Fact
@@ -158,6 +159,19 @@ class TorchEager(Backend):
         module, inputs = torch_module(model, dimensions=dimensions)
         return _Network(module, inputs)
 
+    def prepare_sequence(self, kernels: Sequence[Kernel], target: Target) -> Prepared:
+        """One call after the other, as eager code makes them."""
+        del target
+        calls = [_call(kernel) for kernel in kernels]
+        return Sequenced(calls, [_operator(call)._op for call in calls])
+
+    def pieces(self, kernels: Sequence[Kernel], target: Target) -> tuple[Piece, ...]:
+        """Every call by itself: eager code fuses nothing."""
+        del target
+        return tuple(
+            Piece(name=_call(kernel).op.partition(".")[0], covers=(place,)) for place, kernel in enumerate(kernels)
+        )
+
 
 def _call(kernel: Kernel) -> AtenCall:
     kind = kind_of(kernel)
@@ -167,7 +181,7 @@ def _call(kernel: Kernel) -> AtenCall:
     return call
 
 
-def _prepared(call: AtenCall, *, copies: int, chain: bool, rotated: bool) -> Prepared:
+def _operator(call: AtenCall) -> Any:
     import torch
 
     name, _, overload = call.op.partition(".")
@@ -175,6 +189,11 @@ def _prepared(call: AtenCall, *, copies: int, chain: bool, rotated: bool) -> Pre
     operator = getattr(packet, overload or "default", None)
     if operator is None:
         raise UnavailableError(f"this torch has no aten::{call.op}")
+    return operator
+
+
+def _prepared(call: AtenCall, *, copies: int, chain: bool, rotated: bool) -> Prepared:
+    operator = _operator(call)
     arguments = operands(call, copies=copies, rotated=rotated)
     # The function under the wrapper: what it adds is not what eager code pays.
     prepared = _Calls(operator._op, arguments, chain_argument(call) if chain else None)
