@@ -25,7 +25,7 @@ from opmark.datasets.columns import (
     table_of,
 )
 from opmark.datasets.environments import conflicts
-from opmark.datasets.manifest import Source
+from opmark.datasets.manifest import LICENCE, OURS, Provenance, Source
 from opmark.datasets.peaks import REFUSED_ABOVE, peaks, rates
 
 Row = dict[str, Any]
@@ -43,6 +43,8 @@ class Contents:
     targets: tuple[Target, ...]
     rows: Mapping[str, tuple[Row, ...]]
     sources: tuple[Source, ...] = ()
+    licence: str = LICENCE
+    provenance: Provenance = OURS
 
     @property
     def device(self) -> str:
@@ -62,6 +64,8 @@ def from_measurements(
     environments: Iterable[Environment],
     targets: Iterable[Target],
     sources: Iterable[Source] = (),
+    licence: str = LICENCE,
+    provenance: Provenance = OURS,
 ) -> Contents:
     """What one run measured. Raises `ContentError` naming row and column where a number is not a usable one."""
     rows = {
@@ -80,6 +84,8 @@ def from_measurements(
         targets=tuple(targets),
         rows=rows,
         sources=tuple(sources),
+        licence=licence,
+        provenance=provenance,
     )
 
 
@@ -106,6 +112,8 @@ def gather(parts: Sequence[Contents]) -> Contents:
         targets=_distinct(part.targets for part in parts),
         rows=rows,
         sources=_distinct(part.sources for part in parts),
+        licence=parts[0].licence,
+        provenance=parts[0].provenance,
     )
 
 
@@ -160,6 +168,12 @@ def _agree(first: Contents, other: Contents) -> None:
             f"measured on {other.device!r}, not on {first.device!r} as {first.name}",
             where=other.name,
             hint="one release describes one device",
+        )
+    if (first.licence, first.provenance) != (other.licence, other.provenance):
+        raise ContentError(
+            f"its rows come from elsewhere, or under another licence, than those of {first.name}",
+            where=other.name,
+            hint="build a release of its own from it",
         )
     for ours, theirs in itertools.product(first.environments, other.environments):
         differing = conflicts(ours, theirs)

@@ -6,7 +6,12 @@ from opmark.datasets.columns import TABLES, Column, TableFormat
 from opmark.datasets.manifest import FileEntry, Manifest
 
 FILE = "croissant.json"
-_LICENCE_URLS = {"CC-BY-4.0": "https://creativecommons.org/licenses/by/4.0/"}
+_LICENCE_URLS = {
+    "CC-BY-4.0": "https://creativecommons.org/licenses/by/4.0/",
+    "MIT": "https://opensource.org/license/mit",
+    "Apache-2.0": "https://www.apache.org/licenses/LICENSE-2.0",
+    "BSD-3-Clause": "https://opensource.org/license/bsd-3-clause",
+}
 _PARQUET = "application/x-parquet"
 _TYPES = {"string": "sc:Text", "double": "sc:Float", "int64": "sc:Integer", "list<double>": "sc:Float"}
 _CONTEXT = {
@@ -61,7 +66,7 @@ def croissant(manifest: Manifest) -> dict[str, Any]:
         "name": manifest.name,
         "description": description,
         "citeAs": f"The OpMark authors. OpMark, datasets/{manifest.device}/{manifest.version}.",
-        "creator": {"@type": "sc:Organization", "name": "The OpMark authors"},
+        "creator": {"@type": "sc:Organization", "name": manifest.provenance.attribution or "The OpMark authors"},
         "license": _LICENCE_URLS.get(manifest.licence, manifest.licence),
         "version": manifest.version,
         "distribution": [_file_object(entry) for _, entry in tables],

@@ -52,6 +52,28 @@ class Peak:
     dtype: str = ""
 
 
+MEASURED = "measured"
+IMPORTED = "imported"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Who took the measurements: `measured` by OpMark, or `imported` from tables that others published.
+
+    `format` is the importer's name, `source` and `attribution` say whose tables they are, `label` what their authors
+    call a latency.
+    """
+
+    kind: str = MEASURED
+    format: str = ""
+    source: str = ""
+    attribution: str = ""
+    label: str = ""
+
+
+OURS = Provenance()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """A release's identity, contents and origin. `statistics` is what the card shows (`opmark.datasets.statistics`)."""
@@ -60,10 +82,11 @@ class Manifest:
     device: str
     version: str
     id: str
-    licence: str
     files: tuple[FileEntry, ...]
     targets: tuple[Target, ...]
     environments: tuple[Environment, ...]
+    licence: str = LICENCE
+    provenance: Provenance = OURS
     peaks: tuple[Peak, ...] = ()
     sources: tuple[Source, ...] = ()
     statistics: Mapping[str, Any] = field(default_factory=dict)

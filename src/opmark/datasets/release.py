@@ -109,6 +109,8 @@ class Release:
             targets=self.targets,
             rows={name: tuple(table.to_pylist()) for name, table in self.tables.items()},
             sources=self.manifest.sources,
+            licence=self.manifest.licence,
+            provenance=self.manifest.provenance,
         )
 
     def _frame(self, name: str) -> "pandas.DataFrame":

@@ -7,7 +7,7 @@ import click
 
 from opmark.cli.context import workspace
 from opmark.cli.output import json_option, show_json, show_table
-from opmark.core.errors import ContentError
+from opmark.core.errors import ContentError, UsageError
 from opmark.core.units import format_bytes, format_ns
 
 
@@ -54,6 +54,9 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         show_json({"path": str(release.path), **_described(release.manifest)})
         return
     click.echo(f"{release.name}  id {release.id}  licence {release.manifest.licence}")
+    origin = release.manifest.provenance
+    if origin.source:
+        click.echo(f"{origin.kind} from {origin.source}; a latency is {origin.label}")
     for target in release.targets:
         _show_target(release.manifest, target.name)
 
@@ -166,6 +169,55 @@ def export(ctx: click.Context, *, name: str, format_name: str, table: str, targe
         return
     content = exported(release, format_name, table=table, target=target)
     click.echo(content, nl=False)
+
+
+@group.command(name="import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--format", "format_name", required=True, help="neusight, aiconfigurator, nn-meter-lut, …")
+@click.option("--device", required=True, help="What to call the device: the release's folder.")
+@click.option("--fact", "facts", multiple=True, help="What else is known of the device: NAME=VALUE; repeatable.")
+@click.option("--version", help="The new release's version; default: the next minor one.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder of releases; default: the workspace's datasets/.",
+)
+@json_option
+@click.pass_context
+def import_(
+    ctx: click.Context,
+    *,
+    files: tuple[Path, ...],
+    format_name: str,
+    device: str,
+    facts: tuple[str, ...],
+    version: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Import FILES that others published, as a release of their device.
+
+    Licence and origin go into the manifest and onto the card. A published latency becomes the hot label; there is no
+    rotated one. Rows of operators or element types that OpMark has no kind for are left out and counted.
+    """
+    from opmark.datasets.foreign import import_tables
+
+    folder = workspace(ctx).datasets if output is None else output
+    found = import_tables(files, format_name, folder, device=device, facts=_facts(facts), version=version)
+    for reason, count in found.left_out.items():
+        click.echo(f"left out: {count:,} × {reason}", err=True)
+    _show_built(found.release, as_json)
+
+
+def _facts(pairs: tuple[str, ...]) -> dict[str, str | int]:
+    found: dict[str, str | int] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name and equals and value):
+            raise UsageError(f"{pair!r} is not a fact", hint="write it like last_level_bytes=41943040")
+        found[name] = int(value) if value.isdecimal() else value
+    return found
 
 
 def workspace_folder(ctx: click.Context, name: str) -> Path:

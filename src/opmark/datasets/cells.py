@@ -1,0 +1,124 @@
+"""Tables of other people: CSV, TSV or Parquet, read cell by cell so that an error says where."""
+
+import csv
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmark.core.errors import ContentError
+
+if TYPE_CHECKING:
+    from _csv import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """One row of a table by column name; `line` counts from 1 (a Parquet row: from 0)."""
+
+    path: Path
+    line: int
+    values: Mapping[str, str]
+    noun: str = "line"
+
+    @property
+    def where(self) -> str:
+        """File and line."""
+        return f"{self.path}: {self.noun} {self.line}"
+
+    def text(self, column: str) -> str:
+        """The cell. Raises `ContentError` where it is empty."""
+        value = self.values[column].strip()
+        if not value:
+            raise ContentError("is empty", where=f"{self.where}: {column}")
+        return value
+
+    def whole(self, column: str, *, least: int = 1) -> int:
+        """A whole number, at least `least`. Raises `ContentError`."""
+        number = self.number(column)
+        if number != int(number) or number < least:
+            raise ContentError(
+                f"{self.values[column]!r} is not a whole number from {least}", where=f"{self.where}: {column}"
+            )
+        return int(number)
+
+    def number(self, column: str) -> float:
+        """A finite number. Raises `ContentError`."""
+        try:
+            number = float(self.text(column))
+        except ValueError:
+            raise ContentError(f"{self.values[column]!r} is not a number", where=f"{self.where}: {column}") from None
+        if not math.isfinite(number):
+            raise ContentError(f"{self.values[column]!r} is not finite", where=f"{self.where}: {column}")
+        return number
+
+    def latency_ns(self, column: str, ns_per_unit: float) -> float:
+        """A positive latency. Raises `ContentError`."""
+        number = self.number(column)
+        if number <= 0:
+            raise ContentError(f"{number} is not a latency", where=f"{self.where}: {column}")
+        return number * ns_per_unit
+
+
+def rows(path: Path, needed: Sequence[str]) -> Iterator[Cells]:
+    """The rows of a CSV or Parquet file whose header holds `needed`. Raises `ContentError` naming file and line."""
+    if path.suffix == ".parquet":
+        yield from _parquet(path, needed)
+        return
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            yield from _csv(path, csv.reader(stream, strict=True), needed)
+    except FileNotFoundError:
+        raise ContentError("no such file", where=str(path)) from None
+    except UnicodeDecodeError as error:
+        raise ContentError("not a text file", where=str(path)) from error
+    except OSError as error:
+        raise ContentError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def _csv(path: Path, lines: "Reader", needed: Sequence[str]) -> Iterator[Cells]:
+    header: list[str] = []
+    try:
+        for cells in lines:
+            if not header:
+                header = [name.strip() for name in cells]
+                _check_header(path, header, needed)
+                continue
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise ContentError(
+                    f"{len(cells)} cells, but the header has {len(header)}", where=f"{path}: line {lines.line_num}"
+                )
+            yield Cells(path, lines.line_num, dict(zip(header, cells, strict=True)))
+    except csv.Error as error:
+        raise ContentError(f"not CSV: {error}", where=f"{path}: line {lines.line_num}") from error
+    if not header:
+        raise ContentError("the file is empty", where=str(path))
+
+
+def _parquet(path: Path, needed: Sequence[str]) -> Iterator[Cells]:
+    import pyarrow
+    import pyarrow.parquet
+
+    if not path.is_file():
+        raise ContentError("no such file", where=str(path))
+    try:
+        table = pyarrow.parquet.read_table(path, partitioning=None)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ContentError("not a readable Parquet file", where=str(path)) from error
+    _check_header(path, table.column_names, needed)
+    for number, row in enumerate(table.to_pylist()):
+        values = {name: "" if value is None else str(value) for name, value in row.items()}
+        yield Cells(path, number, values, "row")
+
+
+def _check_header(path: Path, header: Sequence[str], needed: Sequence[str]) -> None:
+    missing = [name for name in needed if name not in header]
+    if missing:
+        raise ContentError(
+            f"no column {missing[0]!r} among {', '.join(header)}",
+            where=f"{path}: line 1: {missing[0]}",
+            hint="is this the right --format?",
+        )

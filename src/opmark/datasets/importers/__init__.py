@@ -1,0 +1,1 @@
+"""Readers of published tables, one file each."""

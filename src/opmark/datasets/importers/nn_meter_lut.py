@@ -1,0 +1,100 @@
+"""nn-Meter's look-up tables of blocks, one JSON object of `name: milliseconds`, of phones and of ONNX Runtime.
+
+microsoft/nn-Meter, `nn_meter/predictor/*/lut/*.json`. A name spells its shape, as in
+`conv_88_16_24_6_1_hard_swish_5`: input height, channels in and out, expansion, stride, activation, kernel. A first
+convolution (`firstconv_224_3_16_2_3`) is one kernel; every other block is several, and comes in as a network of the
+block's family.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from opmark.core.errors import ContentError
+from opmark.core.files import read_text
+from opmark.core.kernel import Kernel
+from opmark.datasets.importer import Entry, Importer, Runtime
+from opmark.kinds import KINDS
+
+_FIRST = re.compile(r"^firstconv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(?:_(?P<activation>[a-z_]+))?$")
+_FAMILY = re.compile(r"^([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z]+)*)(?:_\d|$)")
+
+
+class NnMeterLut(Importer):
+    """Blocks of convolutional and mixed networks."""
+
+    title = "nn-Meter's block look-up tables (JSON)"
+    source = "github.com/microsoft/nn-Meter"
+    attribution = "Microsoft Corporation"
+    licence = "MIT"
+    label = "the mean of repeated runs of a block on its own"
+    samples = 1
+
+    def entries(self, path: Path) -> Iterator[Entry]:
+        """Every row, as `Importer.entries` says."""
+        backend = "onnxruntime" if "onnx" in path.stem else "tflite"
+        runtime = Runtime(backend=backend, provider="cpu", hardware="")
+        for name, line, latency_ms in _pairs(path):
+            where = f"{path}: line {line}"
+            if isinstance(latency_ms, bool) or not isinstance(latency_ms, (int, float)):
+                raise ContentError(f"{latency_ms!r} is not a number", where=f"{where}: {name}")
+            if not (math.isfinite(latency_ms) and latency_ms > 0):
+                raise ContentError(f"{latency_ms} is not a latency", where=f"{where}: {name}")
+            family = _FAMILY.match(name)
+            if family is None:
+                raise ContentError("not the name of a block", where=f"{where}: {name}")
+            first = _FIRST.match(name)
+            yield Entry(
+                where=where,
+                runtime=runtime,
+                latency_ns=latency_ms * 1e6,
+                kernel=None if first is None else _convolution(first),
+                network="" if first else name,
+                family=family[1],
+            )
+
+
+def _pairs(path: Path) -> list[tuple[str, int, Any]]:
+    text = read_text(path)
+    try:
+        pairs = json.loads(text, object_pairs_hook=list)
+    except json.JSONDecodeError as error:
+        raise ContentError(
+            f"not JSON: {error.msg}", where=f"{path}: line {error.lineno}: column {error.colno}"
+        ) from error
+    if not (isinstance(pairs, list) and all(isinstance(pair, tuple) for pair in pairs)):
+        raise ContentError("not an object of names and milliseconds", where=f"{path}: line 1")
+    found, at, line = [], 0, 1
+    for name, value in pairs:
+        place = text.find(json.dumps(name), at)
+        if place >= 0:
+            line += text.count("\n", at, place)
+            at = place
+        found.append((name, line, value))
+    return found
+
+
+def _convolution(name: "re.Match[str]") -> Kernel:
+    size, channels_in, channels_out, stride, kernel = (int(name[group]) for group in range(1, 6))
+    pad = kernel // 2
+    activation = {"hard_swish": "hard-swish", "hswish": "hard-swish", "relu": "relu", "relu6": "clip"}
+    conv = KINDS.load("conv")
+    return conv.kernel(
+        conv.parameters(
+            batch=1,
+            channels_in=channels_in,
+            channels_out=channels_out,
+            size=(size, size),
+            kernel=(kernel, kernel),
+            stride=(stride, stride),
+            pads=(pad,) * 4,
+            dilation=(1, 1),
+            activation=activation.get(name["activation"] or "", ""),
+        )
+    )
+
+
+IMPORTER = NnMeterLut()
