@@ -20,7 +20,7 @@ _WORST_FIRST = ("unfiltered", "contended", "normal", "fifo")
 class LinkMeasurement:
     """A directed link: `transfers_ns[i]` is the label of a transfer of `sizes_bytes[i]`, powers of two.
 
-    `hand_off_ns` is what handing over costs besides the bytes. The knots are the model: straight lines in log–log
+    `hand_off_ns` is the part of every transfer that wakes the other side up, 0 where nothing must. The knots are the model: straight lines in log–log
     space. `largest_error` is the most by which it misses a measured transfer, sizes between the powers of two included.
     """
 
@@ -49,10 +49,10 @@ class LinkMeasurement:
         return tuple(zip(self.knot_sizes_bytes, self.knot_transfers_ns, strict=True))
 
     def transfer_ns(self, size_bytes: float) -> float:
-        """The model's time for a transfer, its hand-over included. Raises `ValueError` if nothing was measured."""
+        """The model's time for a transfer. Raises `ValueError` if nothing was measured."""
         if not self.knots:
             raise ValueError(f"{self.source} to {self.destination} was not measured: {self.reason}")
-        return (self.hand_off_ns or 0.0) + time_at(self.knots, size_bytes)
+        return time_at(self.knots, size_bytes)
 
 
 def fold_link(
@@ -63,8 +63,9 @@ def fold_link(
     for item in transfers:
         clean = [ns for ns, flag in zip(item.ns, item.clean, strict=True) if flag == "1"]
         samples[item.size_bytes] += clean or item.ns
-    times = {size: max(1.0, label(found)) for size, found in sorted(samples.items())}
-    powers = [(float(size), ns) for size, ns in times.items() if size and not size & (size - 1)]
+    hand_off_ns = label(samples[0]) if 0 in samples else 0.0
+    times = {size: max(1.0, hand_off_ns + label(found)) for size, found in sorted(samples.items()) if size}
+    powers = [(float(size), ns) for size, ns in times.items() if not size & (size - 1)]
     common: dict[str, Any] = {"source": trial.source, "destination": trial.destination, "memory": trial.memory}
     if done.status != OK or len(powers) < 2:
         return LinkMeasurement(
@@ -81,12 +82,12 @@ def fold_link(
     return LinkMeasurement(
         **common,
         status=done.status,
-        hand_off_ns=times.get(0, 0.0),
+        hand_off_ns=hand_off_ns,
         sizes_bytes=tuple(size for size, _ in powers),
         transfers_ns=tuple(ns for _, ns in powers),
         knot_sizes_bytes=tuple(size for size, _ in knots),
         knot_transfers_ns=tuple(ns for _, ns in knots),
-        largest_error=largest_error(knots, [(size, ns) for size, ns in times.items() if size]),
+        largest_error=largest_error(knots, [(float(size), ns) for size, ns in times.items()]),
         bandwidth_bytes_per_s=(high - low) * 1e9 / max(high_ns - low_ns, 1.0),
         clean_fraction=flags.count("1") / len(flags),
         samples=sum(len(found) for found in samples.values()),
