@@ -25,7 +25,9 @@ def test_list_names_every_network(opmark):
         "batch": 1,
         "size": 224,
         "torch": False,
+        "held_out": True,
     }
+    assert not named["light-vgg19"]["held_out"]
     assert {"bert-base", "gpt2", "vit-base", "llama-block", "mobilenet-v2", "efficientnet-b0"} <= set(named)
     assert "inception-small" in opmark("list").stdout
 
@@ -72,3 +74,29 @@ def test_bad_input_is_one_sentence_and_a_code(opmark, arguments, code, sentence)
     assert result.exit_code == code
     assert sentence in result.stderr
     assert result.stdout == ""
+
+
+def test_store_writes_graphs_and_goes_on(opmark, tmp_path):
+    first = opmark("store", "plain-tiny", "--target", "torch-eager-t1", "--json")
+    assert first.exit_code == 0, first.stderr
+    [row] = json.loads(first.stdout)
+    assert (row["model"], row["status"], row["error"]) == ("plain-tiny", "stored", "")
+    assert (tmp_path / "bench" / "graphs" / "aten" / "plain-tiny.json.gz").stat().st_size == row["size_bytes"]
+    again = opmark("store", "plain-tiny", "--target", "torch-eager-t1")
+    assert again.exit_code == 0
+    assert "kept" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        ((), 2, "say which"),
+        (("plain-tiny", "--all"), 2, "say which"),
+        (("plain-tni",), 2, "no network is called"),
+        (("light-vgg19", "--target", "torch-eager-t1"), 1, "torch has no kernels"),
+    ],
+)
+def test_store_says_what_it_cannot(opmark, arguments, code, sentence):
+    result = opmark("store", *arguments)
+    assert result.exit_code == code
+    assert sentence in result.stderr

@@ -1,20 +1,16 @@
 """Torch networks of the zoo and `.pt2` files as cached ONNX files."""
 
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmark.core.canonical import content_id
 from opmark.core.files import atomic_path, sha256
-from opmark.models.source import code_id, zoo_sizes
-from opmark.models.zoo import family_of
+from opmark.models.origin import installed, network_code, zoo_dimensions
+from opmark.models.source import code_id
 
 if TYPE_CHECKING:
     import torch
-
-# An export takes up to minutes, so a change of one family leaves those of the others as they are.
-_SHARED = tuple(f"models/zoo/{name}.py" for name in ("__init__", "_blocks", "_transformers", "_weights"))
 
 
 def exported_zoo_model(model: str, cache: Path, dimensions: Mapping[str, int]) -> Path:
@@ -22,20 +18,16 @@ def exported_zoo_model(model: str, cache: Path, dimensions: Mapping[str, int]) -
 
     Raises `UsageError` for a dimension the zoo does not have, `OpMarkError` where torch cannot export it.
     """
-    batch, size = zoo_sizes(dimensions)
+    sizes = zoo_dimensions(model, dimensions)
 
     def build() -> "tuple[torch.nn.Module, tuple[torch.Tensor, ...]]":
         from opmark.models import zoo
 
-        built = zoo.build(model, batch=batch, size=size)
+        built = zoo.build(model, batch=sizes["batch"], size=sizes["size"])
         return built.module, built.inputs
 
-    return _cached(build, model, ["zoo", model, batch, size, code_id(*_network_code(model))], cache)
-
-
-def _network_code(model: str) -> tuple[str, ...]:
-    """What decides the network called `model`: its family's file and what all families share, no other family."""
-    return (*_SHARED, "models/zoo/" + type(family_of(model)).__module__.rpartition(".")[2] + ".py")
+    # An export takes up to minutes, so a change of one family leaves those of the others as they are.
+    return _cached(build, model, ["zoo", model, sizes, code_id(*network_code(model))], cache)
 
 
 def exported_program(path: Path, cache: Path) -> Path:
@@ -55,7 +47,7 @@ def _cached(
     content: list[object],
     cache: Path,
 ) -> Path:
-    versions = [_version(package) for package in ("torch", "onnxscript", "onnx", "transformers")]
+    versions = [installed(package) for package in ("torch", "onnxscript", "onnx", "transformers")]
     key = content_id([*content, versions, code_id("models/capture/onnx_export.py")])
     path = cache / "exports" / f"{name}-{key}.onnx"
     if not path.is_file():
@@ -65,10 +57,3 @@ def _cached(
         with atomic_path(path) as temporary:
             export(module, inputs, temporary)
     return path
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""

@@ -33,6 +33,8 @@ class Family(ABC):
     # Models small enough to be built and traced within a test.
     small: ClassVar[tuple[str, ...]] = ()
     default_batch: ClassVar[int] = 1
+    # What must be installed to make its models.
+    packages: ClassVar[tuple[str, ...]] = ("torch",)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,6 +57,8 @@ class Family(ABC):
 
 class OnnxFamily(Family):
     """Networks that exist as ONNX files only."""
+
+    packages: ClassVar = ("onnx",)
 
     @abstractmethod
     def onnx_path(self, model: str) -> Path:

@@ -2,26 +2,23 @@
 
 import dataclasses
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opmark.core.canonical import content_id
 from opmark.core.errors import ContentError, UnavailableError, UsageError
-from opmark.core.files import sha256
 from opmark.core.graph import Graph
+from opmark.core.registry import require
 from opmark.core.target import parse_target_name
 from opmark.models import store
 from opmark.models.export import exported_program, exported_zoo_model
+from opmark.models.origin import Origin, origin_of
 from opmark.models.quantised import quantised
-from opmark.models.source import Source, code_id, source_of, zoo_sizes
+from opmark.models.source import Source, source_of, zoo_sizes
+from opmark.models.stored import graphs_folder, stored_graph
 from opmark.models.variant import is_bf16, is_training, variant_language
 
 if TYPE_CHECKING:
     import torch
-
-# What decides how a model becomes kernels; a graph cached under other code is made again.
-_CODE = ("kinds", "models")
 
 
 def graph_of(
@@ -30,21 +27,46 @@ def graph_of(
     """The kernels that `target_name` runs for `model`: an `.onnx` or `.pt2` file, or a zoo name, perhaps `@VARIANT`.
 
     `dimensions` gives the open dimensions of an ONNX file, or `batch` and `size` of a zoo network.
+    A graph that travels with OpMark is taken where it is what would be captured, or where nothing can be captured.
     Graphs and exports are kept in `cache`, the user's cache folder where it is None.
     Raises `UsageError` for a pair that cannot be, `ContentError` for a file that is not what it should be.
     """
-    source, sizes, folder = source_of(model), dict(dimensions or {}), cache or default_cache()
+    return _graph(model, target_name, cache, dict(dimensions or {}), graphs_folder())
+
+
+def captured_graph(
+    model: str, target_name: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None
+) -> Graph:
+    """The graph as `graph_of` gives it, captured with what is installed here and not taken from those that travel.
+
+    Raises `MissingExtraError` where a package for it is not installed, else as `graph_of` does.
+    """
+    return _graph(model, target_name, cache, dict(dimensions or {}), None)
+
+
+def graph_origin(model: str, target_name: str, *, dimensions: Mapping[str, int] | None = None) -> Origin:
+    """What decides the graph of `model` on `target_name` here. Raises `UsageError` for a pair that cannot be."""
+    source = source_of(model)
     runtime, threads = parse_target_name(target_name)
-    if _language(source, runtime) == "aten":
-        key = content_id(["aten", _identity(source), sizes, version("torch"), code_id(*_CODE)])
-    else:
-        key = content_id(["onnx", _identity(source), sizes, threads, version("onnxruntime"), code_id(*_CODE)])
-    path = folder / "graphs" / f"{source.name}-{key}.json"
+    return origin_of(source, _language(source, runtime), threads, dimensions or {})
+
+
+def _graph(
+    model: str, target_name: str, cache: Path | None, sizes: Mapping[str, int], travelling: Path | None
+) -> Graph:
+    source, folder = source_of(model), cache or default_cache()
+    origin = graph_origin(model, target_name, dimensions=sizes)
+    path = folder / "graphs" / f"{source.name}-{origin.id}.json"
     try:
         graph = store.load(path)
     except ContentError:  # not there yet, or damaged: made again either way
-        graph = _captured(source, runtime, threads, folder, sizes)
-        store.save(graph, path)
+        found = stored_graph(origin, travelling)
+        if found is None:
+            for package in origin.missing:
+                require(package)
+            found = _captured(source, target_name, folder, sizes)
+            store.save(found, path)
+        graph = found
     return dataclasses.replace(graph, name=source.name, target=target_name)
 
 
@@ -108,12 +130,8 @@ def _language(source: Source, runtime: str) -> str:
     return source.language
 
 
-def _identity(source: Source) -> list[str]:
-    content = [source.base] if source.path is None else [source.path.suffix, sha256(source.path)]
-    return [*content, source.variant]
-
-
-def _captured(source: Source, runtime: str, threads: int, cache: Path, sizes: Mapping[str, int]) -> Graph:
+def _captured(source: Source, target_name: str, cache: Path, sizes: Mapping[str, int]) -> Graph:
+    runtime, threads = parse_target_name(target_name)
     if _language(source, runtime) == "onnx":
         from opmark.models.capture.onnx_runtime import capture as capture_onnx
 

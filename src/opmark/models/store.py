@@ -18,7 +18,18 @@ _WORK = ("flops", "read_bytes", "written_bytes", "weight_bytes")
 
 
 def save(graph: Graph, path: Path) -> None:
-    """Write `graph` to `path`, each distinct kernel once."""
+    """Write `graph` to `path`."""
+    text = json.dumps(encode(graph), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    write_text(path, text + "\n")
+
+
+def load(path: Path) -> Graph:
+    """The graph that `save` wrote. Raises `ContentError` naming the file."""
+    return decode(read_json(path), path)
+
+
+def encode(graph: Graph) -> dict[str, Any]:
+    """`graph` as plain values, each distinct kernel once."""
     numbers: dict[str, int] = {}
     kernels: list[Any] = []
     nodes: list[Any] = []
@@ -40,7 +51,7 @@ def save(graph: Graph, path: Path) -> None:
                 int(node.free),
             ]
         )
-    content = {
+    content: dict[str, Any] = {
         "schema": SCHEMA,
         "name": graph.name,
         "language": graph.language,
@@ -53,12 +64,11 @@ def save(graph: Graph, path: Path) -> None:
         "kernels": kernels,
         "nodes": nodes,
     }
-    write_text(path, json.dumps(plain(content), separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n")
+    return {key: plain(value) for key, value in content.items()}
 
 
-def load(path: Path) -> Graph:
-    """The graph that `save` wrote. Raises `ContentError` naming the file."""
-    content = read_json(path)
+def decode(content: Any, path: Path) -> Graph:
+    """The graph that `encode` made. Raises `ContentError` naming `path`, where it was read."""
     if not isinstance(content, dict):
         raise ContentError("expected a mapping at the top", where=str(path))
     check_schema(content, SCHEMA, path)

@@ -8,15 +8,18 @@ import click
 
 from opmark.cli.commands.predict import DEFAULT_TARGET, parse_dimensions
 from opmark.cli.context import workspace
-from opmark.cli.output import json_option, show_json, show_table
-from opmark.core.errors import ContentError
+from opmark.cli.output import json_option, progress_bar, show_json, show_table
+from opmark.core.errors import CheckFailedError, ContentError, UsageError
 from opmark.core.units import format_bytes, format_count
 from opmark.core.work import Work
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opmark.core.graph import Graph
     from opmark.core.kernel import Kernel
     from opmark.models.coverage import Coverage
+    from opmark.models.storing import Stored
 
 
 @click.group(name="models")
@@ -93,6 +96,80 @@ def show(
         show_json(_described(graph, found))
     else:
         _print(graph, found, top)
+
+
+@command.command(name="store")
+@click.argument("names", metavar="[MODEL]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All graphs that travel with OpMark.")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    help="What runs the networks; repeatable. Default: every runtime that has them.",
+)
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The folder to write; default: bench/graphs of the workspace.",
+)
+@json_option
+@click.pass_context
+def store(
+    ctx: click.Context,
+    *,
+    names: tuple[str, ...],
+    everything: bool,
+    targets: tuple[str, ...],
+    into: Path | None,
+    as_json: bool,
+) -> None:
+    """Capture the graphs of networks of the zoo into files that machines without their runtimes can read.
+
+    A graph that is there already, of the same code and versions, is kept: run the command again to go on.
+    """
+    from opmark.models.storing import store_graphs, targets_of, travelling
+
+    if everything == bool(names):
+        raise UsageError("say which graphs to store", hint="name networks, or give --all")
+    wanted = (
+        travelling()
+        if everything
+        else tuple((name, target) for name in names for target in targets or targets_of(name))
+    )
+    wanted = tuple((name, target) for name, target in wanted if not targets or target in targets)
+    folder = into or workspace(ctx).root / "bench" / "graphs"
+    with progress_bar() as bar:
+        task = bar.add_task("storing", total=len(wanted))
+        found = []
+        for item in store_graphs(wanted, folder, cache=_cache(ctx)):
+            found.append(item)
+            bar.update(task, advance=1, description=item.model)
+    if as_json:
+        show_json(found)
+    else:
+        _print_stored(found)
+    failed = [item for item in found if item.status == "failed"]
+    if failed:
+        raise CheckFailedError(
+            f"{len(failed)} of {len(found)} graphs could not be stored; the first: {failed[0].error}",
+            where=f"{failed[0].model} on {failed[0].target}",
+        )
+
+
+def _print_stored(found: "Sequence[Stored]") -> None:
+    rows = [
+        (
+            item.model,
+            item.target,
+            item.status,
+            str(item.kernels or "–"),
+            f"{item.bytes_moved_share:.1%}" if item.kernels else "–",
+            format_bytes(item.size_bytes),
+        )
+        for item in found
+    ]
+    show_table(("network", "target", "", "kernels", "bytes-moved", "file"), rows, left=3)
+    click.echo(f"{format_bytes(sum(item.size_bytes for item in found))} in {len(found)} files")
 
 
 def _cache(ctx: click.Context) -> Path | None:

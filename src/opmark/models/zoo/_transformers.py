@@ -2,12 +2,19 @@
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opmark.core.registry import require
+from opmark.models.family import Family
 
 if TYPE_CHECKING:
     import torch
+
+
+class Configured(Family):
+    """A family that transformers builds from a configuration."""
+
+    packages: ClassVar = ("torch", "transformers")
 
 
 def build(

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ _CONFIGURATIONS: dict[str, dict[str, int]] = {
 }
 
 
-class Albert(Family):
+class Albert(_transformers.Configured):
     """One layer applied again and again; embeddings are narrower than layers."""
 
     name = "albert"

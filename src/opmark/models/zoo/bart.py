@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ _CONFIGURATIONS: dict[str, dict[str, int]] = {
 }
 
 
-class Bart(Family):
+class Bart(_transformers.Configured):
     """Six and six post-norm layers of width 768 in the base size."""
 
     name = "bart"

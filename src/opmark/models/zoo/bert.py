@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ _CONFIGURATIONS = {
 }
 
 
-class Bert(Family):
+class Bert(_transformers.Configured):
     """Twelve layers of width 768 in the base size."""
 
     name = "bert"

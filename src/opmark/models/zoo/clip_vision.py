@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ _CONFIGURATIONS: dict[str, dict[str, object]] = {
 }
 
 
-class ClipVision(Family):
+class ClipVision(_transformers.Configured):
     """A pre-norm Vision Transformer over patches of 32 × 32 with sigmoid-weighted linear units."""
 
     name = "clip-vision"

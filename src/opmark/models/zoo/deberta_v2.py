@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ _ATTENTION: dict[str, object] = {
 }
 
 
-class DebertaV2(Family):
+class DebertaV2(_transformers.Configured):
     """Attention that adds content-to-position and position-to-content scores."""
 
     name = "deberta-v2"

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ _CONFIGURATIONS: dict[str, dict[str, object]] = {
 }
 
 
-class Deit(Family):
+class Deit(_transformers.Configured):
     """Twelve layers over patches of 16 × 16."""
 
     name = "deit"

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ _CONFIGURATIONS: dict[str, dict[str, object]] = {
 }
 
 
-class Dinov2(Family):
+class Dinov2(_transformers.Configured):
     """A Vision Transformer over patches of 14 × 14 with scaled residual branches."""
 
     name = "dinov2"

@@ -2,14 +2,13 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
     import torch
 
 
-class Efficientnet(Family):
+class Efficientnet(_transformers.Configured):
     """Inverted residuals with squeeze-and-excitation; transformers' defaults are B7's, so B0's are spelled out."""
 
     name = "efficientnet"

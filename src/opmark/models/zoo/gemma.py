@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _CONFIGURATIONS: dict[str, dict[str, int]] = {
 }
 
 
-class Gemma(Family):
+class Gemma(_transformers.Configured):
     """Every query head shares one key head, and the gated perceptron is eight times as wide as the layer."""
 
     name = "gemma"

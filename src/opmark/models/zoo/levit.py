@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ _CONFIGURATIONS: dict[str, dict[str, object]] = {
 }
 
 
-class Levit(Family):
+class Levit(_transformers.Configured):
     """A convolutional stem, then attention and perceptrons that are normalised by batch."""
 
     name = "levit"

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ _CONFIGURATIONS = {
 }
 
 
-class Llama(Family):
+class Llama(_transformers.Configured):
     """Two blocks with rotary positions, RMS normalisation and a gated perceptron."""
 
     name = "llama"

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ _CONFIGURATIONS: dict[str, dict[str, int]] = {
 }
 
 
-class Mistral(Family):
+class Mistral(_transformers.Configured):
     """Rotary positions, four query heads to a key head, attention that slides over 4096 tokens."""
 
     name = "mistral"

@@ -2,14 +2,13 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
     import torch
 
 
-class Mobilenet(Family):
+class Mobilenet(_transformers.Configured):
     """Inverted residuals of depthwise convolutions at full width."""
 
     name = "mobilenet"

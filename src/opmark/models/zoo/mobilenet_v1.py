@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ _CONFIGURATIONS: dict[str, dict[str, object]] = {
 }
 
 
-class MobilenetV1(Family):
+class MobilenetV1(_transformers.Configured):
     """Depthwise and pointwise convolutions without residuals, at full and at half width."""
 
     name = "mobilenet-v1"

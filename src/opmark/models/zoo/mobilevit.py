@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ _CONFIGURATIONS: dict[str, dict[str, object]] = {
 }
 
 
-class Mobilevit(Family):
+class Mobilevit(_transformers.Configured):
     """Inverted residuals, and transformers over unfolded patches of the feature maps."""
 
     name = "mobilevit"

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ _CONFIGURATIONS: dict[str, dict[str, int]] = {
 }
 
 
-class Opt(Family):
+class Opt(_transformers.Configured):
     """Decoders with ReLU perceptrons."""
 
     name = "opt"

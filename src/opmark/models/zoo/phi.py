@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _CONFIGURATIONS: dict[str, dict[str, int]] = {
 }
 
 
-class Phi(Family):
+class Phi(_transformers.Configured):
     """Attention and perceptron read the same normalised tensor; half of every head is rotated."""
 
     name = "phi"

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ _CONFIGURATIONS: dict[str, dict[str, int]] = {
 }
 
 
-class Qwen2(Family):
+class Qwen2(_transformers.Configured):
     """Rotary positions, biased query, key and value, seven query heads to a key head."""
 
     name = "qwen2"

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _CONFIGURATIONS: dict[str, dict[str, int]] = {
 }
 
 
-class Qwen3(Family):
+class Qwen3(_transformers.Configured):
     """Queries and keys are normalised per head, and heads together are wider than the layer."""
 
     name = "qwen3"

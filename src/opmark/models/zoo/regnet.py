@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ _CONFIGURATIONS: dict[str, dict[str, object]] = {
 }
 
 
-class Regnet(Family):
+class Regnet(_transformers.Configured):
     """Bottlenecks of grouped convolutions; names give the design and its floating-point operations."""
 
     name = "regnet"

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ _CONFIGURATIONS: dict[str, dict[str, int]] = {
 }
 
 
-class Roberta(Family):
+class Roberta(_transformers.Configured):
     """BERT whose positions are counted from the tokens that are not padding."""
 
     name = "roberta"

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ _CONFIGURATIONS: dict[str, dict[str, object]] = {
 _CLASSES = 150
 
 
-class Segformer(Family):
+class Segformer(_transformers.Configured):
     """A hierarchical encoder whose attention reads a reduced sequence, and a decoder of perceptrons and resizes."""
 
     name = "segformer"

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ _CONFIGURATIONS: dict[str, dict[str, object]] = {
 }
 
 
-class Swin(Family):
+class Swin(_transformers.Configured):
     """Four stages; attention is written out, since transformers' fused path cannot be exported."""
 
     name = "swin"

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.family import Family
 from opmark.models.zoo import _transformers
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ _MEL_BANDS = 80
 _TEXT = 32
 
 
-class Whisper(Family):
+class Whisper(_transformers.Configured):
     """Two convolutions and an encoder over a spectrogram, a decoder over text."""
 
     name = "whisper"

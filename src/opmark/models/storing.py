@@ -1,0 +1,97 @@
+"""Writes the graphs that travel with OpMark; what is there already is kept, so that an interrupted run goes on."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from opmark.core.errors import OpMarkError
+from opmark.models.coverage import coverage
+from opmark.models.resolve import captured_graph, graph_origin
+from opmark.models.source import source_of
+from opmark.models.stored import graph_path, is_stored, save
+from opmark.models.zoo import models
+
+TARGETS = ("onnxruntime-cpu-t1", "torch-eager-t1")
+# Networks whose eight-bit graphs travel too, by what quantising does to them: those that are mostly products of
+# activations are quantised as they run, those that convolve are calibrated.
+_DYNAMIC = (
+    *("bert-base", "distilbert-base", "roberta-base", "albert-base", "gpt2", "opt-125m", "t5-small", "vit-base"),
+    *("bert-tiny", "distilbert-mini", "albert-mini", "opt-mini", "qwen2-mini", "llama-block", "encoder-small"),
+    *("decoder-small", "wide-and-deep", "two-tower", "mixture-of-experts", "deit-tiny"),
+)
+_STATIC = (
+    *("mobilenet-v1", "mobilenet-v2", "efficientnet-b0", "resnet-50", "regnet-y-200mf", "regnet-x-800mf"),
+    *("convnext-tiny", "inception", "nasnet-like", "rand-wire", "vgg-small", "resnet-small", "bottleneck-small"),
+    *("mobilenet-small", "squeeze-small", "deit-tiny", "light-resnet50", "light-squeezenet", "light-shufflenet"),
+    *("light-vgg19", "light-alexnet", "light-densenet121", "light-inception-v1"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What became of one graph: `stored`, `kept` or `failed` with its `error`.
+
+    `kernels` are those that cost something; `bytes_moved_share` is in [0, 1], `hidden` matrix operators without a kind.
+    """
+
+    model: str
+    target: str
+    status: str
+    kernels: int = 0
+    bytes_moved_share: float = 0.0
+    hidden: tuple[str, ...] = ()
+    size_bytes: int = 0
+    error: str = ""
+
+
+def travelling() -> tuple[tuple[str, str], ...]:
+    """The networks and targets whose graphs travel with OpMark, each at its usual batch and size.
+
+    Every network on every runtime that has it; in bfloat16 and in training the small ones, in eight bits those above.
+    """
+    found: list[str] = []
+    for name, family in models().items():
+        found.append(name)
+        if family.onnx_path(name) is None and name in family.small:
+            found += [f"{name}@{variant}" for variant in ("bf16", "training")]
+    found += [f"{name}@int8-dynamic" for name in _DYNAMIC]
+    found += [f"{name}@int8-static" for name in _STATIC]
+    return tuple((name, target) for name in found for target in targets_of(name))
+
+
+def targets_of(name: str) -> tuple[str, ...]:
+    """The targets that have graphs of `name`, a network perhaps with a variant. Raises as `source_of` does."""
+    source = source_of(name)
+    languages = [source.language] if source.variant or source.is_onnx else ["onnx", "aten"]
+    return tuple(target for target in TARGETS if ("onnx" if target.startswith("onnx") else "aten") in languages)
+
+
+def store_graphs(wanted: Iterable[tuple[str, str]], folder: Path, *, cache: Path | None) -> Iterator[Stored]:
+    """Capture each model and target of `wanted` into `folder` unless it holds that very graph.
+
+    Yields after each; a network that a runtime cannot have is `failed`, and the others go on.
+    """
+    for model, target in wanted:
+        try:
+            yield _one(model, target, folder, cache)
+        except OpMarkError as error:
+            yield Stored(model=model, target=target, status="failed", error=str(error))
+
+
+def _one(model: str, target: str, folder: Path, cache: Path | None) -> Stored:
+    origin = graph_origin(model, target)
+    path = graph_path(origin, folder)
+    if is_stored(origin, folder):
+        return Stored(model=model, target=target, status="kept", size_bytes=path.stat().st_size)
+    graph = captured_graph(model, target, cache=cache)
+    save(graph, origin, folder)
+    found = coverage(graph)
+    return Stored(
+        model=model,
+        target=target,
+        status="stored",
+        kernels=found.kernels,
+        bytes_moved_share=found.bytes_moved_share,
+        hidden=found.hidden,
+        size_bytes=path.stat().st_size,
+    )

@@ -1,0 +1,151 @@
+"""Graphs that travel: equal to captured ones, used where they may stand for them, and nowhere else."""
+
+import gzip
+import json
+from dataclasses import replace
+
+import pytest
+
+from opmark.core.errors import MissingExtraError
+from opmark.models import origin, resolve
+from opmark.models.resolve import captured_graph, graph_of, graph_origin
+from opmark.models.source import source_of
+from opmark.models.stored import graph_path, graphs_folder, is_stored, save, stored_graph
+
+PAIRS = [("encoder-tiny", "torch-eager-t1"), ("plain-tiny", "onnxruntime-cpu-t1")]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def travelling(tmp_path, monkeypatch):
+    """An own folder in place of the one that came with OpMark."""
+    folder = tmp_path / "graphs"
+    monkeypatch.setattr(resolve, "graphs_folder", lambda: folder)
+    return folder
+
+
+def captures(monkeypatch):
+    """How often a graph is captured from now on."""
+    counted = []
+    real = resolve._captured
+    monkeypatch.setattr(resolve, "_captured", lambda *given: counted.append(given) or real(*given))
+    return counted
+
+
+@pytest.mark.parametrize(("model", "target"), PAIRS)
+def test_a_stored_graph_equals_a_captured_one(model, target, cache, travelling, tmp_path, monkeypatch):
+    fresh = captured_graph(model, target, cache=cache)
+    save(fresh, graph_origin(model, target), travelling)
+    counted = captures(monkeypatch)
+    again = graph_of(model, target, cache=tmp_path / "empty")
+    assert again == fresh
+    assert again.id == fresh.id
+    assert not counted
+    assert not (tmp_path / "empty").exists()
+
+
+@pytest.mark.parametrize(("model", "target"), PAIRS)
+def test_what_came_with_opmark_is_what_is_captured(model, target, cache):
+    here = graph_origin(model, target)
+    folder = graphs_folder()
+    if folder is None or not graph_path(here, folder).is_file():
+        pytest.skip("no graphs came with this installation")
+    content = json.loads(gzip.decompress(graph_path(here, folder).read_bytes()))
+    minor = {name: text.rpartition(".")[0] for name, text in content["origin"]["versions"].items()}
+    if minor != {name: text.rpartition(".")[0] for name, text in here.versions.items()}:
+        pytest.skip("the graphs that came with OpMark were captured by other versions")
+    # Whatever has changed in the code since, the graph must not have: else run `opmark models store --all`.
+    found = stored_graph(replace(here, code=content["origin"]["code"]), folder)
+    assert found == captured_graph(model, target, cache=cache)
+
+
+def test_the_same_graph_gives_the_same_bytes(cache, tmp_path):
+    here = graph_origin(*PAIRS[0])
+    graph = captured_graph(*PAIRS[0], cache=cache)
+    first, second = (save(graph, here, tmp_path / name) for name in ("one", "two"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"code": "0123456789abcdef"},
+        {"versions": {"torch": "1.0.0"}},
+        {"content": "some file"},
+    ],
+)
+def test_a_stale_graph_is_captured_again(other, cache, travelling, tmp_path, monkeypatch):
+    model, target = PAIRS[0]
+    here = graph_origin(model, target)
+    changed = replace(captured_graph(model, target, cache=cache), nodes=())
+    save(changed, replace(here, **other), travelling)
+    counted = captures(monkeypatch)
+    assert graph_of(model, target, cache=tmp_path).nodes
+    assert len(counted) == 1
+
+
+def test_a_patch_release_changes_no_graph(cache, travelling, tmp_path, monkeypatch):
+    model, target = PAIRS[0]
+    here = graph_origin(model, target)
+    minor = ".".join(here.versions["torch"].split(".")[:2])
+    save(captured_graph(model, target, cache=cache), replace(here, versions={"torch": f"{minor}.999"}), travelling)
+    counted = captures(monkeypatch)
+    graph_of(model, target, cache=tmp_path)
+    assert not counted
+
+
+@pytest.mark.parametrize(("model", "target"), PAIRS)
+def test_without_the_packages_a_stored_graph_is_all_there_is(model, target, cache, travelling, tmp_path, monkeypatch):
+    fresh = captured_graph(model, target, cache=cache)
+    save(fresh, replace(graph_origin(model, target), code="old", versions={"torch": "1.0.0"}), travelling)
+    monkeypatch.setattr(origin, "installed", lambda package: "")
+    monkeypatch.setattr(resolve, "require", missing)
+    assert graph_of(model, target, cache=tmp_path / "empty") == fresh
+    with pytest.raises(MissingExtraError, match="torch"):
+        graph_of(model, target, cache=tmp_path / "empty", dimensions={"batch": 7})
+    with pytest.raises(MissingExtraError, match="torch"):
+        captured_graph(model, target, cache=tmp_path / "empty")
+
+
+def missing(package):
+    raise MissingExtraError(f"this needs {package}")
+
+
+def test_a_damaged_file_is_as_good_as_none(cache, travelling, tmp_path, monkeypatch):
+    model, target = PAIRS[0]
+    here = graph_origin(model, target)
+    path = save(captured_graph(model, target, cache=cache), here, travelling)
+    path.write_bytes(path.read_bytes()[:-20])
+    assert not is_stored(here, travelling)
+    counted = captures(monkeypatch)
+    graph_of(model, target, cache=tmp_path)
+    assert len(counted) == 1
+
+
+def test_files_are_named_by_what_is_unusual(tmp_path):
+    def name(model, target="torch-eager-t1", **sizes):
+        return graph_path(graph_origin(model, target, dimensions=sizes), tmp_path).relative_to(tmp_path).as_posix()
+
+    assert name("plain-tiny") == name("plain-tiny", batch=1) == "aten/plain-tiny.json.gz"
+    assert name("plain-tiny", batch=8) == "aten/plain-tiny-batch8.json.gz"
+    assert name("plain-tiny@bf16", size=64) == "aten/plain-tiny@bf16-size64.json.gz"
+    assert name("light-vgg19", "onnxruntime-cpu-t1") == "onnx/light-vgg19.json.gz"
+
+
+def test_the_origin_tells_files_threads_and_variants_apart():
+    assert graph_origin("encoder-tiny", "torch-eager-t1") == graph_origin("encoder-tiny", "torch-eager-t4")
+    ids = {
+        graph_origin("encoder-tiny", "onnxruntime-cpu-t1").id,
+        graph_origin("encoder-tiny", "onnxruntime-cpu-t4").id,
+        graph_origin("encoder-tiny", "torch-eager-t1").id,
+        graph_origin("encoder-tiny@bf16", "torch-eager-t1").id,
+        graph_origin("encoder-small", "torch-eager-t1").id,
+    }
+    assert len(ids) == 5
+    light = origin.origin_of(source_of("light-vgg19"), "onnx", 1, {})
+    assert len(light.content) == 64
+    assert set(light.versions) == {"onnx", "onnxruntime"}
