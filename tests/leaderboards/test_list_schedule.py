@@ -52,14 +52,14 @@ def test_travel_is_the_mean_over_ordered_pairs() -> None:
 def test_without_contention_the_estimate_is_the_simulated_schedule(
     case: tuple[Problem, dict[str, str]], data: st.DataObject
 ) -> None:
-    from opmark.leaderboards.profiles import PROFILES
+    from opmark.leaderboards.profile import profile_named
 
     problem, places = case
     schedule = ListSchedule(problem, contention=False)
     names = [item.name for item in problem.cluster.devices]
     for number, unit in enumerate(problem.units):
         schedule.put(number, names.index(places[unit.name]))
-    found = simulate(problem, schedule.placement(), PROFILES["contention_free"])
+    found = simulate(problem, schedule.placement(), profile_named("contention_free"))
     assert all(a <= b for a, b in zip(found.unit_start_ns.tolist(), schedule.start_ns, strict=True))
     if all(item.slots == 1 for item in problem.cluster.devices):
         assert found.unit_end_ns.tolist() == schedule.end_ns

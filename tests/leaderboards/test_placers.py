@@ -12,10 +12,10 @@ from opmark.leaderboards.placers.cpop import cpop_schedule
 from opmark.leaderboards.placers.heft import heft_schedule
 from opmark.leaderboards.placers.peft import optimistic_cost, peft_schedule
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.profiles import PROFILES
+from opmark.leaderboards.profile import profile_named
 from opmark.leaderboards.simulator import simulate
 
-FREE = PROFILES["contention_free"]
+FREE = profile_named("contention_free")
 
 
 def test_heft_start_for_start() -> None:

@@ -48,9 +48,9 @@ def test_a_cycle_is_named() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"objective": "speed"}, "objective: one of latency, not 'speed'"),
+        ({"objective": "speed"}, "objective: one of cost, latency, throughput, not 'speed'"),
         ({"semantics": "opsim9"}, "semantics: this version knows opsim1"),
-        ({"memory_mode": "none"}, "memory_mode: liveness or sum"),
+        ({"memory_mode": "none"}, "memory_mode: liveness, sum or stash"),
         ({"units": ()}, "units: at least one is needed"),
         ({"weights": {"w": -1}}, "weights.w: must not be negative"),
         ({"units": (Unit(name="a", exec_ns={"gpu": 1}),)}, r"units\.a\.exec_ns: runs on no device"),

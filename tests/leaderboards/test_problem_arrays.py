@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.leaderboards import examples, reference
 
-from opmark.leaderboards import engine, packing, sweeps
+from opmark.leaderboards import packing, sweeps
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.problem_arrays import rows
 
@@ -43,7 +43,7 @@ def test_orders_respect_precedence_and_ranks_equal_the_reference(problem: Proble
 def test_the_heap_gives_the_largest_key_first_then_the_lowest_item(keys: list[int]) -> None:
     heap, key = np.zeros(len(keys) + 2, dtype=np.int64), np.array(keys)
     for item in range(len(keys)):
-        engine._push(heap, 2, item, item, key)
-    popped = [engine._pop(heap, 2, size, key) for size in range(len(keys), 0, -1)]
+        engine_queue.push(heap, 2, item, item, key)
+    popped = [engine_queue.pop(heap, 2, size, key) for size in range(len(keys), 0, -1)]
     assert popped == sorted(range(len(keys)), key=lambda item: (-keys[item], item))
     assert heap[:2].tolist() == [0, 0]

@@ -94,5 +94,5 @@ def _own_weight_bytes(problem: Problem, groups: Groups) -> np.ndarray[tuple[int]
     own = np.zeros(groups.count)
     for name, used_by in users.items():
         if len(used_by) == 1:
-            own[next(iter(used_by))] += problem.weights[name]
+            own[next(iter(used_by))] += problem.held_bytes[name]
     return own

@@ -10,6 +10,18 @@ import numpy as np
 from numba import njit  # noqa: TID253 (this module is imported lazily)
 
 from opmark.leaderboards import packing as at
+from opmark.leaderboards.engine_queue import (
+    deliver,
+    enter,
+    leave,
+    multicast_ns,
+    pop,
+    push,
+    release,
+    rescale,
+    send,
+    settle,
+)
 
 FINISHED = 0
 NO_ROUTE = 1
@@ -17,66 +29,6 @@ UNSUPPORTED = 2
 STUCK = 3
 INVALID = np.iinfo(np.int64).max
 _LAST = np.iinfo(np.int64).min
-
-
-@njit("void(int64[::1], int64, int64, int64, int64[::1])", cache=True)
-def _push(heap, base, size, item, key):  # type: ignore[no-untyped-def]
-    """Add `item` to the heap of `size` items at `base`: the largest key first, then the lowest item."""
-    hole = size
-    while hole > 0:
-        parent = (hole - 1) >> 1
-        other = heap[base + parent]
-        if key[other] > key[item] or (key[other] == key[item] and other < item):
-            break
-        heap[base + hole] = other
-        hole = parent
-    heap[base + hole] = item
-
-
-@njit("int64(int64[::1], int64, int64, int64[::1])", cache=True)
-def _pop(heap, base, size, key):  # type: ignore[no-untyped-def]
-    """Remove and return the first of the `size` items at `base`."""
-    top = heap[base]
-    item = heap[base + size - 1]
-    last = size - 1
-    hole = 0
-    while True:
-        child = 2 * hole + 1
-        if child >= last:
-            break
-        a = heap[base + child]
-        if child + 1 < last:
-            b = heap[base + child + 1]
-            if key[b] > key[a] or (key[b] == key[a] and b < a):
-                child += 1
-                a = b
-        if key[item] > key[a] or (key[item] == key[a] and item < a):
-            break
-        heap[base + hole] = a
-        hole = child
-    heap[base + hole] = item
-    return top
-
-
-@njit(cache=True)
-def _deliver(m, d, offsets, units, device, pending, ready, base, size, priority):  # type: ignore[no-untyped-def]
-    """Tensor `m` is on device `d`: its readers there wait for one input less (rule 4)."""
-    for k in range(offsets[m], offsets[m + 1]):
-        u = units[k]
-        if device[u] == d:
-            pending[u] -= 1
-            if pending[u] == 0:
-                _push(ready, base[d], size[d], u, priority)
-                size[d] += 1
-
-
-@njit(cache=True)
-def _send(m, offsets, hop_offsets, hop_link, waiting, base, size, urgency):  # type: ignore[no-untyped-def]
-    """Tensor `m` exists: its transfers queue at their first links (rule 5)."""
-    for t in range(offsets[m], offsets[m + 1]):
-        e = hop_link[hop_offsets[t]]
-        _push(waiting, base[e], size[e], t, urgency)
-        size[e] += 1
 
 
 @njit(
@@ -94,7 +46,7 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     info, unit_start, unit_end, transfer_offsets, transfer_tensor, transfer_destination = outputs[:6]
     hop_offsets, hop_link, hop_start, hop_end, peak = outputs[6:]
     units, tensors, devices, types, links = data[0], data[1], data[2], data[3], data[4]
-    ports, host, liveness = data[5], data[6], data[7]
+    ports, host, liveness, classes, multicast, fifo = data[5], data[6], data[7], data[8], data[9], data[10]
     exec_ns = data[starts[at.EXEC_NS] : starts[at.EXEC_NS + 1]]
     workspace = data[starts[at.WORKSPACE] : starts[at.WORKSPACE + 1]]
     input_offsets = data[starts[at.INPUT_OFFSETS] : starts[at.INPUT_OFFSETS + 1]]
@@ -115,6 +67,9 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     link_source = data[starts[at.LINK_SOURCE] : starts[at.LINK_SOURCE + 1]]
     link_destination = data[starts[at.LINK_DESTINATION] : starts[at.LINK_DESTINATION + 1]]
     link_port = data[starts[at.LINK_PORT] : starts[at.LINK_PORT + 1]]
+    second_port = data[starts[at.LINK_SECOND_PORT] : starts[at.LINK_SECOND_PORT + 1]]
+    unit_class = data[starts[at.UNIT_CLASS] : starts[at.UNIT_CLASS + 1]]
+    interference = data[starts[at.INTERFERENCE] : starts[at.INTERFERENCE + 1]]
     route_offsets = data[starts[at.ROUTE_OFFSETS] : starts[at.ROUTE_OFFSETS + 1]]
     route_links = data[starts[at.ROUTE_LINKS] : starts[at.ROUTE_LINKS + 1]]
     hop_ns = data[starts[at.HOP_NS] : starts[at.HOP_NS + 1]]
@@ -127,9 +82,13 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     resident = np.zeros(devices, dtype=np.int64)
     pending = np.empty(units, dtype=np.int64)
     ready_base = np.zeros(devices + 1, dtype=np.int64)
-    slots = 0
+    slot_base = np.zeros(devices + 1, dtype=np.int64)
     for d in range(devices):
-        slots += free_slots[d]
+        slot_base[d + 1] = slot_base[d] + free_slots[d]
+    slots = slot_base[devices]
+    stamp = 0 if fifo else -1
+    if fifo:
+        priority = priority.copy()
     here = np.zeros(len(weight_bytes) * devices, dtype=np.uint8)
     for u in range(units):
         d = device[u]
@@ -138,10 +97,7 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
             return UNSUPPORTED
         pending[u] = input_offsets[u + 1] - input_offsets[u]
         ready_base[d + 1] += 1
-        for k in range(weight_offsets[u], weight_offsets[u + 1]):
-            if here[weight_ids[k] * devices + d] == 0:
-                here[weight_ids[k] * devices + d] = 1
-                resident[d] += weight_bytes[weight_ids[k]]
+        resident[d] += settle(u, d, devices, weight_offsets, weight_ids, weight_bytes, here)
         if not liveness:
             resident[d] += workspace[u]
     for d in range(devices):
@@ -156,6 +112,9 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     seen = np.full(devices, -1, dtype=np.int64)
     dearest = np.empty(devices, dtype=np.int64)
     readers = np.empty(devices, dtype=np.int64)
+    bus = np.full(devices, -1, dtype=np.int64)
+    for e in range(links - 1, -1, -1):
+        bus[link_source[e]] = e
     transfers = 0
     hops = 0
     for m in range(tensors):
@@ -197,10 +156,16 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                     transfer_refs[transfers] = readers[d]
                     urgency[transfers] = dearest[d]
                     hop_offsets[transfers] = hops
-                    for k in range(route_offsets[route], route_offsets[route + 1]):
-                        hop_link[hops] = route_links[k]
-                        link_base[route_links[k] + 1] += 1
-                        hops += 1
+                    if multicast:
+                        if transfers == transfer_offsets[m]:
+                            hop_link[hops] = bus[source]
+                            link_base[bus[source] + 1] += 1
+                            hops += 1
+                    else:
+                        for k in range(route_offsets[route], route_offsets[route + 1]):
+                            hop_link[hops] = route_links[k]
+                            link_base[route_links[k] + 1] += 1
+                            hops += 1
                     references += 1
                     transfers += 1
         source_refs[m] = references
@@ -224,55 +189,42 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     events = np.empty(min(slots, units) + transfers, dtype=np.int64)
     events_size = 0
     event_key = np.empty(units + transfers, dtype=np.int64)
+    # What shares the slots of each device, and how much slower than alone, in millionths (rule 3).
+    running = np.empty(slots if classes else 0, dtype=np.int64)
+    running_size = np.zeros(devices if classes else 0, dtype=np.int64)
+    factor = np.empty(units if classes else 0, dtype=np.int64)
+    changed = np.zeros(devices if classes else 0, dtype=np.uint8)
 
+    readers_of = consumer_offsets, consumer_units, device, pending, ready, ready_base, ready_size, priority
+    queues = transfer_offsets, hop_offsets, hop_link, waiting, link_base, waiting_size, urgency
     for u in range(units):
         if pending[u] == 0:
-            _push(ready, ready_base[device[u]], ready_size[device[u]], u, priority)
+            push(ready, ready_base[device[u]], ready_size[device[u]], u, priority)
             ready_size[device[u]] += 1
     for m in range(tensors):
         if tensor_producer[m] < 0:
-            _deliver(
-                m,
-                tensor_home[m],
-                consumer_offsets,
-                consumer_units,
-                device,
-                pending,
-                ready,
-                ready_base,
-                ready_size,
-                priority,
-            )
-            _send(m, transfer_offsets, hop_offsets, hop_link, waiting, link_base, waiting_size, urgency)
+            deliver(m, tensor_home[m], readers_of, stamp)
+            send(m, queues, stamp)
     time = 0
     done = 0
     while True:
         while events_size > 0 and -event_key[events[0]] == time:
-            code = _pop(events, 0, events_size, event_key)
+            code = pop(events, 0, events_size, event_key)
             events_size -= 1
             if code < units:
                 d = device[code]
                 done += 1
                 free_slots[d] += 1
+                if classes and unit_end[code] > unit_start[code]:
+                    leave(code, d, running, slot_base, running_size, changed)
                 if liveness:
-                    resident[d] -= workspace[code]
-                    for k in range(input_offsets[code], input_offsets[code + 1]):
-                        m = input_tensors[k]
-                        t = transfer_offsets[m]
-                        while t < transfer_offsets[m + 1] and transfer_destination[t] != d:
-                            t += 1
-                        if t < transfer_offsets[m + 1]:
-                            transfer_refs[t] -= 1
-                            resident[d] -= tensor_bytes[m] if transfer_refs[t] == 0 else 0
-                        else:
-                            source_refs[m] -= 1
-                            resident[d] -= tensor_bytes[m] if source_refs[m] == 0 else 0
+                    inputs = input_tensors[input_offsets[code] : input_offsets[code + 1]]
+                    copies = transfer_offsets, transfer_destination, transfer_refs, source_refs
+                    resident[d] -= workspace[code] + release(inputs, d, copies, tensor_bytes)
                 for k in range(output_offsets[code], output_offsets[code + 1]):
                     m = output_tensors[k]
-                    _deliver(
-                        m, d, consumer_offsets, consumer_units, device, pending, ready, ready_base, ready_size, priority
-                    )
-                    _send(m, transfer_offsets, hop_offsets, hop_link, waiting, link_base, waiting_size, urgency)
+                    deliver(m, d, readers_of, stamp)
+                    send(m, queues, stamp)
                     if liveness and source_refs[m] == 0:
                         resident[d] -= tensor_bytes[m]
                 continue
@@ -283,16 +235,20 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
             if contention:
                 port_busy[link_port[e]] = 0
                 free_slots[link_source[e]] += blocking[link_source[e]]
-                free_slots[link_destination[e]] += blocking[link_destination[e]]
+                if not multicast:
+                    free_slots[link_destination[e]] += blocking[link_destination[e]]
+                    port_busy[second_port[e]] = 0
             if hop + 1 < hop_offsets[t + 1]:
                 e = hop_link[hop + 1]
-                _push(waiting, link_base[e], waiting_size[e], t, urgency)
+                push(waiting, link_base[e], waiting_size[e], t, urgency)
                 waiting_size[e] += 1
                 continue
             m = transfer_tensor[t]
-            d = transfer_destination[t]
-            _deliver(m, d, consumer_offsets, consumer_units, device, pending, ready, ready_base, ready_size, priority)
-            source_refs[m] -= 1
+            last = transfer_offsets[m + 1] if multicast else t + 1
+            for arrived in range(t, last):
+                d = transfer_destination[arrived]
+                deliver(m, d, readers_of, stamp)
+                source_refs[m] -= 1
             if liveness and source_refs[m] == 0:
                 resident[tensor_home[m] if tensor_producer[m] < 0 else device[tensor_producer[m]]] -= tensor_bytes[m]
 
@@ -301,26 +257,42 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                 a = link_source[e]
                 b = link_destination[e]
                 if contention:
-                    if port_busy[link_port[e]] or free_slots[a] < blocking[a] or free_slots[b] < blocking[b]:
+                    if port_busy[link_port[e]] or free_slots[a] < blocking[a]:
                         break
+                    if not multicast:
+                        if free_slots[b] < blocking[b] or port_busy[second_port[e]]:
+                            break
+                        free_slots[b] -= blocking[b]
+                        port_busy[second_port[e]] = 1
                     port_busy[link_port[e]] = 1
                     free_slots[a] -= blocking[a]
-                    free_slots[b] -= blocking[b]
-                t = _pop(waiting, link_base[e], waiting_size[e], urgency)
+                t = pop(waiting, link_base[e], waiting_size[e], urgency)
                 waiting_size[e] -= 1
                 hop = at_hop[t]
                 m = transfer_tensor[t]
                 duration = hop_ns[size_class[m] * links + e]
-                if hop == hop_offsets[t]:
+                if multicast:
+                    duration = multicast_ns(
+                        a,
+                        transfer_destination[t : transfer_offsets[m + 1]],
+                        boundary[m * types : (m + 1) * types],
+                        device_type,
+                        route_offsets,
+                        route_links,
+                        hop_ns[size_class[m] * links : (size_class[m] + 1) * links],
+                    )
+                    for other in range(t, transfer_offsets[m + 1]):
+                        resident[transfer_destination[other]] += tensor_bytes[m] if liveness else 0
+                elif hop == hop_offsets[t]:
                     duration += boundary[m * types + device_type[a]]
                     if liveness:
                         resident[transfer_destination[t]] += tensor_bytes[m]
-                if hop + 1 == hop_offsets[t + 1]:
+                if not multicast and hop + 1 == hop_offsets[t + 1]:
                     duration += boundary[m * types + device_type[b]]
                 hop_start[hop] = time
                 hop_end[hop] = time + duration
                 event_key[units + t] = -(time + duration)
-                _push(events, 0, events_size, units + t, event_key)
+                push(events, 0, events_size, units + t, event_key)
                 events_size += 1
 
         for d in range(devices):
@@ -332,7 +304,7 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                     u = order_units[next_in_order[d]]
                     next_in_order[d] += 1
                 elif ready_size[d] > 0:
-                    u = _pop(ready, ready_base[d], ready_size[d], priority)
+                    u = pop(ready, ready_base[d], ready_size[d], priority)
                     ready_size[d] -= 1
                 else:
                     break
@@ -343,8 +315,10 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                 unit_start[u] = time
                 unit_end[u] = time + duration
                 event_key[u] = -(time + duration)
-                _push(events, 0, events_size, u, event_key)
+                push(events, 0, events_size, u, event_key)
                 events_size += 1
+                if classes and duration > 0:
+                    enter(u, d, running, slot_base, running_size, factor, changed)
                 if liveness:
                     resident[d] += workspace[u]
                     for k in range(output_offsets[u], output_offsets[u + 1]):
@@ -357,7 +331,25 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
             peak[d] = max(peak[d], resident[d])
         if events_size == 0:
             break
+        if classes and rescale(
+            time,
+            running,
+            slot_base,
+            running_size,
+            factor,
+            changed,
+            classes,
+            unit_class,
+            interference,
+            device_type,
+            unit_end,
+            event_key,
+        ):
+            for k in range(events_size):
+                push(events, 0, k, events[k], event_key)
         time = -event_key[events[0]]
+        if fifo:
+            stamp = time
     info[0], info[1], info[2] = time, transfers, hops
     return FINISHED if done == units else STUCK
 

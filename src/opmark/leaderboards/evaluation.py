@@ -4,19 +4,24 @@ from dataclasses import dataclass
 
 from opmark.core.errors import PlacementError
 from opmark.core.units import format_bytes
+from opmark.leaderboards.cost_unit import in_unit
 from opmark.leaderboards.placement import Placement, Solution, placement_of
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.profiles import OPSIM1, Profile
+from opmark.leaderboards.profile import Profile
 from opmark.leaderboards.simulator import Schedule, simulate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """A valid solution by numbers, its schedule and its cost in the problem's unit."""
+    """A valid solution by numbers, its schedule and its cost in whole steps: ns, or 10⁻¹² of the currency."""
 
     placement: Placement
     schedule: Schedule
     cost: int
+
+    def value(self, unit: str) -> int | float:
+        """The cost in the problem's own `unit`, before it was rounded up to a whole step."""
+        return in_unit(self.schedule.value, unit)
 
     def busy_ns(self, devices: int) -> list[int]:
         """How long the units of each device take together."""
@@ -27,8 +32,11 @@ class Evaluation:
         return spent
 
 
-def evaluate(problem: Problem, solution: Solution, profile: Profile = OPSIM1) -> Evaluation:
-    """Validate and simulate. Raises `PlacementError` with the one reason why the solution is invalid."""
+def evaluate(problem: Problem, solution: Solution, profile: Profile | None = None) -> Evaluation:
+    """Validate and simulate, under `profile` or the problem's own rules.
+
+    Raises `PlacementError` with the one reason why the solution is invalid.
+    """
     placement = placement_of(problem, solution)
     schedule = simulate(problem, placement, profile)
     for device, peak in zip(problem.cluster.devices, schedule.peak_bytes.tolist(), strict=True):

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opmark.core.errors import PlacementError
+from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.problem_arrays import Integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,4 +74,4 @@ def groups_of(problem: Problem) -> Groups:
 
 def _weight_bytes(problem: Problem, members: list[int]) -> int:
     names = {name for unit in members for name in problem.units[unit].weights}
-    return sum(problem.weights[name] for name in names)
+    return sum(problem.held_bytes[name] for name in names)

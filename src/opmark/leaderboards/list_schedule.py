@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 
 from opmark.leaderboards.groups import Groups, groups_of
+from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.placement import Placement
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.problem_arrays import Integers
 
 
 class ListSchedule:

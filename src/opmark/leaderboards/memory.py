@@ -44,7 +44,7 @@ def memory_steps(problem: Problem, placement: Placement, schedule: Schedule) -> 
 
 def _weight_bytes(problem: Problem, device: Sequence[int], where: int) -> int:
     held = {name for unit, place in zip(problem.units, device, strict=True) if place == where for name in unit.weights}
-    return sum(problem.weights[name] for name in held)
+    return sum(problem.held_bytes[name] for name in held)
 
 
 def _steps(changes: list[tuple[int, int]], base: int) -> Steps:

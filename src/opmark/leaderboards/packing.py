@@ -30,6 +30,9 @@ FIELDS = (
     "weight_offsets",
     "weight_ids",
     "weight_bytes",
+    "link_second_port",
+    "unit_class",
+    "interference",
 )
 
 EXEC_NS = FIELDS.index("exec_ns")
@@ -59,3 +62,6 @@ HOP_NS = FIELDS.index("hop_ns")
 WEIGHT_OFFSETS = FIELDS.index("weight_offsets")
 WEIGHT_IDS = FIELDS.index("weight_ids")
 WEIGHT_BYTES = FIELDS.index("weight_bytes")
+LINK_SECOND_PORT = FIELDS.index("link_second_port")
+UNIT_CLASS = FIELDS.index("unit_class")
+INTERFERENCE = FIELDS.index("interference")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from opmark.core.canonical import plain
 from opmark.core.errors import PlacementError
 from opmark.core.files import write_json
 from opmark.core.schema import load
+from opmark.leaderboards.colocation import class_names
+from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.problem import Problem, find_cycle
-from opmark.leaderboards.problem_arrays import Integers
 
 SCHEMA = 1
 
@@ -24,23 +25,25 @@ class Solution:
     """A placement by names.
 
     `priority` (larger first; default: upward rank) decides among ready units; `order`, per device, is strict: the
-    device waits for its next unit.
+    device waits for its next unit. `replicas`, per device, are further devices that hold all of its units too.
     """
 
     device: Mapping[str, str]
     priority: Mapping[str, int] | None = None
     order: Mapping[str, tuple[str, ...]] | None = None
+    replicas: Mapping[str, tuple[str, ...]] | None = None
     problem: str = ""
     placer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """A placement by numbers: a device per unit, a priority per unit, and a strict order per device number."""
+    """A placement by numbers: a device and a priority per unit; a strict order and replicas per device number."""
 
     device: Integers
     priority: Integers | None = None
     order: Mapping[int, Sequence[int]] | None = None
+    replicas: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
     def order_rows(self, devices: int) -> tuple[Integers, Integers]:
         """The orders as compressed rows, one per device; an empty row leaves the device free to choose."""
@@ -68,7 +71,15 @@ def solution_of(problem: Problem, placement: Placement, *, placer: str = "") -> 
     order = None
     if placement.order is not None:
         order = {names[number]: tuple(units[unit] for unit in row) for number, row in placement.order.items()}
-    return Solution(device=device, priority=priority, order=order, problem=problem.name, placer=placer)
+    replicas = {names[number]: tuple(names[other] for other in row) for number, row in placement.replicas.items()}
+    return Solution(
+        device=device,
+        priority=priority,
+        order=order,
+        replicas=replicas or None,
+        problem=problem.name,
+        placer=placer,
+    )
 
 
 def placement_of(problem: Problem, solution: Solution) -> Placement:
@@ -92,7 +103,10 @@ def placement_of(problem: Problem, solution: Solution) -> Placement:
     order = None
     if solution.order is not None:
         order = _order(problem, solution.order, units, devices, chosen)
-    return Placement(device=chosen, priority=priority, order=order)
+    replicas = {} if solution.replicas is None else _replicas(problem, solution.replicas, devices, chosen)
+    if problem.contiguous:
+        _check_contiguity(problem, chosen)
+    return Placement(device=chosen, priority=priority, order=order, replicas=replicas)
 
 
 def _check_mapping(what: str, mapping: Any, units: Mapping[str, int]) -> None:
@@ -117,15 +131,50 @@ def _whole(unit: str, value: Any) -> int:
 
 def _check_colocation(problem: Problem, solution: Solution) -> None:
     first: dict[str, str] = {}
-    for unit in problem.units:
-        if not unit.colocation:
+    for unit, name in zip(problem.units, class_names(problem), strict=True):
+        if not name:
             continue
-        other = first.setdefault(unit.colocation, unit.name)
+        other = first.setdefault(name, unit.name)
         if solution.device[other] != solution.device[unit.name]:
             raise PlacementError(
-                f"units {other!r} and {unit.name!r} must share a device (class {unit.colocation!r}),"
+                f"units {other!r} and {unit.name!r} must share a device (class {name!r}),"
                 f" but are on {solution.device[other]!r} and {solution.device[unit.name]!r}"
             )
+
+
+def _check_contiguity(problem: Problem, chosen: Integers) -> None:
+    from opmark.leaderboards.contiguity import returning_unit
+
+    found = returning_unit(problem, chosen)
+    if found is not None:
+        unit, before = (problem.units[number].name for number in found)
+        device = problem.cluster.devices[int(chosen[found[0]])].name
+        raise PlacementError(f"a path leaves device {device!r} and returns to it from {before!r} to {unit!r}")
+
+
+def _replicas(problem: Problem, replicas: Any, devices: Mapping[str, int], chosen: Integers) -> dict[int, list[int]]:
+    if not isinstance(replicas, Mapping):
+        raise PlacementError(f"replicas must map devices to devices, not be a {type(replicas).__name__}")
+    if any(replicas.values()) and not problem.replication:
+        raise PlacementError("this problem allows no replicas")
+    taken = set(chosen.tolist())
+    rows: dict[int, list[int]] = {}
+    for device, names in replicas.items():
+        if device not in devices or devices[device] not in set(chosen.tolist()):
+            raise PlacementError(f"replicas of {device!r}, which holds no unit of its own")
+        for name in names:
+            if name not in devices:
+                raise PlacementError(f"replicas name {name!r}, which is no device of the cluster")
+            if devices[name] in taken:
+                raise PlacementError(f"device {name!r} cannot be a replica of {device!r}: it has units already")
+            taken.add(devices[name])
+            kind = problem.cluster.devices[devices[name]].type
+            for number in (chosen == devices[device]).nonzero()[0].tolist():
+                if kind not in problem.units[number].exec_ns:
+                    raise PlacementError(f"replica {name!r} cannot run unit {problem.units[number].name!r}")
+        if names:
+            rows[devices[device]] = [devices[name] for name in names]
+    return rows
 
 
 def _order(

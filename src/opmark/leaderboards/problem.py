@@ -1,25 +1,38 @@
 """A placement problem: units, the tensors between them, a cluster, and what everything costs there."""
 
+import math
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opmark.core.canonical import content_id, plain
 from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError
 from opmark.core.files import write_json
 from opmark.core.schema import load
+from opmark.leaderboards.problem_fields import field_problems, unit_problems
 
 if TYPE_CHECKING:
     from opmark.leaderboards.problem_arrays import ProblemArrays
 
 SCHEMA = 1
 SEMANTICS = "opsim1"
-OBJECTIVES = ("latency",)
+MEMORY_MODES = ("liveness", "sum", "stash")
 PHASES = ("forward", "backward", "update")
+# What schema 1 gained after its first problems were published.
+_LATER_FIELDS = (
+    "profile",
+    "contiguous",
+    "replication",
+    "synchronisation",
+    "optimizer_state",
+    "micro_batches",
+    "interference",
+)
+_LATER_UNIT_FIELDS = ("split_ns", "interval", "shape_group")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +40,11 @@ class Unit:
     """The smallest thing that is placed: a union of kernels on every target of the cluster.
 
     `exec_ns` is by device type; a type that is absent cannot run the unit. `weights` name entries of
-    `Problem.weights`; units of one `colocation` class must share a device. `kind` is that of the costliest kernel, for
-    the reader.
+    `Problem.weights`; units of one `colocation` class must share a device. `kind` is that of the costliest kernel.
+
+    `split_ns`, by device type, is the time of one of 2, 3, … equal parts of the batch, where replicas may share a unit.
+    `interval`, by device type, is the predictor's interval as factors of `exec_ns`; units of one `shape_group` are
+    mispredicted together.
     """
 
     name: str
@@ -38,6 +54,9 @@ class Unit:
     colocation: str = ""
     phase: str = "forward"
     kind: str = ""
+    split_ns: Mapping[str, tuple[int | float, ...]] = field(default_factory=dict)
+    interval: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    shape_group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +88,31 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What an instance is judged against, in ns: a proven lower bound and a frozen best-known cost."""
+    """What an instance is judged against, as whole costs: a proven lower bound and a frozen best-known cost.
+
+    `bounds` are all proven bounds by name, `bound_ns` the largest of them. `guarantee_ns` is what list scheduling on
+    the best single device never exceeds (the response-time bound of typed graphs).
+    """
 
     bound_ns: int
     best_known_ns: int
     source: str = ""
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    guarantee_ns: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """An instance that carries its own costs, so that it can be scored anywhere and for ever.
 
-    Times in the file may be fractions of a ns; they are rounded half-even, once, when the problem is compiled.
+    Times in the file may be fractions of a ns; they are rounded half-even, once, when the problem is compiled. `unit`
+    is what costs are shown in: ns, us, ms or s, or $ for the cost objective.
+
+    `profile` names the rules a cost follows. `contiguous` forbids a path that leaves a device and returns to it;
+    `replication` lets a solution repeat a device's units on others, which `synchronisation` then keeps equal. A weight
+    that an update unit names occupies 1 + `optimizer_state` times its bytes. `micro_batches` limits how many are in
+    flight (0: as many as the pipeline is deep). `interference` slows units that share a device's slots: device type,
+    kind, kind beside it -> factor of at least 1 ("*" stands for any kind; several neighbours add what exceeds 1).
     """
 
     name: str
@@ -94,12 +126,36 @@ class Problem:
     memory_mode: str = "liveness"
     provenance: Provenance = field(default_factory=Provenance)
     reference: Reference | None = None
+    profile: str = "opsim1"
+    contiguous: bool = False
+    replication: bool = False
+    synchronisation: str = "ring-all-reduce"
+    optimizer_state: float = 0.0
+    micro_batches: int = 0
+    interference: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
 
     @cached_property
     def id(self) -> str:
-        """Identity of everything that decides a cost; the reference and the provenance are not part of it."""
+        """Identity of everything that decides a cost; the reference and the provenance are not part of it.
+
+        Fields that schema 1 gained later count only where they are used, so that older problems keep their identity.
+        """
         content = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return content_id({key: value for key, value in content.items() if key not in {"reference", "provenance"}})
+        content = {key: plain(value) for key, value in content.items() if key not in {"reference", "provenance"}}
+        usual = {name: plain(_default(Problem, name)) for name in _LATER_FIELDS}
+        content = {key: value for key, value in content.items() if key not in usual or value != usual[key]}
+        for unit in content["units"]:
+            for name in _LATER_UNIT_FIELDS:
+                if not unit[name]:
+                    del unit[name]
+        return content_id(content)
+
+    @cached_property
+    def held_bytes(self) -> Mapping[str, int]:
+        """What each weight occupies on a device: its bytes, and the optimiser's state where it is updated."""
+        updated = {name for unit in self.units if unit.phase == "update" for name in unit.weights}
+        extra = {name: math.ceil(self.optimizer_state * self.weights[name]) for name in updated}
+        return {name: size + extra.get(name, 0) for name, size in self.weights.items()}
 
     @cached_property
     def host(self) -> str:
@@ -129,10 +185,9 @@ class Problem:
     def _field_problems(self) -> Iterator[str]:
         if self.semantics != SEMANTICS:
             yield f"semantics: this version knows {SEMANTICS}, not {self.semantics!r}"
-        if self.objective not in OBJECTIVES:
-            yield f"objective: one of {', '.join(OBJECTIVES)}, not {self.objective!r}"
-        if self.memory_mode not in {"liveness", "sum"}:
-            yield f"memory_mode: liveness or sum, not {self.memory_mode!r}"
+        yield from field_problems(self)
+        if self.memory_mode not in MEMORY_MODES:
+            yield f"memory_mode: {', '.join(MEMORY_MODES[:-1])} or {MEMORY_MODES[-1]}, not {self.memory_mode!r}"
         if not self.units:
             yield "units: at least one is needed"
         yield from (
@@ -152,6 +207,7 @@ class Problem:
             for type_name, value in unit.exec_ns.items():
                 if not 0 <= value < 2**53:
                     yield f"{key}.exec_ns.{type_name}: must be a number of ns from 0 to 2^53, not {value}"
+            yield from unit_problems(unit, key)
             if unit.workspace_bytes < 0:
                 yield f"{key}.workspace_bytes: must not be negative, not {unit.workspace_bytes}"
             if unit.phase not in PHASES:
@@ -195,6 +251,11 @@ def load_problem(path: Path) -> Problem:
 def save_problem(problem: Problem, path: Path) -> None:
     """Write `problem` to `path`, whole or not at all."""
     write_json(path, {"schema": SCHEMA, **plain(problem)})
+
+
+def _default(kind: type[Any], name: str) -> Any:
+    found = kind.__dataclass_fields__[name]
+    return found.default if found.default is not MISSING else found.default_factory()
 
 
 def _cycle(problem: Problem) -> list[str]:

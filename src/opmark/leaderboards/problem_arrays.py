@@ -1,26 +1,27 @@
 """A problem as int64 arrays in compressed rows, packed into one buffer for the compiled simulator."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from opmark.core.errors import ContentError
+from opmark.leaderboards.colocation import class_names
+from opmark.leaderboards.integers import Integers, integers, rows
+from opmark.leaderboards.interference import interference_arrays, slowest_factor
 from opmark.leaderboards.packing import FIELDS
 from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.profile import Profile
 from opmark.leaderboards.routes import hop_ns, routes
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemArrays:
     """Shapes: U units, M tensors, D devices, T device types, L links, S distinct tensor sizes.
 
-    `sizes` is (U, M, D, T, L, ports, host, 1 where memory is tracked by liveness). `exec_ns` is U×T, -1 where a type
-    cannot run the unit; `hop_ns` is S×L; `boundary_ns` is M×T; routes are rows of source·D + destination.
+    `sizes` is (U, M, D, T, L, ports, host, 1 where memory is tracked by liveness, C classes of interference, and 1 each
+    for multicast and first-ready-first-run). `exec_ns` is U×T, -1 where a type cannot run the unit; `hop_ns` is S×L;
+    `boundary_ns` is M×T; `interference` is T×C×C, in millionths; routes are rows of source·D + destination.
     Two-dimensional arrays lie flat.
     """
 
@@ -54,6 +55,9 @@ class ProblemArrays:
     weight_offsets: Integers
     weight_ids: Integers
     weight_bytes: Integers
+    link_second_port: Integers
+    unit_class: Integers
+    interference: Integers
     colocation: Integers
     topological: Integers
 
@@ -78,6 +82,21 @@ class ProblemArrays:
         parts = [getattr(self, name) for name in FIELDS]
         starts = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
         return np.concatenate(parts), starts
+
+    def under(self, profile: Profile) -> "ProblemArrays":
+        """These arrays with the ports and switches of a profile."""
+        if not (profile.half_duplex or profile.multicast or profile.fifo):
+            return self
+        sizes = self.sizes.copy()
+        sizes[9], sizes[10] = profile.multicast, profile.fifo
+        port, second = self.link_port, self.link_second_port
+        if profile.half_duplex:
+            port, second = self.link_source, self.link_destination
+            sizes[5] = self.devices
+        if profile.multicast:
+            port = second = self.link_source
+            sizes[5] = self.devices
+        return replace(self, sizes=sizes, link_port=port, link_second_port=second)
 
     @cached_property
     def run_ns(self) -> Integers:
@@ -129,13 +148,12 @@ def compile_problem(problem: Problem) -> ProblemArrays:
     names = list(device_number)
     route_offsets, route_links = rows([paths.get((a, b), ()) for a in names for b in names])
     class_number: dict[str, int] = {}
-    colocation = [
-        class_number.setdefault(unit.colocation, len(class_number)) if unit.colocation else -1 for unit in problem.units
-    ]
+    colocation = [class_number.setdefault(name, len(class_number)) if name else -1 for name in class_names(problem)]
     _check_magnitude(problem, hops)
     sizes = (len(problem.units), len(problem.tensors), len(names), len(types), len(cluster.links), len(set(ports)))
+    count, unit_class, interference = interference_arrays(problem, types)
     arrays = ProblemArrays(
-        sizes=integers([*sizes, device_number[problem.host], problem.memory_mode == "liveness"]),
+        sizes=integers([*sizes, device_number[problem.host], problem.memory_mode != "sum", count, 0, 0]),
         exec_ns=integers(round(unit.exec_ns.get(name, -1)) for unit in problem.units for name in types),
         workspace_bytes=integers(unit.workspace_bytes for unit in problem.units),
         input_offsets=input_offsets,
@@ -163,7 +181,10 @@ def compile_problem(problem: Problem) -> ProblemArrays:
         device_memory_bytes=integers(device.memory_bytes for device in cluster.devices),
         weight_offsets=weight_offsets,
         weight_ids=weight_ids,
-        weight_bytes=integers(problem.weights[name] for name in weight_number),
+        weight_bytes=integers(problem.held_bytes[name] for name in weight_number),
+        link_second_port=integers(ports),
+        unit_class=unit_class,
+        interference=interference,
         colocation=integers(colocation),
         topological=np.empty(0, dtype=np.int64),
     )
@@ -172,29 +193,12 @@ def compile_problem(problem: Problem) -> ProblemArrays:
 
 def with_topological_order(arrays: ProblemArrays) -> ProblemArrays:
     """The same arrays with `topological` filled in: among units that are free, the lowest number first."""
-    from dataclasses import replace
-
     from opmark.leaderboards.sweeps import topological_order
 
     order = topological_order(*arrays.packed)
     if len(order) < arrays.units:
         raise ContentError("the graph has a cycle")
     return replace(arrays, topological=order)
-
-
-def integers(values: Iterable[int]) -> Integers:
-    """`values` as an int64 array. Raises `ContentError` beyond 2^63."""
-    try:
-        return np.fromiter(values, dtype=np.int64)
-    except OverflowError:
-        raise ContentError("a number is too large: everything must stay below 2^63") from None
-
-
-def rows(lists: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
-    """Compressed rows: where each list starts, and all of them end to end."""
-    offsets = np.zeros(len(lists) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter((len(row) for row in lists), dtype=np.int64, count=len(lists)), out=offsets[1:])
-    return offsets, integers(value for row in lists for value in row)
 
 
 def _ports(problem: Problem) -> list[int]:
@@ -210,10 +214,11 @@ def _check_magnitude(problem: Problem, hops: list[list[int]]) -> None:
     """Refuse a problem whose times or bytes could leave int64 when everything happens one after the other."""
     dispatch = max(device.dispatch_ns for device in problem.cluster.devices)
     total = sum(max(unit.exec_ns.values()) + dispatch for unit in problem.units)
+    total *= 1 + slowest_factor(problem)
     each = max((value for row in hops for value in row), default=0) * max(1, len(problem.cluster.links))
     boundary = sum(2 * max(tensor.boundary_ns.values(), default=0) for tensor in problem.tensors)
     devices = len(problem.cluster.devices)
-    size = sum(tensor.size_bytes for tensor in problem.tensors) * devices + sum(problem.weights.values()) * devices
+    size = sum(tensor.size_bytes for tensor in problem.tensors) * devices + sum(problem.held_bytes.values()) * devices
     size += sum(unit.workspace_bytes for unit in problem.units)
     if total + (each * len(problem.tensors) + boundary) * devices >= 2**62 or size >= 2**62:
         raise ContentError("the times or sizes are too large to add up below 2^62", where=problem.name)

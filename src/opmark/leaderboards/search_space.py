@@ -3,8 +3,8 @@
 import numpy as np
 
 from opmark.leaderboards.groups import Groups
+from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.problem_arrays import Integers
 
 
 class SearchSpace:

@@ -1,15 +1,21 @@
 """Run opsim 1 on placements: one with its whole schedule, or many with only their costs."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from opmark.core.errors import PlacementError
+from opmark.leaderboards.contiguity import contiguous_rows
+from opmark.leaderboards.integers import Integers
+from opmark.leaderboards.objective import OBJECTIVES
 from opmark.leaderboards.placement import Placement
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.problem_arrays import Integers, ProblemArrays
-from opmark.leaderboards.profiles import OPSIM1, Profile
+from opmark.leaderboards.problem_arrays import ProblemArrays
+from opmark.leaderboards.profile import Profile, profile_named
+from opmark.leaderboards.stash import stashed_bytes, stashed_rows, with_replicas
 
 # The cost of a placement that cannot run at all.
 INVALID_COST = int(np.iinfo(np.int64).max)
@@ -19,7 +25,9 @@ INVALID_COST = int(np.iinfo(np.int64).max)
 class Schedule:
     """When everything ran, in ns: units by number, and transfers, whose hops lie in rows of `hop_offsets`.
 
-    `peak_bytes` is per device, weights included.
+    `cost_ns` is the problem's objective in whole steps of its unit (ns, or 10⁻¹² of the currency), rounded up from
+    `exact_cost`; `latency_ns` is when one pass ends. `peak_bytes` is per device, weights included. With replicas that
+    share each pass, transfers and the rest of the schedule are those of `expanded`, whose units are the parts.
     """
 
     cost_ns: int
@@ -32,22 +40,46 @@ class Schedule:
     hop_start_ns: Integers
     hop_end_ns: Integers
     peak_bytes: Integers
+    latency_ns: int = 0
+    exact_cost: Fraction | None = None
+    expanded: "tuple[Problem, Placement, Schedule] | None" = None
+
+    @property
+    def value(self) -> Fraction:
+        """The cost before it was rounded up."""
+        return Fraction(self.cost_ns) if self.exact_cost is None else self.exact_cost
 
 
-def simulate(problem: Problem, placement: Placement, profile: Profile = OPSIM1) -> Schedule:
-    """The schedule of one placement; memory is reported, not enforced.
+def simulate(problem: Problem, placement: Placement, profile: Profile | None = None) -> Schedule:
+    """The schedule of one placement under `profile` (default: the problem's own); memory is reported, not enforced.
 
     Raises `PlacementError` where a device cannot run a unit, a tensor has no way, or orders block one another.
     """
+    rules = profile_named(problem.profile) if profile is None else profile
+    if rules.model is not None:
+        return rules.model.schedule(problem, placement)
+    objective = OBJECTIVES.load(problem.objective)
+    shared = bool(placement.replicas) and problem.objective != "throughput"
+    schedule = run_expanded(problem, placement, rules) if shared else run_events(problem, placement, rules)
+    if placement.replicas and not shared and problem.memory_mode != "stash":
+        schedule = replace(schedule, peak_bytes=with_replicas(schedule.peak_bytes, placement))
+    if problem.memory_mode == "stash":
+        schedule = replace(schedule, peak_bytes=stashed_bytes(problem, placement))
+    cost = objective.cost(problem, placement, schedule.latency_ns, rules)
+    return replace(schedule, cost_ns=math.ceil(cost), exact_cost=cost if isinstance(cost, Fraction) else None)
+
+
+def run_events(problem: Problem, placement: Placement, rules: Profile) -> Schedule:
+    """One pass through the graph by the event simulation, its latency as cost. Raises as `simulate` does."""
     from opmark.leaderboards import engine
 
-    arrays = problem.arrays
+    arrays = problem.arrays.under(rules)
     outputs = _room(arrays)
     order_offsets, order_units = placement.order_rows(arrays.devices)
     priority = arrays.default_priority if placement.priority is None else placement.priority
     compiled: Any = engine.run
     status = compiled(
-        *arrays.packed, placement.device, priority, order_offsets, order_units, int(profile.contention), outputs
+        *arrays.packed, placement.device, priority, order_offsets, order_units, int(rules.contention), outputs
     )
     info = outputs[0].tolist()
     if status == engine.UNSUPPORTED:
@@ -59,9 +91,10 @@ def simulate(problem: Problem, placement: Placement, profile: Profile = OPSIM1) 
     if status == engine.STUCK:
         raise PlacementError("the orders of the devices block one another")
     _, start, end, _, tensor_of, destination, hop_offsets, hop_link, hop_start, hop_end, peak = outputs
-    cost, transfers, used = info[:3]
+    latency, transfers, used = info[:3]
     return Schedule(
-        cost_ns=cost,
+        cost_ns=latency,
+        latency_ns=latency,
         unit_start_ns=start,
         unit_end_ns=end,
         transfer_tensor=tensor_of[:transfers],
@@ -74,6 +107,20 @@ def simulate(problem: Problem, placement: Placement, profile: Profile = OPSIM1) 
     )
 
 
+def run_expanded(problem: Problem, placement: Placement, rules: Profile) -> Schedule:
+    """One pass that replicas share: a unit's span reaches from its first part's start to its last part's end."""
+    from opmark.leaderboards.expansion import expand
+
+    wide = expand(problem, placement)
+    inner = run_events(wide.problem, wide.placement, rules)
+    start = np.full(len(problem.units), INVALID_COST, dtype=np.int64)
+    end = np.zeros(len(problem.units), dtype=np.int64)
+    own = wide.part_of >= 0
+    np.minimum.at(start, wide.part_of[own], inner.unit_start_ns[own])
+    np.maximum.at(end, wide.part_of[own], inner.unit_end_ns[own])
+    return replace(inner, unit_start_ns=start, unit_end_ns=end, expanded=(wide.problem, wide.placement, inner))
+
+
 def fits(problem: Problem, schedule: Schedule) -> bool:
     """Whether no device ever holds more than it has."""
     return bool((schedule.peak_bytes <= problem.arrays.device_memory_bytes).all())
@@ -84,35 +131,52 @@ def simulate_many(
     devices: Integers,
     priorities: Integers | None = None,
     *,
-    profile: Profile = OPSIM1,
+    profile: Profile | None = None,
     enforce_memory: bool = True,
 ) -> Integers:
-    """The cost in ns of each row of `devices` (rows x units), `INVALID_COST` where it cannot run or does not fit.
+    """The cost of each row of `devices` (rows x units), `INVALID_COST` where it cannot run, does not fit or returns.
 
-    `priorities` has one row per placement or a single one for all; without it the default rank is used.
+    `priorities` has one row per placement or a single one for all; without it the default rank is used. Costs are those
+    of the problem's objective under `profile` (default: the problem's own), without replicas.
     """
+    rules = profile_named(problem.profile) if profile is None else profile
+    table = np.ascontiguousarray(devices, dtype=np.int64).reshape(-1, problem.arrays.units)
+    if rules.model is not None:
+        costs, peaks = rules.model.costs(problem, table)
+    else:
+        latencies, peaks = _event_costs(problem, table, priorities, rules)
+        costs = OBJECTIVES.load(problem.objective).costs(problem, table, latencies, rules)
+        if problem.memory_mode == "stash":
+            peaks = stashed_rows(problem, table)
+    if enforce_memory:
+        costs[(peaks > problem.arrays.device_memory_bytes).any(axis=1)] = INVALID_COST
+    if problem.contiguous:
+        costs[~contiguous_rows(problem, table)] = INVALID_COST
+    return costs
+
+
+def _event_costs(
+    problem: Problem, table: Integers, priorities: Integers | None, rules: Profile
+) -> tuple[Integers, Integers]:
+    """Latency per row and peak bytes per row and device."""
     from opmark.leaderboards import engine
 
-    arrays = problem.arrays
-    flat = np.ascontiguousarray(devices, dtype=np.int64).reshape(-1)
+    arrays = problem.arrays.under(rules)
     priority = arrays.default_priority if priorities is None else np.ascontiguousarray(priorities, dtype=np.int64)
-    peaks = np.zeros(len(flat) // arrays.units * arrays.devices, dtype=np.int64)
+    peaks = np.zeros(len(table) * arrays.devices, dtype=np.int64)
     no_order = np.zeros(arrays.devices + 1, dtype=np.int64)
     compiled: Any = engine.run_many
-    costs: Integers = compiled(
+    latencies: Integers = compiled(
         *arrays.packed,
-        flat,
+        table.reshape(-1),
         priority.reshape(-1),
         no_order,
         no_order[:0],
-        int(profile.contention),
+        int(rules.contention),
         _room(arrays),
         peaks,
     )
-    if enforce_memory:
-        over = (peaks.reshape(-1, arrays.devices) > arrays.device_memory_bytes).any(axis=1)
-        costs[over] = INVALID_COST
-    return costs
+    return latencies, peaks.reshape(-1, arrays.devices)
 
 
 def _room(arrays: ProblemArrays) -> tuple[Integers, ...]:

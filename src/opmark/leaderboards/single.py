@@ -4,8 +4,8 @@ import numpy as np
 
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.groups import Groups, groups_of
+from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.problem_arrays import Integers
 from opmark.leaderboards.simulator import INVALID_COST, simulate_many
 
 

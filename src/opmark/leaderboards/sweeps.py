@@ -61,3 +61,31 @@ def upward_rank(data, starts, topological, unit_ns, tensor_ns):  # type: ignore[
                 longest = max(longest, tensor_ns[tensor] + rank[consumer_units[k]])
         rank[unit] = unit_ns[unit] + longest
     return rank
+
+
+@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", cache=True)
+def returning_rows(data, starts, topological, forward, device):  # type: ignore[no-untyped-def]
+    """1 per row of `device` (flat) in which a path over forward units leaves a device and returns to it, else 0."""
+    units = data[0]
+    inputs = data[starts[at.INPUT_OFFSETS] : starts[at.INPUT_OFFSETS + 1]]
+    input_tensors = data[starts[at.INPUT_TENSORS] : starts[at.INPUT_TENSORS + 1]]
+    producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
+    found = np.zeros(len(device) // units, dtype=np.int64)
+    left = np.zeros(units, dtype=np.int64)
+    for row in range(len(found)):
+        place = device[row * units : (row + 1) * units]
+        for position in range(units):
+            unit = topological[position]
+            left[unit] = 0
+            if forward[unit] == 0:
+                continue
+            for k in range(inputs[unit], inputs[unit + 1]):
+                before = producer[input_tensors[k]]
+                if before >= 0 and forward[before] == 1:
+                    left[unit] |= left[before]
+                    if place[before] != place[unit]:
+                        left[unit] |= np.int64(1) << place[before]
+            if (left[unit] >> place[unit]) & 1:
+                found[row] = 1
+                break
+    return found

@@ -5,7 +5,7 @@ from typing import Any
 from opmark.leaderboards.evaluation import Evaluation
 from opmark.leaderboards.memory import memory_steps
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.profiles import OPSIM1, Profile
+from opmark.leaderboards.profile import OPSIM1, Profile
 
 DEVICES = 1
 LINKS = 2

@@ -5,7 +5,7 @@ from typing import Any
 
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.profiles import profile_named
+from opmark.leaderboards.profile import profile_named
 from opmark.leaderboards.routes import hop_ns, routes
 from opmark.leaderboards.trace import DEVICES, LINKS
 

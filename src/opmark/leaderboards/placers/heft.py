@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.list_schedule import ListSchedule, mean_travel_ns
 from opmark.leaderboards.placement import Placement, Solution, solution_of
 from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.problem_arrays import Integers
 from opmark.leaderboards.simulator import fits, simulate
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.groups import groups_of
+from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.placement import Placement, Solution, placement_of, solution_of
 from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.placers import cpop, heft, peft
 from opmark.leaderboards.placers.heft import heft_schedule
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.problem_arrays import Integers
 from opmark.leaderboards.search_space import SearchSpace
 from opmark.leaderboards.simulator import INVALID_COST, fits, simulate, simulate_many
 from opmark.leaderboards.single import fill_by_memory, single_device_rows

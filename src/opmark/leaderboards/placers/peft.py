@@ -9,12 +9,12 @@ import heapq
 
 import numpy as np
 
+from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.list_schedule import ListSchedule, mean_travel_ns
 from opmark.leaderboards.placement import Solution, solution_of
 from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.placers.heft import cheapest
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.problem_arrays import Integers
 
 _NEVER = 2**50
 

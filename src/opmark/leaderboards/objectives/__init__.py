@@ -1,0 +1,1 @@
+"""What a placement is judged by, one file each."""

@@ -1,0 +1,1 @@
+"""The rules a simulation can follow, one file each."""

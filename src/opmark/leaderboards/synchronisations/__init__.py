@@ -1,0 +1,1 @@
+"""Ways to keep replicas equal, one file each."""
