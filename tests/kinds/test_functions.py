@@ -10,13 +10,15 @@ from opmark.kinds.elementwise import Elementwise
 TWO = {
     "add", "sub", "mul", "div", "max", "min", "sum", "mean", "equal", "less", "less-or-equal", "greater",
     "greater-or-equal", "and", "or", "xor", "bitwise-and", "bitwise-or", "prelu", "mod", "pow", "bias-gelu",
+    "qlinear-add", "qlinear-mul",
 }  # fmt: skip
 
 
 def example(op: str) -> Elementwise:
     dtype = "bool" if op in LOGICAL else "int32" if op.startswith("bitwise") else "float32"
+    dtype = "uint8" if op.startswith("qlinear") else dtype
     small = (5,) if op in {"bias-gelu", "prelu"} else (3, 5)
-    shapes = ((3, 5), small) if op in TWO else ((3, 5),) * 3 if op == "where" else ((3, 5),)
+    shapes = ((3, 5), small) if op in TWO else ((3, 5),) * 3 if op.endswith("where") else ((3, 5),)
     return Elementwise(op=op, shapes=shapes, dtype=dtype)
 
 

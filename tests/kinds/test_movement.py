@@ -15,6 +15,7 @@ from opmark.models.capture.onnx_session import block_width
 EXAMPLES = [
     Movement(op="transpose", shapes=((2, 3, 4),), arguments=(1, 2, 0)),
     Movement(op="concat", shapes=((2, 3), (2, 5), (2, 1)), arguments=(1,), constant=(2,)),
+    Movement(op="qlinear-concat", shapes=((2, 3), (2, 5)), arguments=(1,), constant=(1,), dtype="uint8"),
     Movement(op="split", shapes=((4, 6),), arguments=(1, 1, 2, 3)),
     Movement(op="slice", shapes=((6, 8),), arguments=(1, 7, 5, -1, 2, -3)),
     Movement(op="pad", shapes=((3, 4),), arguments=(1, 0, 0, 2), mode="reflect"),

@@ -14,6 +14,7 @@ from opmark.core.work import Work
 P = TypeVar("P")
 
 LANGUAGES = ("onnx", "aten")
+FLOATING = frozenset({"float64", "float32", "float16", "bfloat16"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class Kind(ABC, Generic[P]):
     # Whether a kernel of this kind does multiply-accumulate work (what must never hide in `bytes-moved`).
     matrix: ClassVar[bool] = False
     languages: ClassVar[tuple[str, ...]] = LANGUAGES
+    # The element types that a suite can ask for and get such kernels; `int8` stands for unsigned eight bits too.
+    dtypes: ClassVar[frozenset[str]] = FLOATING
     # What `from_onnx` and `from_aten` may accept: `Conv`, `com.microsoft:FusedConv`; ATen names without overload.
     onnx_ops: ClassVar[frozenset[str]] = frozenset()
     aten_ops: ClassVar[frozenset[str]] = frozenset()

@@ -12,6 +12,8 @@ FLOPS = {
     "exp": 8, "log": 8, "sigmoid": 8, "tanh": 8, "erf": 8, "sin": 8, "cos": 8, "tan": 8, "atan": 8, "pow": 8,
     "elu": 8, "selu": 8, "celu": 8, "softplus": 10, "silu": 9, "quick-gelu": 10, "gelu": 12, "gelu-tanh": 14,
     "fast-gelu": 14, "bias-gelu": 13, "mish": 20, "expm1": 8, "log1p": 8, "swiglu": 10,
+    # Of eight-bit numbers: both sides centred, combined, scaled, rounded and clamped; functions of one are looked up.
+    "qlinear-add": 5, "qlinear-mul": 6, "qlinear-sigmoid": 1, "qlinear-leaky-relu": 1, "qlinear-where": 3,
 }  # fmt: skip
 
 # Append only: a learner's category codes are the places in this list.
@@ -30,6 +32,9 @@ ONNX = {
     "pow": "Pow", "elu": "Elu", "selu": "Selu", "celu": "Celu", "softplus": "Softplus",
     "quick-gelu": "com.microsoft:QuickGelu", "gelu": "Gelu", "gelu-tanh": "Gelu",
     "fast-gelu": "com.microsoft:FastGelu", "bias-gelu": "com.microsoft:BiasGelu", "mish": "Mish",
+    "qlinear-add": "com.microsoft:QLinearAdd", "qlinear-mul": "com.microsoft:QLinearMul",
+    "qlinear-sigmoid": "com.microsoft:QLinearSigmoid", "qlinear-leaky-relu": "com.microsoft:QLinearLeakyRelu",
+    "qlinear-where": "com.microsoft:QLinearWhere",
 }  # fmt: skip
 
 FROM_ONNX = {name: operation for operation, name in ONNX.items() if operation != "gelu-tanh"}

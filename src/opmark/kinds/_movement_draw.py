@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from opmark.core.kind import Setting
+from opmark.kinds._quantised import EIGHT_BITS
 
+# Blocked layouts are of floating numbers, and nobody counts in eight bits.
+_WIDE_ONLY = {"reorder-input", "reorder-output", "range", "cast"}
 _ONNX_ONLY = {"reorder-input", "reorder-output", "reshape", "squeeze", "unsqueeze", "range", "depth-to-space"}
 
 
@@ -13,6 +16,11 @@ def draw(values: Mapping[str, Any], setting: Setting) -> dict[str, Any] | None:
     op, batch, channels, extent, parts = (values[name] for name in ("op", "batch", "channels", "extent", "parts"))
     if op in _ONNX_ONLY and setting.language != "onnx":
         return None
+    if setting.dtype in EIGHT_BITS:
+        if setting.language != "onnx" or op in _WIDE_ONLY:
+            return None
+        # Parts of a join rarely share a scale.
+        op = "qlinear-concat" if op == "concat" else op
     shape = {
         "heads": (batch, extent, 8, max(4, channels // 8)),
         "image": (batch, channels, extent, extent),
@@ -33,7 +41,7 @@ def draw(values: Mapping[str, Any], setting: Setting) -> dict[str, Any] | None:
                 "shuffle": ((0, 2, 1, 3, 4), (0, 1, 3, 2, 4), (0, 1, 3, 4, 2)),
             }
             return {"op": op, "shapes": (shape,), "arguments": orders[values["form"]][values["order"]]}
-        case "concat":
+        case "concat" | "qlinear-concat":
             axis = 1 if values["form"] != "sequence" or values["order"] else last
             return {"op": op, "shapes": (shape,) * parts, "arguments": (axis,)}
         case "split":

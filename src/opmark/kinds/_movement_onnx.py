@@ -5,12 +5,25 @@ from typing import Any
 
 from opmark.core.call import OnnxNode, Operand
 from opmark.core.tensor import TensorSpec
-from opmark.kinds._onnx import DTYPES, NCHWC, build, constant, data, elements, present, qualified, weight, whole
+from opmark.kinds._onnx import (
+    DTYPES,
+    MICROSOFT,
+    NCHWC,
+    build,
+    constant,
+    data,
+    elements,
+    qualified,
+    weight,
+    whole,
+)
+from opmark.kinds._quantised import interleaved, quantisation, spread
 from opmark.kinds._shapes import Shape
 
 _NAMES = {
     "transpose": "Transpose",
     "concat": "Concat",
+    "qlinear-concat": f"{MICROSOFT}:QLinearConcat",
     "split": "Split",
     "slice": "Slice",
     "pad": "Pad",
@@ -44,7 +57,8 @@ def read(node: OnnxNode) -> dict[str, Any] | None:
         return None
     if op in {"constant-of-shape", "range"}:
         return {"op": op, "shapes": (), "arguments": result.shape, "dtype": result.dtype}
-    x = present(node, 0)
+    operands = spread(node) if op == "qlinear-concat" else node.inputs if op == "concat" else node.inputs[:1]
+    x = operands[0] if operands else None
     if x is None:
         return None
     found: dict[str, Any] = {"op": op, "shapes": (x.spec.shape,), "dtype": x.spec.dtype}
@@ -52,7 +66,6 @@ def read(node: OnnxNode) -> dict[str, Any] | None:
     more = reader(node, x.spec.shape, result) if reader else {}
     if more is None:
         return None
-    operands = node.inputs if op == "concat" else node.inputs[:1]
     places = tuple(place for place, operand in enumerate(operands) if operand is not None and operand.constant)
     return found | ({"constant": places} if places else {}) | more
 
@@ -60,6 +73,12 @@ def read(node: OnnxNode) -> dict[str, Any] | None:
 def _concat(node: OnnxNode, shape: Shape, result: TensorSpec) -> dict[str, Any]:
     del result
     shapes = tuple(operand.spec.shape for operand in node.inputs if operand is not None)
+    return {"shapes": shapes, "arguments": (int(node.attributes["axis"]) % len(shape),)}
+
+
+def _qlinear_concat(node: OnnxNode, shape: Shape, result: TensorSpec) -> dict[str, Any]:
+    del result
+    shapes = tuple(operand.spec.shape for operand in spread(node))
     return {"shapes": shapes, "arguments": (int(node.attributes["axis"]) % len(shape),)}
 
 
@@ -163,6 +182,7 @@ def _cast(node: OnnxNode, shape: Shape, result: TensorSpec) -> dict[str, Any]:
 _READERS: dict[str, Callable[[OnnxNode, Shape, TensorSpec], dict[str, Any] | None]] = {
     "transpose": _transpose,
     "concat": _concat,
+    "qlinear-concat": _qlinear_concat,
     "split": _split,
     "slice": _slice,
     "pad": _pad,
@@ -195,9 +215,10 @@ def write(
     """The node of a `Movement`, or None where ONNX has none."""
     if op not in _NAMES:
         return None
-    inputs: list[Operand | None] = [
+    operands = tuple(
         weight(shape, dtype) if place in constant_at else data(shape, dtype) for place, shape in enumerate(shapes)
-    ]
+    )
+    inputs: list[Operand | None] = [*operands]
     attributes: dict[str, Any] = {}
     rank = len(shapes[0]) if shapes else 0
     match op:
@@ -205,6 +226,9 @@ def write(
             attributes = {"perm": arguments}
         case "concat" | "flatten":
             attributes = {"axis": arguments[0]}
+        case "qlinear-concat":
+            attributes = {"axis": arguments[0]}
+            inputs = [*quantisation(dtype), *interleaved(operands, dtype)]
         case "split":
             attributes = {"axis": arguments[0]}
             inputs.append(constant(arguments[1:]))

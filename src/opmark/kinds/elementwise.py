@@ -6,18 +6,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opmark.core.call import AtenCall, OnnxNode, Operand
-from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec, broadcast_shape
 from opmark.core.work import Work
 from opmark.kinds import _functions_aten
 from opmark.kinds._functions import BINARY, COMPARISONS, FLOPS, FROM_ONNX, LOGICAL, ONNX, OPERATIONS, UNARY
 from opmark.kinds._onnx import build, constant, data, present, qualified, weight
+from opmark.kinds._quantised import EIGHT_BITS, interleaved, quantisation, spread
 from opmark.kinds._shapes import code, size_bytes, varied, varied_like, without_channels
 
 _MOST_BYTES = 128 * 2**20
 # What networks do in place.
 _IN_PLACE = frozenset({"relu", "clip", "sigmoid", "hard-swish", "leaky-relu", "add", "mul", "sub", "div"})
-_PARAMETERS: dict[str, dict[str, Any]] = {"leaky-relu": {"alpha": 0.01}, "gelu-tanh": {"approximate": "tanh"}}
+_PARAMETERS: dict[str, dict[str, Any]] = {
+    "leaky-relu": {"alpha": 0.01},
+    "qlinear-leaky-relu": {"alpha": 0.01},
+    "gelu-tanh": {"approximate": "tanh"},
+}
+_QUANTISED = "qlinear-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +49,7 @@ class Elementwise:
     @property
     def dtypes(self) -> tuple[str, ...]:
         """Element type of every input."""
-        first = "bool" if self.op == "where" else self.dtype
+        first = "bool" if self.op in {"where", "qlinear-where"} else self.dtype
         rest = "bool" if self.op == "masked-fill" else self.dtype
         return (first, *(rest for _ in self.shapes[1:]))
 
@@ -59,6 +65,7 @@ class ElementwiseKind(Kind[Elementwise]):
     name = "elementwise"
     parameters = Elementwise
     categories = ("op",)
+    dtypes = FLOATING | {"int8"}
     onnx_ops = frozenset(FROM_ONNX)
     aten_ops = _functions_aten.NAMES
     space = {
@@ -121,6 +128,10 @@ class ElementwiseKind(Kind[Elementwise]):
         }[values["form"]]
         arity = values["arity"]
         op = {"unary": values["unary"], "binary": values["binary"], "where": "where"}[arity]
+        if setting.dtype in EIGHT_BITS:
+            op = _quantised(op)
+            if op is None or setting.language != "onnx":
+                return None
         if op == "bias-gelu" and values["form"] != "sequence":
             return None
         if setting.language == "aten" and op in {"bias-gelu", "fast-gelu", "quick-gelu", "sum"}:
@@ -135,7 +146,7 @@ class ElementwiseKind(Kind[Elementwise]):
             constant=(1,) if op == "pow" or (arity == "binary" and fixed) else (2,) if arity == "where" else (),
             exponent=exponent,
             inplace=bool(values["inplace"] and setting.language == "aten" and op in _IN_PLACE and arity != "where"),
-            dtype=setting.dtype,
+            dtype="uint8" if op.startswith(_QUANTISED) else setting.dtype,
         )
         return p if self.work(p).moved_bytes <= _MOST_BYTES else None
 
@@ -148,10 +159,11 @@ class ElementwiseKind(Kind[Elementwise]):
         op = FROM_ONNX[qualified(node)]
         if op == "gelu" and node.attributes.get("approximate", "none") == "tanh":
             op = "gelu-tanh"
-        operands = [operand for operand in node.inputs if operand is not None]
+        quantised = op.startswith(_QUANTISED)
+        operands = list(spread(node)) if quantised else [operand for operand in node.inputs if operand is not None]
         if op == "clip":
             operands = operands[:1]
-        if not operands or (op == "where" and len(operands) != 3):
+        if not operands or (op.endswith("where") and len(operands) != 3):
             return None
         exponent = None
         power = present(node, 1) if op == "pow" else None
@@ -162,16 +174,19 @@ class ElementwiseKind(Kind[Elementwise]):
             shapes=tuple(operand.spec.shape for operand in operands),
             constant=tuple(place for place, operand in enumerate(operands) if operand.constant),
             exponent=exponent,
-            dtype=operands[1 if op == "where" else 0].spec.dtype,
+            dtype=operands[1 if op.endswith("where") else 0].spec.dtype,
         )
 
     def to_onnx(self, p: Elementwise) -> OnnxNode | None:
         if p.op not in ONNX:
             return None
-        inputs: list[Operand | None] = [
+        operands = tuple(
             weight(shape, dtype) if place in p.constant else data(shape, dtype)
             for place, (shape, dtype) in enumerate(zip(p.shapes, p.dtypes, strict=True))
-        ]
+        )
+        inputs: list[Operand | None] = [*operands]
+        if p.op.startswith(_QUANTISED):
+            inputs = [*interleaved(operands, p.dtype), *quantisation(p.dtype)]
         if p.exponent is not None:
             inputs[1] = constant((p.exponent,), p.dtype, p.shapes[1])
         if p.op == "clip":
@@ -187,6 +202,13 @@ class ElementwiseKind(Kind[Elementwise]):
 
     def to_aten(self, p: Elementwise) -> AtenCall | None:
         return _functions_aten.write(p)
+
+
+def _quantised(op: str) -> str | None:
+    """What stands for `op` among eight-bit numbers; None where nothing does."""
+    nearest = {"sub": "add", "sum": "add", "add": "add", "mul": "mul", "where": "where", "leaky-relu": "leaky-relu"}
+    near = nearest.get(op) or ("sigmoid" if op in {"sigmoid", "tanh", "gelu", "exp", "hard-sigmoid"} else None)
+    return None if near is None else f"{_QUANTISED}{near}"
 
 
 def _small(shape: tuple[int, ...], broadcast: str) -> tuple[int, ...]:

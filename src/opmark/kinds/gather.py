@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opmark.core.call import AtenCall, OnnxNode, Operand
-from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import _gather_aten
 from opmark.kinds._onnx import build, constant, data, present, weight
+from opmark.kinds._quantised import EIGHT_BITS
 from opmark.kinds._shapes import code, scaled, size_bytes, varied, without_channels
 
 _ONNX = {
@@ -69,6 +70,7 @@ class GatherKind(Kind[Gather]):
     name = "gather"
     parameters = Gather
     categories = ("op",)
+    dtypes = FLOATING | {"int8"}
     onnx_ops = frozenset(_FROM_ONNX)
     aten_ops = _gather_aten.NAMES
     space = {
@@ -114,7 +116,7 @@ class GatherKind(Kind[Gather]):
         else:
             few = min(width, 256)
             p = Gather(op=op, shape=(batch, length, few), indices=(batch, length, few), axis=1, dtype=setting.dtype)
-        if setting.language == "aten" and p.single is not None:
+        if setting.language == "aten" and (p.single is not None or p.dtype in EIGHT_BITS):
             return None
         return p if size_bytes(p.shape, p.dtype) + self.work(p).moved_bytes <= _MOST_BYTES else None
 

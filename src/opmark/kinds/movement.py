@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import _movement_aten, _movement_draw, _movement_onnx
+from opmark.kinds._quantised import EIGHT_BITS
 from opmark.kinds._shapes import Shape, code, scaled, size_bytes, varied, varied_like, without_channels
 
 # What `arguments` holds, per operation. Append only: a learner's category codes are the places in this list.
@@ -39,6 +40,7 @@ ARGUMENTS = {
     "stack": "the axis",
     "roll": "the shifts, then the axes",
     "flip": "the axes",
+    "qlinear-concat": "the axis; every part is brought to the result's scale",
 }
 OPERATIONS = tuple(ARGUMENTS)
 # The result is the input's own memory, or needs no input at all.
@@ -81,6 +83,7 @@ class MovementKind(Kind[Movement]):
     name = "movement"
     parameters = Movement
     categories = ("op",)
+    dtypes = FLOATING | {"int8"}
     onnx_ops = _movement_onnx.NAMES
     aten_ops = _movement_aten.NAMES
     space = {
@@ -134,14 +137,15 @@ class MovementKind(Kind[Movement]):
 
     def shape_group(self, p: Movement) -> str:
         first = p.shapes[0] if p.shapes else p.outputs[0].shape
-        arguments = p.arguments if p.op in {"transpose", "concat", "tile"} else ()
+        arguments = p.arguments if p.op in {"transpose", "concat", "qlinear-concat", "tile"} else ()
         return f"{p.op}-{arguments}-{without_channels(first)}"
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Movement | None:
         drawn = _movement_draw.draw(values, setting)
         if drawn is None:
             return None
-        p = Movement(**drawn, dtype=setting.dtype)
+        dtype = "uint8" if setting.dtype in EIGHT_BITS else setting.dtype
+        p = Movement(**drawn, dtype=dtype)
         return p if self.work(p).moved_bytes <= _MOST_BYTES else None
 
     def vary(self, p: Movement, width: float, extent: float) -> Movement:
@@ -170,7 +174,7 @@ def _result(p: Movement) -> Shape:
     match p.op:
         case "transpose":
             return tuple(shape[axis] for axis in arguments)
-        case "concat":
+        case "concat" | "qlinear-concat":
             axis = arguments[0]
             return (*shape[:axis], sum(other[axis] for other in p.shapes), *shape[axis + 1 :])
         case "stack":
@@ -217,7 +221,7 @@ def _run(p: Movement) -> tuple[float, float]:
         axis = len(shape)
         while axis > 0 and p.arguments[axis - 1] == axis - 1:
             axis -= 1
-    elif p.op in {"concat", "split"}:
+    elif p.op in {"concat", "qlinear-concat", "split"}:
         axis = p.arguments[0]
     elif p.op in {"slice", "pad", "expand", "tile"}:
         changed = [n != m for n, m in zip(reversed(shape), reversed(_result(p)), strict=False)]
@@ -235,7 +239,7 @@ def _varied(p: Movement, width: float, extent: float) -> Movement:
     after = varied(before, width, extent)
     rank = len(before)
     match p.op:
-        case "concat" | "stack":
+        case "concat" | "qlinear-concat" | "stack":
             return replace(p, shapes=tuple(varied(shape, width, extent) for shape in p.shapes))
         case "split":
             axis, *sizes = p.arguments

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import _pool_aten
-from opmark.kinds._onnx import NCHWC, build, data, present
+from opmark.kinds._onnx import MICROSOFT, NCHWC, build, data, present
+from opmark.kinds._quantised import EIGHT_BITS, nchw, nhwc, quantisation
 from opmark.kinds._shapes import code, resolved_pads, scaled, size_bytes, window_output
 
 _ONNX = {
@@ -20,9 +21,19 @@ _ONNX = {
     "global-max": "GlobalMaxPool",
     "lp": "LpPool",
 }
+# Of eight-bit numbers; those that end in `_LAST` take and give tensors with their channels last.
+_QUANTISED = {
+    "qlinear-average": "QLinearAveragePool",
+    "qlinear-global-average": "QLinearGlobalAveragePool",
+    "max-nhwc": "NhwcMaxPool",
+    "qlinear-average-nhwc": "QLinearAveragePool",
+    "qlinear-global-average-nhwc": "QLinearGlobalAveragePool",
+}
+_LAST = "-nhwc"
 _FROM_ONNX = {name: op for op, name in _ONNX.items()}
+_FROM_QUANTISED = {name: op.removesuffix(_LAST) for op, name in _QUANTISED.items()}
 # Append only: a learner's category codes are the places in this list.
-OPERATIONS = (*_ONNX, "adaptive-average", "adaptive-max")
+OPERATIONS = (*_ONNX, "adaptive-average", "adaptive-max", *_QUANTISED)
 _DILATABLE_OPSET = 19
 _MOST_BYTES = 128 * 2**20
 
@@ -74,8 +85,13 @@ class PoolKind(Kind[Pool]):
     name = "pool"
     parameters = Pool
     categories = ("op",)
+    dtypes = FLOATING | {"int8"}
     onnx_ops = frozenset(
-        {*_FROM_ONNX, *(f"{NCHWC}:{_ONNX[op]}" for op in ("max", "average", "global-average", "global-max"))}
+        {
+            *_FROM_ONNX,
+            *(f"{NCHWC}:{_ONNX[op]}" for op in ("max", "average", "global-average", "global-max")),
+            *(f"{MICROSOFT}:{name}" for name in _FROM_QUANTISED),
+        }
     )
     aten_ops = _pool_aten.NAMES
     space = {
@@ -120,13 +136,18 @@ class PoolKind(Kind[Pool]):
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Pool | None:
         op, size = values["op"], values["size"]
-        everything = op.startswith("global")
+        quantised = setting.dtype in EIGHT_BITS
+        if quantised:
+            if setting.language != "onnx":
+                return None
+            op = _quantised(op, last=values["layout"] == "blocked")
+        everything = "global" in op
         kernel = size if everything else values["kernel"]
         onnx = setting.language == "onnx"
         # Torch averages a whole image by a reduction.
         if kernel > size or (everything and not onnx):
             return None
-        block = setting.block if values["layout"] == "blocked" and onnx else 0
+        block = setting.block if values["layout"] == "blocked" and onnx and not quantised else 0
         pad = (kernel - 1) // 2 if values["padding"] == "same" and not everything else 0
         p = Pool(
             op=op,
@@ -140,13 +161,13 @@ class PoolKind(Kind[Pool]):
             indices=op == "max" and not onnx,
             block=block,
             dilatable=bool(onnx and op == "average" and not block and values["dilatable"]),
-            dtype=setting.dtype,
+            dtype="uint8" if quantised else setting.dtype,
         )
         return p if self.work(p).moved_bytes <= _MOST_BYTES else None
 
     def vary(self, p: Pool, width: float, extent: float) -> Pool:
         size = tuple(1 if n == 1 else scaled(n, extent) for n in p.size)
-        if p.op.startswith("global"):
+        if "global" in p.op:
             kernel = size
         else:
             size = tuple(max(n, d * (k - 1) + 1) for n, k, d in zip(size, p.kernel, p.dilation, strict=True))
@@ -154,19 +175,24 @@ class PoolKind(Kind[Pool]):
         return replace(p, channels=scaled(p.channels, width, p.block or 1), size=size, kernel=kernel)
 
     def from_onnx(self, node: OnnxNode) -> Pool | None:
-        op, x = _FROM_ONNX[node.op_type], present(node, 0)
+        op, x = _FROM_ONNX.get(node.op_type, ""), present(node, 0)
         if x is None or len(x.spec.shape) < 3:
             return None
-        get, size = node.attributes.get, x.spec.shape[2:]
+        get, shape = node.attributes.get, x.spec.shape
+        if not op:
+            last = node.op_type == "NhwcMaxPool" or bool(get("channels_last", 0))
+            op = _FROM_QUANTISED[node.op_type] + (_LAST if last else "")
+            shape = nchw(shape) if last else shape
+        size = shape[2:]
         ones = (1,) * len(size)
-        everything = op.startswith("global")
+        everything = "global" in op
         kernel = size if everything else tuple(get("kernel_shape", ones))
         stride, dilation = tuple(get("strides", ones)), tuple(get("dilations", ones))
         pads = get("pads")
         return Pool(
             op=op,
-            batch=x.spec.shape[0],
-            channels=x.spec.shape[1],
+            batch=shape[0],
+            channels=shape[1],
             size=size,
             kernel=kernel,
             stride=ones if everything else stride,
@@ -188,15 +214,17 @@ class PoolKind(Kind[Pool]):
         )
 
     def to_onnx(self, p: Pool) -> OnnxNode | None:
-        if p.op not in _ONNX:
+        if p.op not in _ONNX and p.op not in _QUANTISED:
             return None
         attributes: dict[str, Any] = {}
-        if not p.op.startswith("global"):
+        if "global" not in p.op:
             attributes = {"kernel_shape": p.kernel, "strides": p.stride, "pads": p.pads, "ceil_mode": int(p.ceil)}
             if max(p.dilation) > 1:
                 attributes["dilations"] = p.dilation
-            if p.op == "average":
+            if "average" in p.op:
                 attributes["count_include_pad"] = int(p.count_pads)
+        if p.op in _QUANTISED:
+            return _quantised_node(p, attributes)
         outputs = [TensorSpec(p.output, p.dtype)]
         if p.indices:
             outputs.append(TensorSpec(p.output, "int64"))
@@ -212,6 +240,22 @@ class PoolKind(Kind[Pool]):
 
     def to_aten(self, p: Pool) -> AtenCall | None:
         return _pool_aten.write(p)
+
+
+def _quantised(op: str, *, last: bool) -> str:
+    """What stands for `op` among eight-bit numbers: maxima need no scales, so that only their layout is another."""
+    name = op if op == "max" else f"qlinear-{op}"
+    return name + (_LAST if last else "")
+
+
+def _quantised_node(p: Pool, attributes: dict[str, Any]) -> OnnxNode:
+    last = p.op.endswith(_LAST)
+    order = nhwc if last else tuple
+    x, y = data(order((p.batch, p.channels, *p.size)), p.dtype), TensorSpec(order(p.output), p.dtype)
+    if p.op.startswith("max"):
+        return build(f"{MICROSOFT}:{_QUANTISED[p.op]}", [x], [y], attributes)
+    inputs = [x, *quantisation(p.dtype), *quantisation(p.dtype)]
+    return build(f"{MICROSOFT}:{_QUANTISED[p.op]}", inputs, [y], attributes | {"channels_last": int(last)})
 
 
 KIND = PoolKind()

@@ -6,20 +6,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import _aten
-from opmark.kinds._onnx import build, data, present
+from opmark.kinds._onnx import MICROSOFT, build, data, present
+from opmark.kinds._quantised import EIGHT_BITS, interleaved, quantisation
 from opmark.kinds._shapes import size_bytes, varied, without_channels
 
 _PER_ELEMENT_FLOPS = 12  # maximum, subtraction, exponential (8), sum, division
 _MOST_BYTES = 128 * 2**20
+_QUANTISED = f"{MICROSOFT}:QLinearSoftmax"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Softmax:
-    """Over `axis` (counted from the front) of a tensor."""
+    """Over `axis` (counted from the front) of a tensor; of eight-bit numbers through a table of exponentials."""
 
     shape: tuple[int, ...]
     axis: int
@@ -32,7 +34,8 @@ class SoftmaxKind(Kind[Softmax]):
 
     name = "softmax"
     parameters = Softmax
-    onnx_ops = frozenset({"Softmax", "LogSoftmax"})
+    dtypes = FLOATING | {"int8"}
+    onnx_ops = frozenset({"Softmax", "LogSoftmax", _QUANTISED})
     aten_ops = frozenset({"_softmax", "_log_softmax", "_safe_softmax"})
     space = {
         "form": Choice(("attention", "attention", "logits", "image")),
@@ -65,7 +68,11 @@ class SoftmaxKind(Kind[Softmax]):
             "logits": ((batch * values["heads"], values["classes"]), 1),
             "image": ((batch, min(values["classes"], 256), min(length, 128), min(length, 128)), 1),
         }[values["form"]]
-        p = Softmax(shape=shape, axis=axis, log=values["log"], dtype=setting.dtype)
+        quantised = setting.dtype in EIGHT_BITS
+        if quantised and setting.language != "onnx":
+            return None
+        dtype = "uint8" if quantised else setting.dtype
+        p = Softmax(shape=shape, axis=axis, log=values["log"] and not quantised, dtype=dtype)
         return p if self.work(p).moved_bytes <= _MOST_BYTES else None
 
     def vary(self, p: Softmax, width: float, extent: float) -> Softmax:
@@ -76,7 +83,8 @@ class SoftmaxKind(Kind[Softmax]):
         if x is None or not x.spec.shape:
             return None
         shape = x.spec.shape
-        old = node.opset < 13
+        # The quantised one has its operator set as an attribute.
+        old = int(node.attributes.get("opset", node.opset)) < 13
         axis = int(node.attributes.get("axis", 1 if old else -1)) % len(shape)
         if old and axis != len(shape) - 1:
             # Up to operator set 12, softmax ran over everything from `axis` on.
@@ -84,6 +92,9 @@ class SoftmaxKind(Kind[Softmax]):
         return Softmax(shape=shape, axis=axis, log=node.op_type == "LogSoftmax", dtype=x.spec.dtype)
 
     def to_onnx(self, p: Softmax) -> OnnxNode | None:
+        if p.dtype in EIGHT_BITS:
+            inputs = [*interleaved((data(p.shape, p.dtype),), p.dtype), *quantisation(p.dtype)]
+            return build(_QUANTISED, inputs, [TensorSpec(p.shape, p.dtype)], {"axis": p.axis, "opset": 13})
         name = "LogSoftmax" if p.log else "Softmax"
         return build(name, [data(p.shape, p.dtype)], [TensorSpec(p.shape, p.dtype)], {"axis": p.axis})
 

@@ -38,6 +38,7 @@ def quantise(file: OnnxFile, variant: str, path: Path) -> None:
         onnx.save_model(_fixed(file), given)
         try:
             quant_pre_process(given, prepared, skip_symbolic_shape=True)
+            _forget_weight_shapes(prepared)
             if variant == "int8-static":
                 reader: Any = _Samples(prepared)
                 quantize_static(prepared, path, reader, activation_type=QuantType.QUInt8)
@@ -80,6 +81,18 @@ class _Samples:
     def get_next(self) -> dict[str, Any] | None:
         """The next sample, None after the last, as the tools ask for it."""
         return next(self._left, None)
+
+
+def _forget_weight_shapes(path: Path) -> None:
+    """Leave the shapes of weights to the weights: the tools transpose some and then trip over the noted shape."""
+    import onnx
+
+    model = onnx.load(path)
+    known = constant_names(model.graph)
+    for items in (model.graph.input, model.graph.value_info):
+        for item in [item for item in items if item.name in known]:
+            items.remove(item)
+    onnx.save_model(model, path)
 
 
 def _fixed(file: OnnxFile) -> "onnx.ModelProto":

@@ -1,0 +1,192 @@
+"""Matrix products of eight-bit numbers, in the five forms that ONNX Runtime has for linear layers and attention."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opmark.core.call import OnnxNode, Operand
+from opmark.core.errors import ContentError
+from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.tensor import TensorSpec, broadcast_shape
+from opmark.core.work import Work
+from opmark.kinds import _gemm_int8_onnx
+from opmark.kinds._gemm_int8_onnx import OPERATIONS
+from opmark.kinds._quantised import EIGHT_BITS
+from opmark.kinds._shapes import code, scaled, size_bytes
+
+_MOST_FLOPS = 6_000_000_000
+_MOST_BYTES = 256 * 2**20
+# Per element of the result: what turns a sum of products back into eight bits, or into a floating-point number.
+_REQUANTISE = 3
+_RESCALE = 1
+# Per element of a left side that is quantised on the way.
+_QUANTISE = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmInt8:
+    """[*batch_a, m, k] times [*batch_b, k, n]; `op` is one of `OPERATIONS`.
+
+    `matmul-integer` gives 32-bit sums; `integer-to-float` scales them; `dynamic-quantize` also quantises its left side,
+    which is floating; `qlinear` gives eight bits; `qgemm` too, of two matrices, or floating numbers with
+    `float_result`. `dtype` and `weight_dtype` are of the left and right side, `per_channel` is a scale per column,
+    `weight` says that the right side is constant.
+    """
+
+    op: str
+    m: int
+    k: int
+    n: int
+    batch_a: tuple[int, ...] = ()
+    batch_b: tuple[int, ...] = ()
+    bias: bool = False
+    trans_a: bool = False
+    trans_b: bool = False
+    weight: bool = True
+    per_channel: bool = False
+    float_result: bool = False
+    weight_dtype: str = "int8"
+    dtype: str = "uint8"
+
+    @property
+    def left(self) -> TensorSpec:
+        """The left side as stored."""
+        shape = (self.k, self.m) if self.trans_a else (*self.batch_a, self.m, self.k)
+        return TensorSpec(shape, "float32" if self.op == "dynamic-quantize" else self.dtype)
+
+    @property
+    def right(self) -> TensorSpec:
+        """The right side as stored."""
+        return TensorSpec((self.n, self.k) if self.trans_b else (*self.batch_b, self.k, self.n), self.weight_dtype)
+
+    @property
+    def output(self) -> TensorSpec:
+        """The result."""
+        shape = (*broadcast_shape(self.batch_a, self.batch_b), self.m, self.n)
+        if self.op == "matmul-integer":
+            return TensorSpec(shape, "int32")
+        eight = self.op == "qlinear" or (self.op == "qgemm" and not self.float_result)
+        return TensorSpec(shape, self.dtype if eight else "float32")
+
+
+class GemmInt8Kind(Kind[GemmInt8]):
+    """Eight-bit matrix product."""
+
+    name = "gemm-int8"
+    parameters = GemmInt8
+    matrix = True
+    languages = ("onnx",)
+    dtypes = frozenset({"int8"})
+    categories = ("op", "types")
+    onnx_ops = _gemm_int8_onnx.NAMES
+    space = {
+        "op": Choice(
+            ("dynamic-quantize", "dynamic-quantize", "integer-to-float", "qgemm", "qgemm", "qlinear", "qlinear",
+             "matmul-integer")
+        ),
+        "role": Choice(("linear", "linear", "linear", "scores", "context")),
+        "batch": Choice((1, 1, 1, 1, 2, 4, 8)),
+        "heads": Choice((1, 2, 3, 4, 6, 8, 12, 16)),
+        "length": Range(1, 2048),
+        "k": Range(16, 8192, 8),
+        "n": Range(16, 8192, 8),
+        "head_size": Choice((32, 64, 64, 64, 80, 96, 128)),
+        "trans_b": Choice((False, True)),
+        "bias": Choice((True, False)),
+        "per_channel": Choice((False, False, False, True)),
+    }  # fmt: skip
+
+    def work(self, p: GemmInt8) -> Work:
+        per_element = 2 * p.k + p.bias
+        if p.op != "matmul-integer":
+            per_element += _RESCALE if p.output.dtype == "float32" else _REQUANTISE
+        quantised = _QUANTISE * p.left.elements if p.op == "dynamic-quantize" else 0
+        # Scales of columns are as constant as the weights they belong to.
+        beside = 4 * p.n * (p.bias + p.per_channel)
+        right = p.right.size_bytes
+        return Work(
+            flops=p.output.elements * per_element + quantised,
+            read_bytes=p.left.size_bytes + right + beside,
+            written_bytes=p.output.size_bytes,
+            weight_bytes=beside + (right if p.weight else 0),
+        )
+
+    def features(self, p: GemmInt8) -> dict[str, float]:
+        shared = math.prod(p.batch_b) == 1
+        batch = math.prod(p.output.shape[:-2])
+        return {
+            "op": code(p.op, OPERATIONS),
+            # Which of the four pairs of signed and unsigned bytes: each has its own inner loop.
+            "types": 2 * code(p.dtype, EIGHT_BITS) + code(p.weight_dtype, EIGHT_BITS),
+            "products": 1 if shared else batch,
+            "m": p.m * batch if shared else p.m,
+            "k": p.k,
+            "n": p.n,
+            "trans_a": float(p.trans_a),
+            "trans_b": float(p.trans_b),
+            "weight": float(p.weight),
+            "bias": float(p.bias),
+            "per_channel": float(p.per_channel),
+            "float_input": float(p.left.dtype == "float32"),
+            "item_out_bytes": size_bytes((), p.output.dtype),
+        }
+
+    def shape_group(self, p: GemmInt8) -> str:
+        return f"{p.op}-{p.batch_b}-{p.m}-{p.k}-{int(p.weight)}"
+
+    def draw(self, values: Mapping[str, Any], setting: Setting) -> GemmInt8 | None:
+        op, length, head_size = values["op"], values["length"], values["head_size"]
+        if setting.language != "onnx":
+            return None
+        dynamic = op in {"dynamic-quantize", "integer-to-float"}
+        fields: dict[str, Any] = {"op": op, "weight_dtype": "uint8" if op in _UNSIGNED else "int8"}
+        if values["role"] == "linear":
+            fields |= {"m": length, "k": values["k"], "n": values["n"]}
+            fields["per_channel"] = values["per_channel"] and op != "matmul-integer"
+            fields["bias"] = values["bias"] and (dynamic or op == "qgemm")
+            if op == "qgemm":
+                fields |= {"m": length * values["batch"], "trans_b": values["trans_b"]}
+            else:
+                fields |= {"batch_a": (values["batch"],)}
+        else:
+            # Products of two activations: what attention multiplies.
+            if op not in {"qlinear", "matmul-integer"}:
+                return None
+            sizes = (head_size, length) if values["role"] == "scores" else (length, head_size)
+            heads = (values["batch"], values["heads"])
+            fields |= {"batch_a": heads, "batch_b": heads, "m": length, "k": sizes[0], "n": sizes[1], "weight": False}
+            fields["weight_dtype"] = "uint8"
+        p = GemmInt8(**fields)
+        work = self.work(p)
+        return p if work.flops <= _MOST_FLOPS and work.moved_bytes <= _MOST_BYTES else None
+
+    def vary(self, p: GemmInt8, width: float, extent: float) -> GemmInt8:
+        m = p.m if p.m == 1 else scaled(p.m, extent)
+        if p.weight:
+            return replace(p, m=m, k=scaled(p.k, width), n=scaled(p.n, width))
+        # A side as long as the sequence stays so.
+        k, n = (m if size == p.m else scaled(size, width) for size in (p.k, p.n))
+        return replace(p, m=m, k=k, n=n)
+
+    def from_onnx(self, node: OnnxNode) -> GemmInt8 | None:
+        found = _gemm_int8_onnx.read(node)
+        if found is None:
+            return None
+        p = GemmInt8(**found)
+        try:
+            return p if node.outputs and node.outputs[0] == p.output else None
+        except ContentError:
+            return None
+
+    def to_onnx(self, p: GemmInt8) -> OnnxNode | None:
+        left, right = Operand(spec=p.left), Operand(spec=p.right, constant=p.weight)
+        return _gemm_int8_onnx.write(
+            p.op, left, right, p.output, n=p.n, bias=p.bias, per_channel=p.per_channel, trans=(p.trans_a, p.trans_b)
+        )
+
+
+# What dynamic quantisation makes has unsigned weights, what static makes signed ones.
+_UNSIGNED = frozenset({"dynamic-quantize", "integer-to-float", "matmul-integer"})
+
+KIND = GemmInt8Kind()
