@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from opmark.bench.environment import block_width
 from opmark.bench.plan import parse_shard, plan
 from opmark.bench.sampling import Sampler
-from opmark.bench.suite import AxisSpec, KindSpec, Networks, Prior, Suite
+from opmark.bench.suite import AxisSpec, ExactKernel, KindSpec, Networks, Prior, Suite
 from opmark.core.errors import NothingSelectedError, UnavailableError, UnknownNameError, UsageError
 from opmark.core.kind import Choice, Setting
 from opmark.kinds import KINDS
@@ -154,3 +154,13 @@ def test_shards_do_not_depend_on_the_order_of_targets_or_networks() -> None:
     for index in range(3):
         ours, theirs = (plan(one, shard=(index, 3)) for one in (suite, turned))
         assert {trial.trial for trial in ours.trials} == {trial.trial for trial in theirs.trials}
+
+
+def test_exact_kernels_are_planned_where_the_target_has_them() -> None:
+    product = ExactKernel(kind="gemm", parameters={"m": 3, "k": 16, "n": 8, "activation": "relu"})
+    twice = ExactKernel(kind="gemm", parameters={"m": 3, "k": 16, "n": 8, "bias": "row", "activation": "relu"})
+    suite = Suite(name="next", targets=("null-t1",), quality="quick", at_least=0, exact=(product, twice))
+    (trial,) = plan(suite).kernels
+    assert trial.kernel == product.kernel
+    both = plan(replace(SUITE, exact=(product,))).kernels
+    assert len(both) == len(plan(SUITE).kernels) + 1

@@ -1,9 +1,11 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from opmark.bench.shipped import find_suite, suites
-from opmark.bench.suite import NetworkSpec, Suite, load_suite
+from opmark.bench.suite import ExactKernel, NetworkSpec, Suite, load_suite
+from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError, UnknownNameError
 from opmark.core.kind import Choice, Range
 from opmark.core.shipped import shipped_content
@@ -122,3 +124,27 @@ def test_shipped_suites_are_sound_and_found_by_name(tmp_path: Path) -> None:
     assert find_suite("null", tmp_path) == tmp_path / "null.yaml"
     with pytest.raises(ContentError, match="no such file"):
         find_suite(str(tmp_path / "none.yaml"))
+
+
+def test_exact_kernels_are_named_and_checked(tmp_path: Path) -> None:
+    head = "schema: 1\nname: next\ntargets: [null-t1]\nat_least: 0\n"
+    text = f"{head}exact:\n- kind: gemm\n  parameters: {{m: 1, k: 8, n: 4}}\n"
+    path = tmp_path / "next.yaml"
+    path.write_text(text)
+    (one,) = load_suite(path).exact
+    assert one.kernel.params["bias"] == "row"
+    path.write_text(text.replace("gemm", "gem"))
+    with pytest.raises(ContentError, match=r"exact\.0\.kind: no kind is called 'gem'"):
+        load_suite(path)
+    path.write_text(text.replace("n: 4", "n: 4, odd: 1"))
+    with pytest.raises(ContentError, match=r"exact\.0\.parameters: not a gemm kernel"):
+        load_suite(path)
+
+
+def test_a_suite_without_exact_kernels_keeps_its_identity() -> None:
+    plain_suite = Suite(name="a", targets=("null-t1",))
+    one = ExactKernel(kind="gemm", parameters={"m": 1, "k": 8, "n": 4})
+    unnamed = {"budget", "description", "only", "exact"}
+    before = content_id({name: value for name, value in plain(plain_suite).items() if name not in unnamed})
+    assert plain_suite.id == before
+    assert replace(plain_suite, exact=(one,)).id != before

@@ -1,7 +1,7 @@
 """From a suite to its trials: which kernels and networks on which targets, each with a key of its own."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -13,9 +13,10 @@ from opmark.bench.suite import NetworkSpec, Suite, specs
 from opmark.core.canonical import content_id
 from opmark.core.errors import NothingSelectedError, UnavailableError, UsageError
 from opmark.core.graph import Graph
+from opmark.core.kernel import Kernel
 from opmark.core.records import KernelTrial, NetworkTrial
 from opmark.core.target import Target
-from opmark.kinds import work_of
+from opmark.kinds import KINDS, work_of
 from opmark.models.resolve import graph_of, onnx_file
 from opmark.models.source import source_of
 
@@ -139,7 +140,7 @@ class _Planner:
         return found
 
     def kernels(self) -> list[KernelTrial]:
-        """Kernels of every kind of the suite in every element type, none of them from a hidden network."""
+        """Kernels of every kind of the suite in every element type, none from a hidden network, and its exact ones."""
         return [
             KernelTrial(
                 trial=content_id([self._target.id, kernel.key]),
@@ -147,8 +148,17 @@ class _Planner:
                 kernel=kernel,
                 work=work_of(kernel),
             )
-            for kernel in self._drawing.kernels()
+            for kernel in dict.fromkeys((*self._drawing.kernels(), *self._exact()))
         ]
+
+    def _exact(self) -> Iterator[Kernel]:
+        """The kernels that the suite names, where this target's language has them."""
+        for one in self._suite.exact:
+            kind, kernel = KINDS.load(one.kind), one.kernel
+            parameters = kind.parse(kernel)
+            made = kind.to_onnx(parameters) if self._backend.language == "onnx" else kind.to_aten(parameters)
+            if made is not None:
+                yield kernel
 
     def shares(self) -> dict[str, float]:
         """Each kind's share of the prior's time."""

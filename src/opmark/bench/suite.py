@@ -3,16 +3,19 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from opmark.bench.protocol import PROTOCOLS
 from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError, UnknownNameError, UsageError
+from opmark.core.kernel import Kernel
 from opmark.core.kind import Axis, Choice, Range
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
 from opmark.core.target import parse_target_name
 from opmark.core.tensor import DTYPE_BYTES
 from opmark.core.units import parse_duration_s
+from opmark.kinds import KINDS, work_of
 
 # 1: the first.
 SCHEMA = 1
@@ -96,6 +99,20 @@ def specs(entries: Iterable[str | NetworkSpec]) -> tuple[NetworkSpec, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExactKernel:
+    """One kernel to measure as it is: what `opmark predictors explain --suite` writes."""
+
+    kind: str
+    parameters: Mapping[str, Any]
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, every parameter of its kind spelt out. Raises `ContentError` where it is not of its kind."""
+        kind = KINDS.load(self.kind)
+        return kind.kernel(kind.parse(Kernel.of(self.kind, self.parameters)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
     """What to measure on which targets.
 
@@ -103,7 +120,8 @@ class Suite:
     proportion to their share of the prior's time, at least `at_least` each; without `kinds` every kind is meant.
     `counts` says it for a target by element type instead: `torch-eager-t1: {float32: 2600, bfloat16: 1700}`; the floor
     then goes down with a type's count. `exclude` names further networks whose exact kernels must not be drawn.
-    `budget` is a duration such as `10m`. `only` narrows a run to some trials of the plan.
+    `exact` names kernels to measure beside those drawn. `budget` is a duration such as `10m`. `only` narrows a run to
+    some trials of the plan.
     """
 
     name: str
@@ -118,6 +136,7 @@ class Suite:
     kinds: Mapping[str, KindSpec] = field(default_factory=dict)
     prior: Prior = field(default_factory=Prior)
     exclude: tuple[str | NetworkSpec, ...] = ()
+    exact: tuple[ExactKernel, ...] = ()
     networks: Networks = field(default_factory=Networks)
     description: str = ""
     only: tuple[str, ...] = ()
@@ -125,7 +144,9 @@ class Suite:
     @property
     def id(self) -> str:
         """Identity of what is measured; how long it may take, and in which parts, is no part of it."""
-        return content_id({name: value for name, value in plain(self).items() if name not in _NO_IDENTITY})
+        content = {name: value for name, value in plain(self).items() if name not in _NO_IDENTITY}
+        # a suite without exact kernels is the suite it was before there were any
+        return content_id(content if self.exact else {name: content[name] for name in content if name != "exact"})
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -153,8 +174,6 @@ def load_suite(path: Path) -> Suite:
 
 def problems(suite: Suite) -> list[str]:
     """Everything wrong with `suite`, as `key: sentence`."""
-    from opmark.kinds import KINDS
-
     found = []
     if not suite.targets:
         found.append("targets: at least one is needed")
@@ -197,6 +216,14 @@ def problems(suite: Suite) -> list[str]:
             problem = content.problem() if axis in space else _nearest("axis", axis, space)
             if problem:
                 found.append(f"kinds.{name}.space.{axis}: {problem}")
+    for index, one in enumerate(suite.exact):
+        if one.kind not in KINDS.names():
+            found.append(f"exact.{index}.kind: {_nearest('kind', one.kind, KINDS.names())}")
+            continue
+        try:
+            work_of(one.kernel)
+        except (ContentError, TypeError, ValueError) as error:
+            found.append(f"exact.{index}.parameters: {getattr(error, 'message', error)}")
     roles = {role: {spec.model for spec in suite.networks.of(role)} for role in ("training", "held-out")}
     both = sorted(roles["training"] & roles["held-out"])
     found += [f"networks: {name!r} is both training and held out" for name in both]
