@@ -74,7 +74,8 @@ def test_it_beats_a_constant(name: str) -> None:
 
 
 def test_ours_is_better_than_every_baseline_on_unseen_groups() -> None:
-    from opmark.predictors.evaluate import Evidence, judge
+    from opmark.predictors.evaluate import judge
+    from opmark.predictors.evidence import Evidence
     from opmark.predictors.metrics import METRICS
 
     evidence = Evidence(target=law.TARGET, measurements=law.rows(100), hardware=law.HARDWARE)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from tests.predictors import law
 
-from opmark.predictors.evaluate import Evidence, by_kind, evaluate, judge, noise_floor
+from opmark.predictors.evaluate import evaluate, judge, noise_floor
+from opmark.predictors.evidence import Evidence, by_decade, by_kind
 from opmark.predictors.metrics import METRICS
 from opmark.predictors.split import NETWORKS_UNSEEN
 
@@ -23,7 +24,7 @@ def evidence() -> Evidence:
 
 
 def test_every_split_and_metric_is_there() -> None:
-    scores = evaluate(evidence(), estimators=("lightgbm", "flops"))
+    scores = evaluate(evidence(), estimators=("lightgbm", "flops")).scores
     cells = {(score.estimator, score.split, score.metric): score for score in scores}
     splits = ("random", "shape-group", "frontier", "real-model", NETWORKS_UNSEEN)
     assert {(e, s, m) for e in ("lightgbm", "flops") for s in splits for m in METRICS} <= set(cells)
@@ -45,13 +46,15 @@ def test_kernels_of_unseen_networks_are_not_learned_from() -> None:
     # a neighbour of itself would be predicted exactly
     assert (np.abs(found.predicted_ns / found.measured_ns - 1) > 1e-6).all()
     assert by_kind(found)["gemm"]["mape"] > 0
+    decades = by_decade(found)
+    assert set(decades) == {int(np.floor(np.log10(value))) for value in found.measured_ns}
 
 
 def test_a_split_nobody_can_judge_is_left_out() -> None:
     alone = Evidence(target=law.TARGET, measurements=law.rows(30, ("gemm",)))
-    assert {score.split for score in evaluate(alone)} == {"random", "shape-group", "frontier"}
+    assert {score.split for score in evaluate(alone).scores} == {"random", "shape-group", "frontier"}
     few = Evidence(target=law.TARGET, measurements=law.rows(6, ("gemm",)))
-    assert evaluate(few) == []
+    assert evaluate(few).scores == ()
 
 
 def test_the_noise_floor_is_unbiased_and_absent_where_unknown() -> None:

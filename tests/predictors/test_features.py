@@ -74,3 +74,16 @@ def test_hardware_is_read_from_checked_facts() -> None:
     assert found.last_level_cache_bytes == 16 << 20
     assert hardware_of({"instruction_sets": "avx2 avx512f"}).vector_bytes == 64
     assert hardware_of({}) == Hardware()
+
+
+def test_a_gpu_is_described_by_the_waves_of_tiles_over_its_multiprocessors() -> None:
+    gpu = hardware_of({"multiprocessors": 4, "last_level_bytes": 40 << 20})
+    assert (gpu.multiprocessors, gpu.vector_bytes) == (4, 128)
+    kernels = tuple(Kernel.of("gemm", {"m": m, "k": 64, "n": 256}) for m in (128, 256, 300))
+    # two, four and six tiles of 128 × 128 on four multiprocessors
+    assert np.exp(column("log_waves_128", kernels, gpu)).tolist() == pytest.approx([0.5, 1.0, 1.5])
+    assert column("last_wave_128", kernels, gpu).tolist() == pytest.approx([0.5, 0.0, 0.5])
+    assert np.exp(column("tile_padding_128", kernels, gpu)).tolist() == pytest.approx([1, 1, 384 / 300])
+    assert not any("wave" in name for name in features(kernels, None, law.HARDWARE).names)
+    assert np.isfinite(features(law.kernels("conv", 12), None, gpu).matrix).all()
+    assert not any("wave" in name for name in features(law.kernels("softmax", 3), None, gpu).names)

@@ -18,6 +18,7 @@ def test_hand_worked() -> None:
             "acc5": 0.25,
             "acc10": 0.5,
             "acc15": 0.75,
+            "weighted-acc10": 300 / 1700,
             "mape": 0.59 / 4,
             "median": 0.125,
             "p90": 0.255,

@@ -5,9 +5,23 @@ import pytest
 from tests.predictors import law
 
 from opmark.core.errors import UnknownNameError
+from opmark.kinds import KINDS
 from opmark.predictors.features import features
-from opmark.predictors.folds import shape_groups
+from opmark.predictors.folds import group_folds, shape_groups
 from opmark.predictors.split import SPLITS, Context, split_rows
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in KINDS if kind.space and "onnx" in kind.languages])
+def test_no_shape_group_of_any_kind_stands_on_both_sides(kind: str) -> None:
+    inputs = features(law.kernels(kind, 60))
+    groups = shape_groups(inputs.kernels)
+    judging = split_rows("shape-group", inputs)
+    learning = {group for group, judges in zip(groups, judging, strict=True) if not judges}
+    assert not {group for group, judges in zip(groups, judging, strict=True) if judges} & learning
+    # nor do folds, by which estimators choose and intervals are calibrated, divide a group
+    folds = group_folds(groups, 5)
+    if len(set(groups)) > 1:
+        assert all(len(set(folds[np.array(groups) == group])) == 1 for group in set(groups))
 
 
 @pytest.mark.parametrize("kind", law.KIND_NAMES)

@@ -23,6 +23,7 @@ from opmark.predictors.intervals import KindErrors, TrainingRange
 from opmark.predictors.roofline import Roofline
 
 SCHEMA = 1
+_NO_ROOFLINE = Roofline()
 FILE = "manifest.json"
 CARD = "README.md"
 
@@ -38,7 +39,10 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindEntry:
-    """What is known of one kind: its rows, its columns and their range, errors on held-out groups, and its files."""
+    """What is known of one kind: its rows, its columns and their range, errors on held-out groups, and its files.
+
+    `roofline` is that of its hot labels, whatever the estimator; all zero where a bundle is older than the field.
+    """
 
     rows: int
     features: tuple[str, ...]
@@ -46,6 +50,7 @@ class KindEntry:
     errors: KindErrors
     metrics: Mapping[str, float]
     files: tuple[str, ...]
+    roofline: Roofline = _NO_ROOFLINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,14 @@ of (weight bytes + peak activation bytes) / last-level cache. Constants are fitt
 others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from opmark.core.errors import ContentError
 from opmark.predictors.arrays import Floats
+from opmark.predictors.intervals import COVERAGE
 
 MOST_ROTATED = 1.5
 # A minor fault costs 0.1 µs on bare metal and near 1 µs in a guest; networks decide where they can.
@@ -29,6 +30,11 @@ _NETWORK_DEVIATION = 0.05
 # Before any network was compared: the deviation of composition, and how many networks that opinion is worth.
 _USUAL_COMPOSITION = 0.06
 _OPINION_NETWORKS = 3
+# Nine in ten draws of a normal lie within this many deviations.
+NORMAL_90 = 1.6449
+# Ratios of error to deviation that a normal gives at even steps, as the opinion before networks say otherwise.
+_OPINION_RATIOS = [0.13, 0.39, 0.67, 1.04, 1.64]
+_LEAST_SCALE, _MOST_SCALE = 0.5, 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +43,8 @@ class NetworkConstants:
 
     How far w rises is the machine's: where prefetching hides most of a weight's way from memory, networks of many
     times the cache stay near w = 0.35, elsewhere they come to 1.4. `composition_deviation` is the error of the sum, in
-    nats.
+    nats; `interval_scale` is what a network's interval is widened by, in the logarithm, to cover nine in ten of
+    the training networks whose family nothing was fitted on.
     """
 
     ceiling: float = 0.6
@@ -47,6 +54,7 @@ class NetworkConstants:
     ns_per_fault: float = 0.0
     faults_per_byte: float = 0.0
     composition_deviation: float = _USUAL_COMPOSITION
+    interval_scale: float = 1.0
     networks: tuple[str, ...] = ()
 
     def rotated_share(self, footprint: float) -> float:
@@ -60,9 +68,15 @@ class NetworkConstants:
     @property
     def note(self) -> str:
         """Where the constants come from, in a sentence."""
+        if self.ceiling == self.gap_ns == self.ns_per_fault == 0 and not self.networks:
+            return "a network is the plain sum of its kernels"
         if not self.networks:
             return "network constants are defaults: no training network was measured"
         return f"network constants fitted on {', '.join(self.networks)}"
+
+
+# What nn-Meter does: a network is the sum of its kernels and nothing else.
+PLAIN_SUM = NetworkConstants(ceiling=0.0, networks=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,11 +107,16 @@ class NetworkSum:
 
 
 def fit_constants(
-    sums: Sequence[NetworkSum], *, backend: str = "", held_out_families: Sequence[str] = ()
+    sums: Sequence[NetworkSum],
+    *,
+    backend: str = "",
+    held_out_families: Sequence[str] = (),
+    predicted: Sequence[NetworkSum] = (),
 ) -> NetworkConstants:
     """Constants that match measured training networks in relative error, under weak priors.
 
-    `backend` tells how long gaps usually are.
+    `backend` tells how long gaps usually are. `predicted` are the same networks summed from predictions that were
+    made without their kernels: what intervals are calibrated on, `sums` themselves where there are none.
 
     Raises `ContentError` for a network that is not in the role of training or whose family is reported as unseen.
     """
@@ -112,14 +131,14 @@ def fit_constants(
         return NetworkConstants()
     gap_deviation_ns = _GAP_DEVIATIONS_NS.get(backend, _GAP_DEVIATION_NS)
     whole = _solve(sums, gap_deviation_ns)
+    without = _without_family(sums, gap_deviation_ns)
     squares = []
-    for left_out in range(len(sums)):
-        others = [one for index, one in enumerate(sums) if index != left_out]
-        constants = _solve(others, gap_deviation_ns) if others else NetworkConstants()
-        error = np.log(sums[left_out].latency_ns / sums[left_out].total_ns(constants))
+    for one in sums:
+        error = np.log(one.latency_ns / one.total_ns(without[one.family]))
         # what the kernels' own errors explain is in every interval already
-        squares.append(max(0.0, float(error) ** 2 - sums[left_out].deviation ** 2))
+        squares.append(max(0.0, float(error) ** 2 - one.deviation**2))
     total = sum(squares) + _OPINION_NETWORKS * _USUAL_COMPOSITION**2
+    composition = float(np.sqrt(total / (len(sums) + _OPINION_NETWORKS)))
     return NetworkConstants(
         ceiling=whole.ceiling,
         midpoint=whole.midpoint,
@@ -127,9 +146,35 @@ def fit_constants(
         gap_ns=whole.gap_ns,
         ns_per_fault=whole.ns_per_fault,
         faults_per_byte=whole.faults_per_byte,
-        composition_deviation=float(np.sqrt(total / (len(sums) + _OPINION_NETWORKS))),
+        composition_deviation=composition,
+        interval_scale=_interval_scale(predicted or sums, without, composition),
         networks=tuple(sorted({one.network for one in sums})),
     )
+
+
+def _without_family(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> dict[str, NetworkConstants]:
+    """Constants for each family, fitted on the others."""
+    found = {}
+    for family in sorted({one.family for one in sums}):
+        others = [one for one in sums if one.family != family]
+        found[family] = _solve(others, gap_deviation_ns) if others else NetworkConstants()
+    return found
+
+
+def _interval_scale(sums: Sequence[NetworkSum], without: Mapping[str, NetworkConstants], composition: float) -> float:
+    """What the errors' stated deviations are multiplied with to cover nine in ten networks of unseen families.
+
+    Split-conformal on the ratio of error to stated deviation. Where networks are few, some that follow the stated
+    deviations exactly are added to them, so that the luck of three does not make an interval vanish.
+    """
+    ratios = []
+    for one in sums:
+        if one.family in without:
+            error = abs(float(np.log(one.latency_ns / one.total_ns(without[one.family]))))
+            ratios.append(error / float(np.hypot(one.deviation, composition)))
+    ratios += _OPINION_RATIOS
+    rank = min(len(ratios), int(np.ceil((len(ratios) + 1) * COVERAGE)))
+    return float(np.clip(sorted(ratios)[rank - 1] / NORMAL_90, _LEAST_SCALE, _MOST_SCALE))
 
 
 def _solve(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> NetworkConstants:

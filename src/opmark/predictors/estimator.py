@@ -38,6 +38,8 @@ class Estimator(ABC):
     """A way to predict latencies, fitted per kind and target."""
 
     summary: ClassVar[str]
+    # Whether its authors take a network for the plain sum of its kernels; else cache pressure, gap, faults are fitted.
+    plain_sum: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, inputs: Inputs, labels: Latencies) -> Fitted:

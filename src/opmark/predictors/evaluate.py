@@ -1,31 +1,33 @@
 """How good estimators are: estimator × split × metric, beside the noise floor of the measurement itself."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from opmark.core.graph import Graph
-from opmark.core.measurement import USABLE, Measurement, NetworkMeasurement
-from opmark.core.target import Target
 from opmark.predictors.arrays import Floats
-from opmark.predictors.cost_model import BYTES_MOVED, CostModel
 from opmark.predictors.estimators import ESTIMATORS
-from opmark.predictors.hardware import Hardware
+from opmark.predictors.evidence import Evidence, Judged
 from opmark.predictors.intervals import calibrate, outside, training_range
 from opmark.predictors.metrics import all_metrics, coverage
+from opmark.predictors.op_counts import OP_COUNTS, judge_op_counts
 from opmark.predictors.single_thread import single_thread
-from opmark.predictors.split import NETWORKS_UNSEEN, SPLIT_NAMES, Context, split_rows
-from opmark.predictors.train import tables, train_on
+from opmark.predictors.split import NETWORKS_UNSEEN, SPLIT_NAMES, split_rows
+from opmark.predictors.train import Table, tables
+from opmark.predictors.unseen_networks import judge_networks, split_errors
 
 # A kind with fewer rows to learn from says nothing about an estimator.
-_LEAST_TRAINING_ROWS = 8
+LEAST_TRAINING_ROWS = 8
 COVERAGE90 = "coverage90"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One cell of the table. `noise_floor` is the metric of one measurement against another, None where unknown."""
+    """One cell of the table. `noise_floor` is the metric of one measurement against another, None where unknown.
+
+    Metrics of `networks-unseen` against the measured network stand beside two halves: `kernel-sum-…` against the sum
+    of measured kernels, and `composition-…` of that sum against the network.
+    """
 
     target: str
     estimator: str
@@ -37,70 +39,62 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Judged:
-    """Measured and predicted latencies of the rows that judged, all kinds together; intervals where there are any."""
+class Evaluation:
+    """One target's scores, and the rows behind them by (estimator, split)."""
 
-    kinds: tuple[str, ...]
-    measured_ns: Floats
-    predicted_ns: Floats
-    variation: Floats
-    low_ns: Floats | None = None
-    high_ns: Floats | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evidence:
-    """What there is to evaluate on: one target's rows, and networks with their graphs by id or name."""
-
-    target: Target
-    measurements: Sequence[Measurement]
-    hardware: Hardware = field(default_factory=Hardware)
-    networks: Sequence[NetworkMeasurement] = ()
-    graphs: Mapping[str, Graph] = field(default_factory=dict)
-
-    @property
-    def unseen(self) -> list[NetworkMeasurement]:
-        """Measured networks that no constant was fitted on and whose graph is known."""
-        return [
-            one
-            for one in self.networks
-            if one.role != "training" and one.status in USABLE and one.latency_ns and self.graph(one) is not None
-        ]
-
-    def graph(self, network: NetworkMeasurement) -> Graph | None:
-        """The graph of a network, if it was given."""
-        return self.graphs.get(network.graph_id) or self.graphs.get(network.network)
+    target: str
+    scores: tuple[Score, ...]
+    judged: Mapping[tuple[str, str], Judged]
 
 
 def evaluate(
-    evidence: Evidence, *, estimators: Sequence[str] = ("lightgbm",), splits: Sequence[str] = SPLIT_NAMES
-) -> list[Score]:
+    evidence: Evidence,
+    *,
+    estimators: Sequence[str] = ("lightgbm",),
+    splits: Sequence[str] = SPLIT_NAMES,
+    progress: Callable[[str, str], None] | None = None,
+) -> Evaluation:
     """Every metric of every estimator on every split that the evidence has rows for.
 
-    Intervals are scored (`coverage90`) for estimators that calibrate while they fit. Raises `UnknownNameError`.
+    Beside them, whole networks get the baseline that needs no kernel, `op-counts`. Intervals are scored
+    (`coverage90`) for estimators that calibrate while they fit. `progress` hears what is next.
+    Raises `UnknownNameError`.
     """
     scores: list[Score] = []
+    rows: dict[tuple[str, str], Judged] = {}
     for name in estimators:
         for split in splits:
+            if progress is not None:
+                progress(name, split)
             with single_thread():
                 found = judge_networks(evidence, name) if split == NETWORKS_UNSEEN else judge(evidence, name, split)
             if found is not None:
+                rows[name, split] = found
                 scores += _scores(evidence.target.name, name, split, found)
-    return scores
+    if NETWORKS_UNSEEN in splits and (counted := judge_op_counts(evidence)) is not None:
+        rows[OP_COUNTS, NETWORKS_UNSEEN] = counted
+        scores += _scores(evidence.target.name, OP_COUNTS, NETWORKS_UNSEEN, counted)
+    return Evaluation(target=evidence.target.name, scores=tuple(scores), judged=rows)
 
 
 def judge(evidence: Evidence, estimator: str, split: str) -> Judged | None:
     """Fit each kind on one side of `split` and predict the other; None where no kind has two sides."""
+    context = evidence.context
+    sides = []
+    for kind, table in tables(evidence.measurements, evidence.hardware).items():
+        judging = split_rows(split, table.inputs, context)
+        if judging.any() and int((~judging).sum()) >= LEAST_TRAINING_ROWS:
+            sides.append((kind, table.take(~judging), table.take(judging)))
+    return judge_sides(sides, estimator)
+
+
+def judge_sides(sides: Sequence[tuple[str, Table, Table]], estimator: str) -> Judged | None:
+    """Fit `estimator` on the first table of each kind and predict the second; None without any."""
     learner = ESTIMATORS.load(estimator)
     kinds: list[str] = []
     columns: list[Floats] = []
     calibrated = True
-    context = _context(evidence)
-    for kind, table in tables(evidence.measurements, evidence.hardware).items():
-        judging = split_rows(split, table.inputs, context)
-        if not judging.any() or int((~judging).sum()) < _LEAST_TRAINING_ROWS:
-            continue
-        training, test = table.take(~judging), table.take(judging)
+    for kind, training, test in sides:
         fitted = learner.fit(training.inputs, training.labels)
         predicted = fitted.predict(test.inputs).hot_ns
         width = np.zeros_like(predicted)
@@ -125,33 +119,6 @@ def judge(evidence: Evidence, estimator: str, split: str) -> Judged | None:
     )
 
 
-def judge_networks(evidence: Evidence, estimator: str) -> Judged | None:
-    """Predict whole networks from kernels none of which occur in them; None where no unseen network is known."""
-    unseen = evidence.unseen
-    if not unseen:
-        return None
-    real = frozenset().union(*_context(evidence).network_kernels.values())
-    rows = [row for row in evidence.measurements if row.kernel.key not in real]
-    bundle = train_on(
-        rows,
-        evidence.target,
-        estimator=estimator,
-        hardware=evidence.hardware,
-        networks=evidence.networks,
-        graphs=evidence.graphs,
-    )
-    model = CostModel(bundle, missing=BYTES_MOVED)
-    predictions = [model.network(graph) for one in unseen if (graph := evidence.graph(one)) is not None]
-    return Judged(
-        kinds=tuple(one.network for one in unseen),
-        measured_ns=np.array([one.latency_ns for one in unseen], dtype=np.float64),
-        predicted_ns=np.array([prediction.total_ns for prediction in predictions]),
-        variation=np.full(len(unseen), np.nan),
-        low_ns=np.array([prediction.low_ns for prediction in predictions]),
-        high_ns=np.array([prediction.high_ns for prediction in predictions]),
-    )
-
-
 def noise_floor(measured_ns: Floats, variation: Floats) -> dict[str, float | None]:
     """Every metric of a second measurement against the first, the two apart by the variation between processes.
 
@@ -165,20 +132,13 @@ def noise_floor(measured_ns: Floats, variation: Floats) -> dict[str, float | Non
     return dict(all_metrics(first, first * np.exp(sign * variation[known])))
 
 
-def by_kind(judged: Judged) -> dict[str, dict[str, float]]:
-    """Every metric of each kind's rows alone."""
-    names = np.array(judged.kinds)
-    return {
-        kind: all_metrics(judged.measured_ns[names == kind], judged.predicted_ns[names == kind])
-        for kind in sorted(set(judged.kinds))
-    }
-
-
 def _scores(target: str, estimator: str, split: str, judged: Judged) -> list[Score]:
     floor = noise_floor(judged.measured_ns, judged.variation)
-    values = all_metrics(judged.measured_ns, judged.predicted_ns)
+    count = len(judged.kinds)
+    values = {name: (value, count) for name, value in all_metrics(judged.measured_ns, judged.predicted_ns).items()}
     if judged.low_ns is not None and judged.high_ns is not None:
-        values[COVERAGE90] = coverage(judged.measured_ns, judged.low_ns, judged.high_ns)
+        values[COVERAGE90] = (coverage(judged.measured_ns, judged.low_ns, judged.high_ns), count)
+    values |= split_errors(judged)
     return [
         Score(
             target=target,
@@ -186,17 +146,8 @@ def _scores(target: str, estimator: str, split: str, judged: Judged) -> list[Sco
             split=split,
             metric=metric,
             value=value,
-            n=len(judged.kinds),
+            n=n,
             noise_floor=floor.get(metric),
         )
-        for metric, value in values.items()
+        for metric, (value, n) in values.items()
     ]
-
-
-def _context(evidence: Evidence) -> Context:
-    kernels = {}
-    for one in evidence.unseen:
-        graph = evidence.graph(one)
-        if graph is not None:
-            kernels[one.network] = frozenset(node.kernel.key for node in graph.costly)
-    return Context(network_kernels=kernels)

@@ -15,6 +15,8 @@ from opmark.predictors.arrays import Floats
 from opmark.predictors.hardware import Hardware
 
 _DTYPES = {name: float(code) for code, name in enumerate(DTYPE_BYTES)}
+# Tiles that matrix products are cut into on GPUs.
+_TILES = (32, 64, 128)
 # Sizes that code is vectorised or tiled over, by the names that kinds give their features.
 _TILED = frozenset({"m", "n", "k", "along", "inner", "last", "columns", "head_size", "hidden", "features"})
 
@@ -62,8 +64,9 @@ def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware:
     """The features of `kernels`, all of one `kind` (found by name where not given), on `hardware`.
 
     Columns: the kind's own features (sizes as log(1 + size)), log FLOPs, bytes, weight bytes and arithmetic intensity;
-    how far the working set exceeds each cache; tail fraction and padding of tiled sizes for the vector width; the
-    element type's code. Raises `ContentError` on a kernel its kind cannot read.
+    how far the working set exceeds each cache; tail fraction and padding of tiled sizes for the vector width, on a GPU
+    the waves of tiles over its multiprocessors too; the element type's code. Raises `ContentError` on a kernel its kind
+    cannot read.
     """
     kind = kind or kind_of(kernels[0])
     hardware = hardware or Hardware()
@@ -92,6 +95,8 @@ def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware:
             size = np.maximum(raw[name], 1.0)
             columns[f"{name}_tail"] = np.mod(size, lanes) / lanes
             columns[f"{name}_padding"] = np.ceil(size / lanes) * lanes / size - 1
+    if hardware.multiprocessors:
+        columns |= _waves(raw, hardware.multiprocessors)
     columns["dtype_code"] = dtype
     names = tuple(columns)
     codes = {*kind.categories, "dtype_code"}
@@ -107,6 +112,26 @@ def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware:
         moved_bytes=moved,
         weight_bytes=weight,
     )
+
+
+def _waves(raw: Mapping[str, Floats], multiprocessors: int) -> dict[str, Floats]:
+    """How often a product's tiles fill all multiprocessors, how empty the last wave is, and the work that pads.
+
+    After Habitat (Geoffrey X. Yu et al., ATC 2021: waves) and NeuSight (Seonho Lee et al., ASPLOS 2025: tiles).
+    """
+    rows = next((raw[name] for name in ("m", "gemm_m") if name in raw), None)
+    wide = next((raw[name] for name in ("n", "group_channels_out") if name in raw), None)
+    if rows is None or wide is None:
+        return {}
+    products = next((raw[name] for name in ("products", "groups") if name in raw), np.ones_like(rows))
+    found = {}
+    for tile in _TILES:
+        blocks = np.ceil(rows / tile) * np.ceil(wide / tile) * products
+        waves = blocks / multiprocessors
+        found[f"log_waves_{tile}"] = np.log(waves)
+        found[f"last_wave_{tile}"] = np.ceil(waves) - waves
+        found[f"tile_padding_{tile}"] = np.log(blocks * tile**2 / np.maximum(rows * wide * products, 1.0))
+    return found
 
 
 @lru_cache(maxsize=2**18)

@@ -1,12 +1,13 @@
-"""The graphs of measured networks, found again by name."""
+"""The graphs of measured networks: among those captured when they were measured, else captured again by name."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from opmark.core.errors import OpMarkError
+from opmark.core.errors import ContentError, OpMarkError
 from opmark.core.graph import Graph
 from opmark.core.measurement import NetworkMeasurement
-from opmark.models.resolve import graph_of
+from opmark.models import store
+from opmark.models.resolve import default_cache, graph_of
 
 
 def graphs_of(
@@ -16,18 +17,43 @@ def graphs_of(
 
     A network whose kernels are told apart differently since then is still the network that was measured.
     """
+    networks = list(networks)
+    sizes: dict[tuple[str, int], set[str]] = {}
+    for one in networks:
+        sizes.setdefault((one.network, one.batch), set()).add(one.graph_id)
     found: dict[str, Graph] = {}
+    captured: dict[str, dict[str, Graph]] = {}
+    folder = (cache or default_cache()) / "graphs"
     for one in networks:
         if one.graph_id in found:
             continue
-        try:
-            graph = graph_of(
-                one.network, target_name, cache=cache, dimensions={"batch": one.batch} if one.batch != 1 else {}
-            )
-        except OpMarkError as error:
-            warn(f"{one.network} is left out: {error}")
-            continue
-        if graph.id != one.graph_id:
-            warn(f"{one.network} has other kernels here than where it was measured")
+        if one.network not in captured:
+            captured[one.network] = _captured(folder, one.network)
+        graph = captured[one.network].get(one.graph_id)
+        if graph is None:
+            try:
+                graph = graph_of(
+                    one.network, target_name, cache=cache, dimensions={"batch": one.batch} if one.batch != 1 else {}
+                )
+            except OpMarkError as error:
+                warn(f"{one.network} is left out: {error}")
+                continue
+            if graph.id != one.graph_id and len(sizes[one.network, one.batch]) > 1:
+                warn(f"{one.network} is left out: which of the sizes it was measured in this row is, is not known here")
+                continue
+            if graph.id != one.graph_id:
+                warn(f"{one.network} has other kernels here than where it was measured")
         found[one.graph_id] = graph
+    return found
+
+
+def _captured(folder: Path, network: str) -> dict[str, Graph]:
+    """Graphs of `network` that lie in the cache, in any batch and size, by id."""
+    found = {}
+    for path in sorted(folder.glob(f"{network}-*.json")):
+        try:
+            graph = store.load(path)
+        except ContentError:  # damaged; whoever needs it captures it again
+            continue
+        found[graph.id] = graph
     return found

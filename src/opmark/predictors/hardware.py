@@ -5,15 +5,21 @@ from dataclasses import dataclass
 
 from opmark.core.environment import Fact
 
+# Thirty-two threads of four bytes read side by side.
+_WARP_BYTES = 128
 _CACHES = ("level1_bytes", "level2_bytes", "last_level_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
-    """`vector_bytes` is the width of one vector register; `cache_bytes` are the caches, nearest first."""
+    """`vector_bytes` is the width of one vector register; `cache_bytes` are the caches, nearest first.
+
+    `multiprocessors` is how many of them a GPU has, 0 on a CPU.
+    """
 
     vector_bytes: int = 32
     cache_bytes: tuple[int, ...] = (32 * 2**10, 2**20, 32 * 2**20)
+    multiprocessors: int = 0
 
     @property
     def last_level_cache_bytes(self) -> int:
@@ -27,4 +33,9 @@ def hardware_of(facts: Mapping[str, Fact]) -> Hardware:
     sizes = (facts.get(name) for name in _CACHES)
     found = tuple(sorted({int(size) for size in sizes if isinstance(size, (int, float)) and size > 0}))
     wide = "avx512f" in str(facts.get("instruction_sets", "")).split()
-    return Hardware(vector_bytes=64 if wide else default.vector_bytes, cache_bytes=found or default.cache_bytes)
+    several = facts.get("multiprocessors")
+    multiprocessors = int(several) if isinstance(several, (int, float)) else 0
+    vector_bytes = _WARP_BYTES if multiprocessors else 64 if wide else default.vector_bytes
+    return Hardware(
+        vector_bytes=vector_bytes, cache_bytes=found or default.cache_bytes, multiprocessors=multiprocessors
+    )

@@ -40,12 +40,19 @@ def kendall_tau(measured: Floats, predicted: Floats) -> float:
     return 0.0 if np.isnan(tau) else tau
 
 
+def weighted_acc10(measured: Floats, predicted: Floats) -> float:
+    """The share of the measured time that is spent in kernels predicted within ±10 %."""
+    within = np.abs(_relative(measured, predicted)) <= 0.1 * (1 + 1e-12)
+    return float(measured[within].sum() / measured.sum())
+
+
 METRICS: Mapping[str, Callable[[Floats, Floats], float]] = {
     "rmse": rmse,
     "rmspe": rmspe,
     "acc5": _within(0.05),
     "acc10": _within(0.10),
     "acc15": _within(0.15),
+    "weighted-acc10": weighted_acc10,
     "mape": lambda measured, predicted: float(np.mean(np.abs(_relative(measured, predicted)))),
     "median": lambda measured, predicted: float(np.median(np.abs(_relative(measured, predicted)))),
     "p90": lambda measured, predicted: float(np.quantile(np.abs(_relative(measured, predicted)), 0.9)),

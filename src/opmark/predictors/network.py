@@ -1,6 +1,7 @@
 """From kernels to a network: the sum, its interval, and where the time goes."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _DRAWS = 2000
 _DRAWS_AT_ONCE = 100
-_ANYTHING_DEVIATION = 0.4
+ANYTHING_DEVIATION = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -113,11 +114,28 @@ def predict_network(graph: Graph, parts: Parts, manifest: "Manifest") -> Network
     )
 
 
-def sum_deviation(parts: Parts, manifest: "Manifest") -> float:
-    """The standard deviation, in nats, that the kernels' errors give to the sum of hot latencies."""
+def replaced(parts: Parts, known: Mapping[Kernel, tuple[float, float]]) -> Parts:
+    """`parts` with the (hot, rotated) latencies of `known`; where rotated is not a number, in proportion to hot."""
+    hot_ns, rotated_ns = parts.hot_ns.copy(), parts.rotated_ns.copy()
+    for index, kernel in enumerate(parts.kernels):
+        if kernel in known:
+            hot, rotated = known[kernel]
+            rotated_ns[index] = rotated_ns[index] * hot / hot_ns[index] if np.isnan(rotated) else rotated
+            hot_ns[index] = hot
+    return replace(parts, hot_ns=hot_ns, rotated_ns=rotated_ns)
+
+
+def sum_deviation(parts: Parts, manifest: "Manifest", *, sure: Flags | None = None) -> float:
+    """The standard deviation, in nats, that the kernels' errors give to the sum of hot latencies.
+
+    Kernels marked `sure` have no error.
+    """
     if not len(parts.kernels):
         return 0.0
-    return float(np.log(draw_sums(parts, parts.hot_ns * parts.counts, manifest)).std())
+    kernel_ns = parts.hot_ns * parts.counts
+    certain = 0.0 if sure is None else float(kernel_ns[sure].sum())
+    drawn = draw_sums(parts, kernel_ns if sure is None else np.where(sure, 0.0, kernel_ns), manifest)
+    return float(np.log(certain + drawn).std())
 
 
 def draw_sums(parts: Parts, kernel_ns: Floats, manifest: "Manifest") -> Floats:
@@ -129,7 +147,7 @@ def draw_sums(parts: Parts, kernel_ns: Floats, manifest: "Manifest") -> Floats:
     groups, of_group = np.unique(shape_groups(parts.kernels), return_inverse=True)
     known = manifest.kinds
     usual = {kind: known[kind].errors for kind in kinds if kind in known}
-    kind_deviation = np.array([usual[k].kind_deviation if k in usual else _ANYTHING_DEVIATION for k in kinds])
+    kind_deviation = np.array([usual[k].kind_deviation if k in usual else ANYTHING_DEVIATION for k in kinds])
     own = [usual.get(kernel.kind) for kernel in parts.kernels]
     group_deviation = np.zeros(len(groups))
     group_deviation[of_group] = [errors.group_deviation if errors else 0.0 for errors in own]
@@ -140,7 +158,7 @@ def draw_sums(parts: Parts, kernel_ns: Floats, manifest: "Manifest") -> Floats:
             for errors, width in zip(own, parts.half_width, strict=True)
         ]
     )
-    kernel_deviation = np.array([errors.kernel_deviation if errors else _ANYTHING_DEVIATION for errors in own]) * wider
+    kernel_deviation = np.array([errors.kernel_deviation if errors else ANYTHING_DEVIATION for errors in own]) * wider
     source = np.random.default_rng(0)
     totals = []
     for _ in range(_DRAWS // _DRAWS_AT_ONCE):
@@ -160,4 +178,6 @@ def _interval(parts: Parts, kernel_ns: Floats, total: float, manifest: "Manifest
     sums = draw_sums(parts, kernel_ns, manifest) + (total - float(kernel_ns.sum()))
     whole = np.random.default_rng(1).standard_normal(len(sums)) * manifest.constants.composition_deviation
     low, high = np.quantile(sums * np.exp(whole), [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
-    return min(float(low), total), max(float(high), total)
+    scale = manifest.constants.interval_scale
+    below, above = max(0.0, np.log(total / low)), max(0.0, np.log(high / total))
+    return total * float(np.exp(-scale * below)), total * float(np.exp(scale * above))

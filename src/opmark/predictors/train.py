@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opmark.core.errors import NothingSelectedError
 from opmark.core.graph import Graph
+from opmark.core.kernel import Kernel
 from opmark.core.measurement import OK, USABLE, Measurement, NetworkMeasurement
 from opmark.core.target import Target
 from opmark.kinds import KINDS
 from opmark.predictors.arrays import Floats
 from opmark.predictors.bundle import Bundle, KindEntry, KindPredictor, Manifest, Origin, versions
-from opmark.predictors.constants import NetworkConstants, NetworkSum, fit_constants
+from opmark.predictors.constants import PLAIN_SUM, NetworkConstants, NetworkSum, fit_constants
 from opmark.predictors.cost_model import BYTES_MOVED, CostModel
 from opmark.predictors.estimator import Estimator, Latencies
 from opmark.predictors.estimators import ESTIMATORS
@@ -21,7 +22,7 @@ from opmark.predictors.features import Inputs, features
 from opmark.predictors.hardware import Hardware, hardware_of
 from opmark.predictors.intervals import calibrate, training_range
 from opmark.predictors.metrics import all_metrics
-from opmark.predictors.network import footprint_bytes, sum_deviation
+from opmark.predictors.network import footprint_bytes, replaced, sum_deviation
 from opmark.predictors.roofline import Roofline, fit_roofline
 from opmark.predictors.single_thread import single_thread
 
@@ -37,7 +38,7 @@ class Table:
     labels: Latencies
     variation: Floats
 
-    def take(self, rows: np.ndarray) -> "Table":
+    def take(self, rows: Any) -> "Table":
         """Some rows: indices or a mask."""
         return Table(
             inputs=self.inputs.take(rows),
@@ -100,8 +101,12 @@ def train_on(
         raise NothingSelectedError(
             f"no usable measurement of {target}", hint="measure some kernels on this target first: `opmark bench run`"
         )
+    kinds: dict[str, KindPredictor] = {}
+    without: dict[Kernel, tuple[float, float]] = {}
     with single_thread():
-        kinds = {kind: _predictor(kind, table, learner, estimator) for kind, table in found.items()}
+        for kind, table in found.items():
+            kinds[kind], held_out = _predictor(kind, table, learner, estimator)
+            without.update(_by_kernel(table.inputs.kernels, held_out))
     manifest = Manifest(
         target=target,
         estimator=estimator,
@@ -113,28 +118,55 @@ def train_on(
         versions=versions(),
     )
     bundle = Bundle(manifest=manifest, kinds=kinds)
-    return with_constants(bundle, networks, graphs or {})
+    if learner.plain_sum:
+        return Bundle(manifest=replace(manifest, constants=PLAIN_SUM), kinds=kinds)
+    return with_constants(bundle, networks, graphs or {}, measured=measured_kernels(measurements), without=without)
 
 
-def with_constants(bundle: Bundle, networks: Sequence[NetworkMeasurement], graphs: Mapping[str, Graph]) -> Bundle:
-    """`bundle` with network constants fitted on the training networks among `networks` that have a graph."""
+def with_constants(
+    bundle: Bundle,
+    networks: Sequence[NetworkMeasurement],
+    graphs: Mapping[str, Graph],
+    *,
+    measured: Mapping[Kernel, tuple[float, float]] | None = None,
+    without: Mapping[Kernel, tuple[float, float]] | None = None,
+) -> Bundle:
+    """`bundle` with network constants fitted on the training networks among `networks` that have a graph.
+
+    Constants are fitted to sums of `measured` kernels (hot, rotated) where there are some, and intervals calibrated
+    on sums of predictions made `without` the kernel's own shape group: the bundle has seen the kernels themselves.
+    """
     held_out = sorted({one.family for one in networks if one.role != "training"})
     training = [one for one in networks if one.role == "training" and one.status in USABLE]
-    sums = network_sums(CostModel(bundle, missing=BYTES_MOVED), training, graphs)
-    constants = fit_constants(sums, backend=bundle.target.backend, held_out_families=held_out)
+    model = CostModel(bundle, missing=BYTES_MOVED)
+    constants = fit_constants(
+        network_sums(model, training, graphs, measured=measured),
+        backend=bundle.target.backend,
+        held_out_families=held_out,
+        predicted=network_sums(model, training, graphs, predicted=without),
+    )
     return Bundle(manifest=replace(bundle.manifest, constants=constants), kinds=bundle.kinds)
 
 
 def network_sums(
-    model: CostModel, networks: Sequence[NetworkMeasurement], graphs: Mapping[str, Graph]
+    model: CostModel,
+    networks: Sequence[NetworkMeasurement],
+    graphs: Mapping[str, Graph],
+    *,
+    measured: Mapping[Kernel, tuple[float, float]] | None = None,
+    predicted: Mapping[Kernel, tuple[float, float]] | None = None,
 ) -> list[NetworkSum]:
-    """Predicted hot and rotated sums beside the measured latency, of every network whose graph is given."""
+    """Hot and rotated sums beside the measured latency, of every network whose graph is given.
+
+    Kernels take what `measured` says, which leaves no doubt about them, or what `predicted` says, else the model's.
+    """
     sums = []
     for one in networks:
         graph = graphs.get(one.graph_id) or graphs.get(one.network)
         if graph is None or not one.latency_ns:
             continue
-        parts = model.parts(graph)
+        parts = replaced(model.parts(graph), {**(predicted or {}), **(measured or {})})
+        sure = np.array([kernel in (measured or {}) for kernel in parts.kernels], dtype=bool)
         wanted = footprint_bytes(graph)
         sums.append(
             NetworkSum(
@@ -148,10 +180,20 @@ def network_sums(
                 footprint_bytes=float(wanted),
                 latency_ns=one.latency_ns,
                 faults=one.faults_per_call,
-                deviation=sum_deviation(parts, model.bundle.manifest),
+                deviation=sum_deviation(parts, model.bundle.manifest, sure=sure),
             )
         )
     return sums
+
+
+def measured_kernels(measurements: Sequence[Measurement]) -> dict[Kernel, tuple[float, float]]:
+    """(hot, rotated) of every kernel with a usable row; rotated is NaN where it was not measured."""
+    unknown = float("nan")
+    return {
+        row.kernel: (row.latency_hot_ns, row.latency_rotated_ns or unknown)
+        for row in sorted(measurements, key=lambda row: row.status == OK)
+        if row.status in USABLE and row.latency_hot_ns
+    }
 
 
 def _table(rows: Sequence[Measurement], hardware: Hardware) -> Table:
@@ -168,7 +210,11 @@ def _table(rows: Sequence[Measurement], hardware: Hardware) -> Table:
     )
 
 
-def _predictor(kind: str, table: Table, learner: Estimator, estimator: str) -> KindPredictor:
+def _by_kernel(kernels: Sequence[Kernel], labels: Latencies) -> dict[Kernel, tuple[float, float]]:
+    return dict(zip(kernels, zip(labels.hot_ns.tolist(), labels.rotated_ns.tolist(), strict=True), strict=True))
+
+
+def _predictor(kind: str, table: Table, learner: Estimator, estimator: str) -> tuple[KindPredictor, Latencies]:
     fitted = learner.fit(table.inputs, table.labels)
     errors, held_out = calibrate(learner, fitted, table.inputs, table.labels)
     texts = {f"{kind}.{name}": text for name, text in sorted(fitted.files().items())}
@@ -179,8 +225,9 @@ def _predictor(kind: str, table: Table, learner: Estimator, estimator: str) -> K
         errors=errors,
         metrics=all_metrics(table.labels.hot_ns, held_out.hot_ns),
         files=tuple(texts),
+        roofline=fit_roofline(table.inputs.flops, table.inputs.moved_bytes, table.labels.hot_ns),
     )
-    return KindPredictor(kind=kind, estimator=estimator, entry=entry, texts=texts)
+    return KindPredictor(kind=kind, estimator=estimator, entry=entry, texts=texts), held_out
 
 
 def _anything(found: Mapping[str, Table]) -> Roofline:

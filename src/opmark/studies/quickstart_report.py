@@ -15,7 +15,8 @@ from opmark.leaderboards.pictures.template import render
 from opmark.leaderboards.pictures.timeline import timeline_picture
 from opmark.predictors.bundle import Bundle
 from opmark.predictors.cost_model import BYTES_MOVED, CostModel
-from opmark.predictors.evaluate import Evidence, Judged, judge
+from opmark.predictors.evaluate import judge
+from opmark.predictors.evidence import Evidence, Judged
 from opmark.predictors.single_thread import single_thread
 from opmark.studies.comparison import NetworkError
 from opmark.studies.placement_contest import Contest

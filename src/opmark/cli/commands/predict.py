@@ -119,7 +119,7 @@ def show_prediction(model: str, target: str, found: "NetworkPrediction", top: in
     rows = [
         (
             row.kernel.kind,
-            _parameters(row.kernel.params),
+            parameters_text(row.kernel.params),
             str(row.count),
             format_ns(row.ns),
             f"{format_ns(row.low_ns)} – {format_ns(row.high_ns)}",
@@ -135,7 +135,8 @@ def show_prediction(model: str, target: str, found: "NetworkPrediction", top: in
     click.echo(found.note, err=True)
 
 
-def _parameters(params: dict[str, Any]) -> str:
+def parameters_text(params: dict[str, Any]) -> str:
+    """The parameters that are not empty, zero or switched off, on one line."""
     shown = (f"{name}={_brief(value)}" for name, value in params.items() if value not in (None, "", False, 0, ()))
     return " ".join(shown)
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opmark.cli.commands._explain import COMMAND as EXPLAIN
+from opmark.cli.commands._transfer import COMMAND as TRANSFER
 from opmark.cli.commands.predict import COMMAND as PREDICT
 from opmark.cli.context import workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
@@ -15,10 +17,23 @@ from opmark.core.units import format_bytes, format_ns
 if TYPE_CHECKING:
     from opmark.datasets.release import Release
     from opmark.predictors.evaluate import Score
+    from opmark.predictors.evidence import Evidence
 
 # What a table needs to be judged by at a glance; `--all` adds the rest.
 _USUAL = ("lightgbm", "roofline", "nearest", "nn-meter-forest")
-_SHOWN = ("median", "mape", "p90", "acc5", "acc10", "rmspe", "signed-median", "kendall-tau", "coverage90")
+_HALVES = ("kernel-sum-median", "kernel-sum-p90", "composition-median", "composition-p90")
+_SHOWN = (
+    "median",
+    "mape",
+    "p90",
+    "acc5",
+    "acc10",
+    "weighted-acc10",
+    "rmspe",
+    "signed-median",
+    "kendall-tau",
+    "coverage90",
+)
 
 
 @click.group(name="predictors")
@@ -30,6 +45,8 @@ def group() -> None:
 
 
 group.add_command(PREDICT, "predict")
+group.add_command(EXPLAIN, "explain")
+group.add_command(TRANSFER, "transfer")
 
 
 @group.command()
@@ -73,6 +90,11 @@ def train(ctx: click.Context, release: str | None, targets: tuple[str, ...], est
 )
 @click.option("--all", "everything", is_flag=True, help="Every estimator there is.")
 @click.option("--split", "splits", multiple=True, help="A split; repeatable; default: every one.")
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a page with pictures, the learning curve among them, to this HTML file.",
+)
 @json_option
 @click.pass_context
 def evaluate(
@@ -83,36 +105,79 @@ def evaluate(
     estimators: tuple[str, ...],
     everything: bool,
     splits: tuple[str, ...],
+    page: Path | None,
     as_json: bool,
 ) -> None:
-    """Judge estimators on rows of RELEASE they have not seen, beside the noise floor."""
+    """Judge estimators on rows of RELEASE they have not seen, beside the noise floor.
+
+    Networks nobody sampled from (`networks-unseen`) are judged against the measured network, against the sum of its
+    measured kernels (`kernel-sum-…`), and that sum against the network (`composition-…`).
+    """
+    from opmark.core.files import write_text
     from opmark.predictors.estimators import ESTIMATORS
-    from opmark.predictors.evaluate import Evidence
     from opmark.predictors.evaluate import evaluate as judge
-    from opmark.predictors.graphs import graphs_of
-    from opmark.predictors.hardware import Hardware, hardware_of
+    from opmark.predictors.learning_curve import learning_curve
     from opmark.predictors.split import SPLIT_NAMES
 
     chosen = ESTIMATORS.names() if everything else estimators or _USUAL
-    found = _release(ctx, release)
-    here = workspace(ctx)
-    environments = found.manifest.environments
-    scores: list[Score] = []
+    wanted = splits or SPLIT_NAMES
+    evaluations, curves = [], {}
     with progress_bar(transient=True) as progress:
-        for name in progress.track(_targets(found, targets), description="evaluating"):
-            networks = found.network_measurements(name)
-            evidence = Evidence(
-                target=found.target(name),
-                measurements=found.measurements(name),
-                hardware=hardware_of(environments[0].checked) if environments else Hardware(),
-                networks=networks,
-                graphs=graphs_of(networks, name, cache=here.cache, warn=_warn),
-            )
-            scores += judge(evidence, estimators=chosen, splits=splits or SPLIT_NAMES)
+        found = _evidence(ctx, release, targets)
+        task = progress.add_task("evaluating", total=len(found) * len(chosen) * len(wanted))
+
+        def step(estimator: str, split: str) -> None:
+            progress.update(task, advance=1, description=f"{estimator}, {split}")
+
+        for name, evidence in found.items():
+            evaluations.append(judge(evidence, estimators=chosen, splits=wanted, progress=step))
+            if page is not None:
+                curves[name] = learning_curve(evidence, progress=step)
+    if page is not None:
+        from opmark.studies.evaluation_page import evaluation_page
+
+        ours = "lightgbm" if "lightgbm" in chosen else chosen[0]
+        write_text(page, evaluation_page(str(release or "the newest release"), evaluations, curves, ours=ours))
+        click.echo(f"{page}", err=True)
+    scores = [score for one in evaluations for score in one.scores]
     if as_json:
         show_json(scores)
         return
     _show_scores(scores)
+
+
+@group.command()
+@click.argument("release", required=False)
+@click.option("--target", "targets", multiple=True, help="Which target; repeatable; default: every target measured.")
+@click.option(
+    "--estimator", "estimators", multiple=True, help="An estimator; repeatable; default: ours and nn-Meter's."
+)
+@json_option
+@click.pass_context
+def curve(
+    ctx: click.Context,
+    release: str | None,
+    targets: tuple[str, ...],
+    estimators: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Show how errors on unseen shape groups of RELEASE fall with the number of kernels learned from."""
+    from opmark.predictors.learning_curve import learning_curve
+
+    chosen = estimators or ("lightgbm", "nn-meter-forest")
+    found = {
+        name: learning_curve(evidence, estimators=chosen)
+        for name, evidence in _evidence(ctx, release, targets, networks=False).items()
+    }
+    if as_json:
+        show_json(found)
+        return
+    for name, points in found.items():
+        rows = [
+            (one.estimator, f"{one.rows:,}", f"{one.median:.1%}", f"{one.mape:.1%}", f"{one.acc10:.1%}", f"{one.n:,}")
+            for one in points
+        ]
+        show_table(("estimator", "kernels", "median", "mape", "acc10", "n"), rows, title=name)
 
 
 @group.command(name="list")
@@ -163,6 +228,25 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         show_json(described)
         return
     _show_bundle(described)
+
+
+def _evidence(
+    ctx: click.Context, release: str | None, targets: Sequence[str], *, networks: bool = True
+) -> "dict[str, Evidence]":
+    """What the release knows of each target, with the graphs of its networks."""
+    from opmark.predictors.evidence import evidence_of
+    from opmark.predictors.graphs import graphs_of
+
+    found = _release(ctx, release)
+    cache = workspace(ctx).cache
+    return {
+        name: evidence_of(
+            found,
+            name,
+            graphs_of(found.network_measurements(name), name, cache=cache, warn=_warn) if networks else {},
+        )
+        for name in _targets(found, targets)
+    }
 
 
 def _release(ctx: click.Context, name: str | None) -> "Release":
@@ -231,8 +315,9 @@ def _show_scores(scores: "Sequence[Score]") -> None:
     for target in sorted({score.target for score in scores}):
         cells: dict[tuple[str, str], dict[str, str]] = {}
         for score in (score for score in scores if score.target == target):
-            row = cells.setdefault((score.split, score.estimator), {"n": f"{score.n:,}"})
+            row = cells.setdefault((score.split, score.estimator), {})
             row[score.metric] = f"{score.value:.3f}" if score.metric == "kendall-tau" else f"{score.value:.1%}"
+            row.setdefault("n", f"{score.n:,}")
             if score.metric == "median" and score.noise_floor is not None:
                 row["noise floor"] = f"{score.noise_floor:.1%}"
         columns = ("noise floor", *_SHOWN, "n")
@@ -241,6 +326,13 @@ def _show_scores(scores: "Sequence[Score]") -> None:
             for (split, estimator), row in sorted(cells.items())
         ]
         show_table(("split", "estimator", *columns), rows, left=2, title=target)
+        halves = [
+            (estimator, *(row.get(column, "–") for column in _HALVES))
+            for (_, estimator), row in sorted(cells.items())
+            if _HALVES[0] in row
+        ]
+        if halves:
+            show_table(("networks-unseen", *_HALVES), halves, title="where a network's error comes from")
 
 
 def _warn(message: str) -> None:

@@ -52,6 +52,7 @@ class NnMeterForest(PerLabel):
     """Raw milliseconds, deep trees, nothing about bytes."""
 
     summary: ClassVar[str] = "nn-Meter's random forest on nn-Meter's features"
+    plain_sum: ClassVar[bool] = True
 
     def fit_label(self, inputs: Inputs, latency_ns: Floats) -> Forest:
         """Grow the forest."""

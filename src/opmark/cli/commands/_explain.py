@@ -1,0 +1,125 @@
+"""Explain how long a network is predicted to take."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opmark.cli.commands.predict import DEFAULT_TARGET, described, parameters_text, parse_dimensions
+from opmark.cli.context import workspace
+from opmark.cli.output import json_option, show_json, show_table
+from opmark.core.units import format_ns
+
+if TYPE_CHECKING:
+    from opmark.predictors.explain import Explanation
+
+
+@click.command(name="explain")
+@click.argument("model")
+@click.option("--target", default=DEFAULT_TARGET, show_default=True, help="What runs the network.")
+@click.option(
+    "--bundle",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="A predictor folder; default: the newest of the target in this workspace.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "bytes-moved"]),
+    default="error",
+    show_default=True,
+    help="What a kernel costs whose kind has no predictor.",
+)
+@click.option("--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable.")
+@click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Kernels to show.")
+@click.option("--next", "count", type=click.IntRange(min=1), default=20, show_default=True, help="Kernels to suggest.")
+@click.option(
+    "--suite",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a suite of the kernels to measure next, for `opmark bench run`.",
+)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    model: str,
+    target: str,
+    bundle: Path | None,
+    missing: str,
+    dimensions: tuple[str, ...],
+    top: int,
+    count: int,
+    suite: Path | None,
+    as_json: bool,
+) -> None:
+    """Explain the prediction of MODEL: what bounds its kernels, what its interval is made of, what to measure next."""
+    from opmark.models.resolve import graph_of
+    from opmark.predictors.bundle import load
+    from opmark.predictors.explain import explain
+    from opmark.predictors.next_suite import write_suite
+    from opmark.predictors.store import find_bundle
+
+    sizes = parse_dimensions(dimensions)
+    loaded = load(bundle or find_bundle(workspace(ctx), target), target_name=target)
+    graph = graph_of(model, target, cache=workspace(ctx).cache if bundle is None else None, dimensions=sizes)
+    found = explain(loaded, graph, missing=missing, suggestions=count)
+    if suite is not None:
+        write_suite(suite, found.next_kernels, target=target, model=model)
+        click.echo(f"{suite}: {len(found.next_kernels)} kernels for opmark bench run", err=True)
+    if as_json:
+        show_json({**described(found.prediction, graph.mapping, str(loaded.target)), **_reasons(found)})
+        return
+    _show(model, str(loaded.target), found, top)
+
+
+def _reasons(found: "Explanation") -> dict[str, Any]:
+    return {
+        "interval": found.interval,
+        "by_kind": dict(found.by_kind),
+        "by_bound": dict(found.by_bound),
+        "extrapolated_share": found.extrapolated_share,
+        "reasons": [
+            {
+                "kind": row.kernel.kind,
+                "params": row.kernel.params,
+                "count": row.count,
+                "share": row.share,
+                "bound": row.bound,
+                "extrapolated": row.extrapolated,
+                "doubt_share": row.doubt_share,
+            }
+            for row in found.rows
+        ],
+        "next": [{"kind": kernel.kind, "params": kernel.params} for kernel in found.next_kernels],
+    }
+
+
+def _show(model: str, target: str, found: "Explanation", top: int) -> None:
+    prediction, parts = found.prediction, found.interval
+    click.echo(
+        f"{model} on {target}: {format_ns(prediction.total_ns)} "
+        f"({format_ns(prediction.low_ns)} to {format_ns(prediction.high_ns)} with {prediction.coverage:.0%} confidence)"
+    )
+    click.echo("time by kind: " + ", ".join(f"{kind} {share:.1%}" for kind, share in found.by_kind))
+    click.echo("bound by: " + ", ".join(f"{bound} {share:.1%}" for bound, share in found.by_bound))
+    click.echo(
+        f"the interval is made of: what whole kinds share {parts.kinds:.0%}, shape groups {parts.groups:.0%}, "
+        f"single kernels {parts.kernels:.0%}, the sum itself {parts.composition:.0%}"
+    )
+    click.echo(f"{found.extrapolated_share:.1%} of the time is in kernels beyond what was measured")
+    rows = [
+        (
+            row.kernel.kind,
+            parameters_text(row.kernel.params),
+            str(row.count),
+            f"{row.share:.1%}",
+            row.bound,
+            f"{row.doubt_share:.1%}",
+            "extrapolated" if row.extrapolated else "",
+        )
+        for row in found.rows[:top]
+    ]
+    show_table(("kind", "parameters", "count", "time", "bound by", "of the doubt", ""), rows, left=2)
+
+
+COMMAND = command

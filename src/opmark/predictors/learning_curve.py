@@ -1,0 +1,75 @@
+"""Error over the number of kernels learned from, always judged on the same unseen shape groups."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from opmark.core.canonical import content_id
+from opmark.predictors.evaluate import LEAST_TRAINING_ROWS, judge_sides
+from opmark.predictors.evidence import Evidence
+from opmark.predictors.metrics import all_metrics
+from opmark.predictors.single_thread import single_thread
+from opmark.predictors.split import split_rows
+from opmark.predictors.train import Table, tables
+
+COUNTS = (100, 200, 500, 1000, 2000, 5000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """How good an estimator is that learned from `rows` kernels of all kinds together; `n` judged."""
+
+    estimator: str
+    rows: int
+    n: int
+    median: float
+    mape: float
+    acc10: float
+
+
+def learning_curve(
+    evidence: Evidence,
+    *,
+    estimators: Sequence[str] = ("lightgbm", "nn-meter-forest"),
+    counts: Sequence[int] = COUNTS,
+    progress: Callable[[str, str], None] | None = None,
+) -> list[CurvePoint]:
+    """The curve of each estimator; rows of every kind in proportion, smaller samples within larger ones.
+
+    The last point is everything there is to learn from.
+    """
+    sides = []
+    for kind, table in tables(evidence.measurements, evidence.hardware).items():
+        judging = split_rows("shape-group", table.inputs)
+        if judging.any() and int((~judging).sum()) >= LEAST_TRAINING_ROWS:
+            sides.append((kind, table.take(~judging), table.take(judging)))
+    whole = sum(len(training.inputs) for _, training, _ in sides)
+    points = []
+    for estimator in estimators:
+        for count in [*(count for count in counts if count < whole), whole]:
+            if progress is not None:
+                progress(estimator, f"{count} kernels")
+            fewer = [(kind, _some(training, count / whole), test) for kind, training, test in sides]
+            with single_thread():
+                judged = judge_sides(fewer, estimator)
+            if judged is None:
+                continue
+            found = all_metrics(judged.measured_ns, judged.predicted_ns)
+            points.append(
+                CurvePoint(
+                    estimator=estimator,
+                    rows=sum(len(training.inputs) for _, training, _ in fewer),
+                    n=len(judged.kinds),
+                    median=found["median"],
+                    mape=found["mape"],
+                    acc10=found["acc10"],
+                )
+            )
+    return points
+
+
+def _some(table: Table, share: float) -> Table:
+    keys = [kernel.key for kernel in table.inputs.kernels]
+    # by a hash, so that the smaller sample is part of the larger one
+    order = sorted(range(len(keys)), key=lambda index: content_id(["curve", keys[index]]))
+    count = min(len(keys), max(2, round(share * len(keys))))
+    return table.take(sorted(order[:count]))

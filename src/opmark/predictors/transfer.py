@@ -1,0 +1,198 @@
+"""A new device from a few samples and another device's predictor, and when that is worth it.
+
+After LitePred (Chengquan Feng et al., NSDI 2024): the donor is the one that diverges least on a probe set, and what is
+learned is how far the new device lies from the donor's prediction. Whether that beats learning from scratch, one
+factor or a ridge regression is decided by validation on the samples, for it depends on how many there are.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opmark.core.canonical import content_id
+from opmark.core.errors import NothingSelectedError
+from opmark.core.measurement import Measurement
+from opmark.predictors.adaptation import METHODS, Rows
+from opmark.predictors.arrays import Floats
+from opmark.predictors.cost_model import CostModel
+from opmark.predictors.folds import group_folds, shape_groups
+from opmark.predictors.hardware import Hardware
+from opmark.predictors.metrics import all_metrics
+from opmark.predictors.roofline import fit_roofline
+from opmark.predictors.single_thread import single_thread
+from opmark.predictors.split import split_rows
+from opmark.predictors.train import Table, tables
+
+SAMPLES = (20, 50, 100, 200, 500)
+SCRATCH = "scratch"
+CHOSEN = "chosen"
+_FOLDS = 4
+# Donors are compared on this many samples at most.
+_PROBES = 100
+_FEWEST_FOR_ROOFLINE = 5
+_USELESS = float(np.log(2.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Donor:
+    """Another target's predictor under the name it is reported by."""
+
+    name: str
+    model: CostModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferPoint:
+    """One method after `samples` measurements, judged on `n` kernels of unseen shape groups.
+
+    `validation` is the mean absolute log error (at most log 2) among the samples themselves, by which `chosen` is
+    chosen; `divergence` is the donor's, in nats.
+    """
+
+    samples: int
+    method: str
+    donor: str
+    divergence: float
+    validation: float
+    chosen: bool
+    n: int
+    median: float
+    mape: float
+    acc10: float
+
+
+def transfer_curve(
+    measurements: Sequence[Measurement],
+    donors: Sequence[Donor],
+    *,
+    hardware: Hardware,
+    samples: Sequence[int] = SAMPLES,
+    progress: Callable[[str], None] | None = None,
+) -> list[TransferPoint]:
+    """Every method at every number of samples that there are rows for, and which one validation chooses.
+
+    One shape group in five judges and is never sampled. Raises `NothingSelectedError` where rows or donors are missing.
+    """
+    pool, test = [], []
+    for table in tables(measurements, hardware).values():
+        judging = split_rows("shape-group", table.inputs)
+        if judging.any() and not judging.all():
+            pool.append(table.take(~judging))
+            test.append(table.take(judging))
+    if not pool or not donors:
+        raise NothingSelectedError("nothing to transfer between", hint="name a donor, and a target with measurements")
+    points = []
+    whole = sum(len(table.inputs) for table in pool)
+    with single_thread():
+        for count in [count for count in samples if count <= whole]:
+            if progress is not None:
+                progress(f"{count} samples")
+            chosen = _sampled(pool, count)
+            donor, divergence = nearest_donor(chosen, donors)
+            known, asked = _rows(chosen, donor.model), _rows(test, donor.model)
+            points += _points(known, asked, _weights(pool, chosen), donor.name, divergence)
+    return points
+
+
+def nearest_donor(sample: Sequence[Table], donors: Sequence[Donor]) -> tuple[Donor, float]:
+    """The donor whose utilisation diverges least from the sample's, and by how much, in nats."""
+    probes = _sampled(sample, min(_PROBES, sum(len(table.inputs) for table in sample)))
+    distances = [divergence(probes, donor.model) for donor in donors]
+    best = int(np.argmin(distances))
+    return donors[best], distances[best]
+
+
+def divergence(probes: Sequence[Table], model: CostModel) -> float:
+    """How much log utilisations of the same kernels scatter around each other, the mean over kinds.
+
+    A donor that is faster by a factor, overall or in all kernels of a kind, does not diverge: that is easily learned.
+    """
+    differences, weights = [], []
+    for table in probes:
+        inputs, donor = table.inputs, model.kernels(table.inputs.kernels).hot_ns
+        ours, theirs = (_utilisation(table, latency) for latency in (table.labels.hot_ns, donor))
+        if len(inputs) > 1:
+            differences.append(float(np.std(ours - theirs)))
+            weights.append(len(inputs))
+    if not differences:
+        pairs = [np.log(table.labels.hot_ns / model.kernels(table.inputs.kernels).hot_ns) for table in probes]
+        return float(np.std(np.concatenate(pairs)))
+    return float(np.average(differences, weights=weights))
+
+
+def _utilisation(table: Table, latency_ns: Floats) -> Floats:
+    inputs = table.inputs
+    if len(inputs) < _FEWEST_FOR_ROOFLINE:
+        return np.log(latency_ns)
+    roofline = fit_roofline(inputs.flops, inputs.moved_bytes, latency_ns)
+    return np.log(latency_ns / roofline.latency_ns(inputs.flops, inputs.moved_bytes))
+
+
+def _points(known: Rows, asked: Rows, weights: Floats, donor: str, distance: float) -> list[TransferPoint]:
+    scores = {name: _validated(method, known, weights) for name, method in METHODS.items()}
+    best = min(scores, key=lambda name: (scores[name], name))
+    points = []
+    for name, method in METHODS.items():
+        predicted = method(known, asked)
+        found = all_metrics(asked.hot_ns, predicted)
+        points.append(
+            TransferPoint(
+                samples=len(weights),
+                method=name,
+                donor="" if name == SCRATCH else donor,
+                divergence=distance,
+                validation=scores[name],
+                chosen=name == best,
+                n=len(predicted),
+                median=found["median"],
+                mape=found["mape"],
+                acc10=found["acc10"],
+            )
+        )
+    return points
+
+
+def _weights(pool: Sequence[Table], chosen: Sequence[Table]) -> Floats:
+    """What each sample stands for: rows of its kind in the pool, for small samples hold too many of rare kinds."""
+    sizes = {table.inputs.kind: len(table.inputs) for table in pool}
+    return np.concatenate(
+        [np.full(len(table.inputs), sizes[table.inputs.kind] / len(table.inputs)) for table in chosen]
+    )
+
+
+def _validated(method: Callable[[Rows, Rows], Floats], rows: Rows, weights: Floats) -> float:
+    """The weighted mean absolute log error of each fold's rows, whole shape groups held out.
+
+    An error of a factor of two counts like one of ten: neither is of use, and a single row should not decide.
+    """
+    folds = group_folds(shape_groups([kernel for table in rows.tables for kernel in table.inputs.kernels]), _FOLDS)
+    errors = np.empty(len(folds))
+    for fold in np.unique(folds):
+        own = folds == fold
+        if own.all():
+            return float("inf")
+        errors[own] = np.abs(np.log(method(rows.take(~own), rows.take(own)) / rows.hot_ns[own]))
+    return float(np.average(np.minimum(errors, _USELESS), weights=weights))
+
+
+def _rows(found: Sequence[Table], model: CostModel) -> Rows:
+    return Rows(tables=tuple(found), donor_ns=tuple(model.kernels(table.inputs.kernels).hot_ns for table in found))
+
+
+def _sampled(pool: Sequence[Table], count: int) -> list[Table]:
+    """`count` rows of all kinds in proportion, at least one of each while they last; larger samples hold smaller."""
+    whole = sum(len(table.inputs) for table in pool)
+    ranked: list[tuple[float, str, int, int]] = []
+    for number, table in enumerate(pool):
+        keys = [kernel.key for kernel in table.inputs.kernels]
+        order = sorted(range(len(keys)), key=lambda index: content_id(["transfer", keys[index]]))
+        # the first of every kind comes first, then each kind at its own pace
+        ranked += [
+            (-1.0 if place == 0 else place * whole / len(keys), keys[index], number, index)
+            for place, index in enumerate(order)
+        ]
+    taken: dict[int, list[int]] = {}
+    for _, _, number, index in sorted(ranked)[:count]:
+        taken.setdefault(number, []).append(index)
+    return [pool[number].take(sorted(rows)) for number, rows in sorted(taken.items())]

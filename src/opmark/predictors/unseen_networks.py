@@ -1,0 +1,78 @@
+"""Whole networks nobody sampled from: how far off a prediction is, and whether kernels or their sum are to blame."""
+
+import numpy as np
+
+from opmark.core.graph import Graph
+from opmark.core.kernel import Kernel
+from opmark.predictors.arrays import Floats
+from opmark.predictors.bundle import Bundle
+from opmark.predictors.cost_model import BYTES_MOVED, CostModel
+from opmark.predictors.evidence import Evidence, Judged
+from opmark.predictors.metrics import METRICS
+from opmark.predictors.network import predict_network, replaced
+from opmark.predictors.train import measured_kernels, train_on
+
+# The sum of measured kernels says something of a network whose kernels were measured for this share of its time.
+_LEAST_MEASURED = 0.9
+# Error of the prediction against the sum of measured kernels, and of that sum against the network.
+KERNEL_SUM, COMPOSITION = "kernel-sum", "composition"
+
+
+def judge_networks(evidence: Evidence, estimator: str) -> Judged | None:
+    """Predict whole networks from kernels none of which occur in them; None where no unseen network is known.
+
+    Constants of the sum come from training networks, by the recipe of the estimator: nn-Meter's is the plain sum.
+    """
+    unseen = evidence.unseen
+    if not unseen:
+        return None
+    real = frozenset().union(*evidence.context.network_kernels.values())
+    bundle = train_on(
+        [row for row in evidence.measurements if row.kernel.key not in real],
+        evidence.target,
+        estimator=estimator,
+        hardware=evidence.hardware,
+        networks=evidence.networks,
+        graphs=evidence.graphs,
+    )
+    model = CostModel(bundle, missing=BYTES_MOVED)
+    measured = measured_kernels(evidence.measurements)
+    graphs = [graph for one in unseen if (graph := evidence.graph(one)) is not None]
+    predictions = [model.network(graph) for graph in graphs]
+    return Judged(
+        kinds=tuple(one.network if one.batch == 1 else f"{one.network} batch {one.batch}" for one in unseen),
+        measured_ns=np.array([one.latency_ns for one in unseen], dtype=np.float64),
+        predicted_ns=np.array([prediction.total_ns for prediction in predictions]),
+        variation=np.full(len(unseen), np.nan),
+        low_ns=np.array([prediction.low_ns for prediction in predictions]),
+        high_ns=np.array([prediction.high_ns for prediction in predictions]),
+        kernel_sum_ns=np.array([kernel_sum_ns(graph, model, bundle, measured) for graph in graphs]),
+    )
+
+
+def kernel_sum_ns(graph: Graph, model: CostModel, bundle: Bundle, measured: dict[Kernel, tuple[float, float]]) -> float:
+    """The network's latency if its kernels took what was measured; NaN where that is known of too little of it."""
+    parts = model.parts(graph)
+    each = parts.hot_ns * parts.counts
+    known = np.array([kernel in measured for kernel in parts.kernels], dtype=bool)
+    if each.sum() <= 0 or each[known].sum() / each.sum() < _LEAST_MEASURED:
+        return float("nan")
+    return predict_network(graph, replaced(parts, measured), bundle.manifest).total_ns
+
+
+def split_errors(judged: Judged) -> dict[str, tuple[float, int]]:
+    """Metrics of the two halves of a network's error, each with the number of networks it is over."""
+    if judged.kernel_sum_ns is None:
+        return {}
+    known = np.isfinite(judged.kernel_sum_ns)
+    if not known.any():
+        return {}
+    sums, measured, predicted = (
+        values[known] for values in (judged.kernel_sum_ns, judged.measured_ns, judged.predicted_ns)
+    )
+    pairs: dict[str, tuple[Floats, Floats]] = {KERNEL_SUM: (sums, predicted), COMPOSITION: (measured, sums)}
+    return {
+        f"{half}-{name}": (metric(truth, answer), int(known.sum()))
+        for half, (truth, answer) in pairs.items()
+        for name, metric in METRICS.items()
+    }

@@ -1,0 +1,29 @@
+"""The page of `opmark predictors transfer`: error over samples, a line per method."""
+
+from collections.abc import Sequence
+
+from opmark.leaderboards.pictures.curve import Line, curve
+from opmark.leaderboards.pictures.template import render
+from opmark.predictors.transfer import CHOSEN, TransferPoint
+
+
+def transfer_page(receiver: str, points: Sequence[TransferPoint]) -> str:
+    """One HTML page that needs nothing else."""
+    methods = list(dict.fromkeys(point.method for point in points))
+    lines = [
+        Line(label=CHOSEN, points=tuple((float(one.samples), one.median) for one in points if one.chosen)),
+        *(
+            Line(label=name, points=tuple((float(one.samples), one.median) for one in points if one.method == name))
+            for name in methods
+        ),
+    ]
+    return render(
+        "templates/transfer.html.jinja",
+        package="opmark.studies",
+        title="A new device from few samples",
+        receiver=receiver,
+        points=points,
+        picture=curve(
+            lines, across="samples", down="median error, unseen shape groups", title=f"{receiver}: error over samples"
+        ),
+    )
