@@ -49,7 +49,7 @@ def test_what_is_not_there_is_named(release: Release) -> None:
         export(release, "cvs")
     assert refused.value.hint == "did you mean 'csv'?"
     with pytest.raises(UnknownNameError, match="no table"):
-        export(release, "csv", table="links")
+        export(release, "csv", table="wires")
     with pytest.raises(UnknownNameError, match="no target"):
         export(release, "csv", target="torch-eager-t1")
 

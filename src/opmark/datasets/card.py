@@ -1,10 +1,11 @@
-"""A release's README.md, every figure of it taken from the manifest."""
+"""A release's README.md: every figure is taken from the manifest, those of links from their rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from opmark.core.measurement import STATUSES
+from opmark.core.link import LinkMeasurement
+from opmark.core.measurement import STATUSES, USABLE
 from opmark.core.units import format_bytes, format_count, format_ns
-from opmark.datasets.columns import KERNELS, NETWORKS
+from opmark.datasets.columns import FUSION, KERNELS, LINKS, NETWORKS
 from opmark.datasets.environments import common_facts
 from opmark.datasets.manifest import Manifest
 from opmark.datasets.peaks import FLOPS, HOT_BYTES, ROTATED_BYTES
@@ -13,8 +14,8 @@ FILE = "README.md"
 QUANTITIES = {FLOPS: "Arithmetic peak", HOT_BYTES: "Traffic peak, hot", ROTATED_BYTES: "Traffic peak, rotated"}
 
 
-def card(manifest: Manifest) -> str:
-    """The card as Markdown."""
+def card(manifest: Manifest, links: Sequence[LinkMeasurement] = ()) -> str:
+    """The card as Markdown, with a section on `links` where there are any."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader("opmark.datasets", "templates")
@@ -38,7 +39,8 @@ def card(manifest: Manifest) -> str:
         kernels=sum(target["kernels"] for target in figures),
         networks=sum(target["networks"] for target in figures),
         facts=common_facts(manifest.environments),
-        tables=(KERNELS, NETWORKS),
+        tables=(KERNELS, NETWORKS, *(table for table in (FUSION, LINKS) if manifest.entry(table.file) is not None)),
+        links=[link for link in links if link.status in USABLE],
     )
     return text.rstrip() + "\n"
 

@@ -1,7 +1,8 @@
 """The tables of a release: their columns, and rows to and from the measurements that bench hands over.
 
 Format history (`schema` in manifest.json and in the metadata of every Parquet file):
-1  kernels, networks; kernel_repeats and network_repeats where something was measured more than once.
+1  kernels, networks; kernel_repeats and network_repeats where something was measured more than once; fusion and links
+   where they were measured. A table that is not there was not measured.
 """
 
 import functools
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from opmark.core.canonical import canonical_json
 from opmark.core.errors import ContentError
+from opmark.core.fusion import FusionMeasurement
 from opmark.core.kernel import Kernel
+from opmark.core.link import LinkMeasurement
 from opmark.core.measurement import Measurement, NetworkMeasurement
 from opmark.core.work import Work
 
@@ -26,12 +29,13 @@ _METADATA_KEY = b"opmark_schema"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, its Parquet type, what it holds, and whether a row may lack it."""
+    """One column: its name, its Parquet type, what it holds, whether a row may lack it, and be negative."""
 
     name: str
     type: str
     meaning: str
     optional: bool = False
+    signed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +116,47 @@ _NETWORK_COLUMNS = (
     *_PROVENANCE,
 )
 
-_ABOVE_ZERO = frozenset({"latency_hot_ns", "latency_rotated_ns", "latency_ns"})
+_FUSION_COLUMNS = (
+    _TARGET,
+    Column("pair", "string", "the operators, those before and behind the seam"),
+    Column("first", "string", "the operators before the seam"),
+    Column("second", "string", "those behind it"),
+    Column("shape", "string", "shape of the first operator's input"),
+    *_STATUS,
+    Column("white_box", "string", "fused or not-fused, by the runtime's own optimised graph"),
+    Column("black_box", "string", "fused, not-fused or undecided, by the clock"),
+    Column("kernels", "string", "the kernels of that graph and the operators each covers"),
+    Column("inserted_saved", "int64", "layout changes that both together do without", signed=True),
+    Column("first_ns", "double", "the first part alone, call overhead removed", optional=True),
+    Column("second_ns", "double", "the second part alone", optional=True),
+    Column("block_ns", "double", "both together", optional=True),
+    Column("overhead_ns", "double", "the runtime's fixed cost per call", optional=True),
+    Column("saving", "double", "(first + second - block) / min(first, second)", optional=True, signed=True),
+    Column("saving_low", "double", "lower end of its 95 % interval", optional=True, signed=True),
+    Column("saving_high", "double", "upper end", optional=True, signed=True),
+    _CLEAN,
+    *_PROVENANCE,
+)
+
+_LINK_COLUMNS = (
+    Column("source", "string", "the device that has the bytes"),
+    Column("destination", "string", "the device that gets them"),
+    Column("memory", "string", "shared, pinned or pageable"),
+    *_STATUS,
+    Column("hand_off_ns", "double", "the part of every transfer that wakes the other side up", optional=True),
+    Column("sizes_bytes", "list<double>", "powers of two that were transferred"),
+    Column("transfers_ns", "list<double>", "the label of each transfer"),
+    Column("knot_sizes_bytes", "list<double>", "corners of the model, straight lines in log-log space"),
+    Column("knot_transfers_ns", "list<double>", "its time at each corner"),
+    Column(
+        "largest_error", "double", "most by which the model misses a transfer, unseen sizes included", optional=True
+    ),
+    Column("bandwidth_bytes_per_s", "double", "the rate between the two largest transfers", optional=True),
+    _CLEAN,
+    *_PROVENANCE,
+)
+
+_ABOVE_ZERO = frozenset({"latency_hot_ns", "latency_rotated_ns", "latency_ns", "first_ns", "second_ns", "block_ns"})
 _KERNEL_IDENTITY = ("target", "kind", "parameters")
 _NETWORK_IDENTITY = ("target", "network", "batch", "graph_id")
 
@@ -138,8 +182,22 @@ NETWORK_REPEATS = TableFormat(
     required=False,
     unique=False,
 )
+FUSION = TableFormat(
+    name="fusion",
+    title="two operators at one shape, and whether a target makes one kernel of them",
+    columns=_FUSION_COLUMNS,
+    identity=("target", "pair", "shape"),
+    required=False,
+)
+LINKS = TableFormat(
+    name="links",
+    title="transfers between two devices of the machine",
+    columns=_LINK_COLUMNS,
+    identity=("source", "destination", "memory"),
+    required=False,
+)
 TABLES: Mapping[str, TableFormat] = {
-    table.name: table for table in (KERNELS, NETWORKS, KERNEL_REPEATS, NETWORK_REPEATS)
+    table.name: table for table in (KERNELS, NETWORKS, KERNEL_REPEATS, NETWORK_REPEATS, FUSION, LINKS)
 }
 
 
@@ -197,6 +255,26 @@ def network_of(row: Mapping[str, Any]) -> NetworkMeasurement:
     return NetworkMeasurement(**{column.name: _frozen(row[column.name]) for column in _NETWORK_COLUMNS})
 
 
+def fusion_row(measurement: FusionMeasurement) -> dict[str, Any]:
+    """The row of one pair at one shape, column by column."""
+    return {column.name: getattr(measurement, column.name) for column in _FUSION_COLUMNS}
+
+
+def fusion_of(row: Mapping[str, Any]) -> FusionMeasurement:
+    """The pair at one shape of one row."""
+    return FusionMeasurement(**{column.name: row[column.name] for column in _FUSION_COLUMNS})
+
+
+def link_row(measurement: LinkMeasurement) -> dict[str, Any]:
+    """The row of one link, column by column."""
+    return {column.name: getattr(measurement, column.name) for column in _LINK_COLUMNS}
+
+
+def link_of(row: Mapping[str, Any]) -> LinkMeasurement:
+    """The link of one row."""
+    return LinkMeasurement(**{column.name: _frozen(row[column.name]) for column in _LINK_COLUMNS})
+
+
 def table_of(table: TableFormat, rows: Iterable[Mapping[str, Any]]) -> "pyarrow.Table":
     """Rows as an Arrow table with exactly the columns of `table`. Raises `ContentError` naming a column that lies."""
     import pyarrow
@@ -214,7 +292,7 @@ def number_problem(column: Column, value: Any) -> str:
     for number in value if isinstance(value, (list, tuple)) else (value,):
         if number is None or not math.isfinite(number):
             return f"{number} is not a number"
-        if number < 0:
+        if number < 0 and not column.signed:
             return f"{number} is negative"
         if number == 0 and column.name in _ABOVE_ZERO:
             return "a latency cannot be 0"

@@ -9,17 +9,23 @@ from typing import Any
 from opmark.core.canonical import canonical_json, plain
 from opmark.core.environment import Environment
 from opmark.core.errors import ContentError, NothingSelectedError
+from opmark.core.fusion import FusionMeasurement
+from opmark.core.link import LinkMeasurement
 from opmark.core.measurement import FAILED, STATUSES, Measurement, NetworkMeasurement
 from opmark.core.target import Target
 from opmark.core.units import format_count
 from opmark.datasets.columns import (
+    FUSION,
     KERNEL_REPEATS,
     KERNELS,
+    LINKS,
     NETWORK_REPEATS,
     NETWORKS,
     TABLES,
     TableFormat,
+    fusion_row,
     kernel_row,
+    link_row,
     network_row,
     number_problem,
     table_of,
@@ -66,12 +72,17 @@ def from_measurements(
     sources: Iterable[Source] = (),
     licence: str = LICENCE,
     provenance: Provenance = OURS,
+    fusions: Iterable[FusionMeasurement] = (),
+    links: Iterable[LinkMeasurement] = (),
 ) -> Contents:
     """What one run measured. Raises `ContentError` naming row and column where a number is not a usable one."""
-    rows = {
-        table.name: tuple(table_of(table, found).to_pylist())
-        for table, found in ((KERNELS, map(kernel_row, measurements)), (NETWORKS, map(network_row, networks)))
-    }
+    measured = (
+        (KERNELS, map(kernel_row, measurements)),
+        (NETWORKS, map(network_row, networks)),
+        (FUSION, map(fusion_row, fusions)),
+        (LINKS, map(link_row, links)),
+    )
+    rows = {table.name: tuple(table_of(table, found).to_pylist()) for table, found in measured}
     for table_name, found in rows.items():
         for number, row in enumerate(found):
             for column in TABLES[table_name].columns:
@@ -92,7 +103,8 @@ def from_measurements(
 def gather(parts: Sequence[Contents]) -> Contents:
     """All parts as one, the same whatever their order.
 
-    A kernel or network that was measured more than once keeps its best trial; the others become repeats.
+    A kernel or network that was measured more than once keeps its best trial; the others become repeats. A pair of
+    operators or a link keeps its best only.
     Raises `ContentError` naming the facts on which two parts differ, `NothingSelectedError` where there is no row.
     """
     if not parts:
@@ -103,6 +115,8 @@ def gather(parts: Sequence[Contents]) -> Contents:
     for best, repeats in ((KERNELS, KERNEL_REPEATS), (NETWORKS, NETWORK_REPEATS)):
         trials = [row for part in parts for table in (best, repeats) for row in part.table(table)]
         rows[best.name], rows[repeats.name] = _best_and_others(best, trials)
+    for table in (FUSION, LINKS):
+        rows[table.name], _ = _best_and_others(table, (row for part in parts for row in part.table(table)))
     if not any(rows.values()):
         names = ", ".join(part.name for part in parts)
         raise NothingSelectedError("nothing was measured yet", where=names, hint="run the suite first")

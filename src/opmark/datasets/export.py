@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 from opmark.core import files
 from opmark.core.errors import UsageError
 from opmark.core.registry import unknown_name
-from opmark.datasets.columns import KERNELS, NETWORKS, TABLES
+from opmark.datasets.columns import FUSION, KERNELS, LINKS, NETWORKS, TABLES
 from opmark.datasets.croissant import croissant
 from opmark.datasets.release import Release
 
 if TYPE_CHECKING:
     import pyarrow
 
-TABLE_NAMES = (KERNELS.name, NETWORKS.name)
+TABLE_NAMES = (KERNELS.name, NETWORKS.name, FUSION.name, LINKS.name)
 # What a person reads; quantiles and provenance stay in the other formats.
 _SHOWN = {
     KERNELS.name: ("target", "kind", "parameters", "status", "latency_hot_ns", "latency_rotated_ns", "flops"),
     NETWORKS.name: ("target", "network", "batch", "role", "status", "latency_ns", "peak_memory_bytes"),
+    FUSION.name: ("target", "pair", "shape", "status", "white_box", "black_box", "saving", "kernels"),
+    LINKS.name: ("source", "destination", "memory", "status", "bandwidth_bytes_per_s", "largest_error"),
 }
 
 
@@ -48,8 +50,10 @@ def write(release: Release, name: str, path: Path, *, table: str = KERNELS.name,
 def _selected(release: Release, table: str, target: str) -> "pyarrow.Table":
     import pyarrow.compute
 
+    if table not in release.tables:
+        raise UsageError(f"{release.name} has no {table}: they were not measured", where=str(release.path))
     rows = release.tables[table]
-    if target:
+    if target and "target" in rows.column_names:
         rows = rows.filter(pyarrow.compute.equal(rows["target"], release.target(target).name))
     identity = {"device": release.device, "version": release.version}
     for position, (name, value) in enumerate(identity.items()):

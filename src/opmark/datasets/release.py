@@ -5,17 +5,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from opmark.core.cluster import Link
 from opmark.core.estimate import median
 from opmark.core.files import sha256
+from opmark.core.fusion import FusionMeasurement
 from opmark.core.journal import Journal, read_journal
-from opmark.core.measurement import Measurement, NetworkMeasurement
+from opmark.core.link import LinkMeasurement, cluster_link
+from opmark.core.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.core.registry import unknown_name
 from opmark.core.target import Target
 from opmark.datasets import integrity, manifest, writer
 from opmark.datasets.check import CHECKS, ERROR, Tables
-from opmark.datasets.columns import KERNELS, NETWORKS, TABLES, measurement_of, network_of
+from opmark.datasets.columns import (
+    FUSION,
+    KERNELS,
+    LINKS,
+    NETWORKS,
+    TABLES,
+    fusion_of,
+    link_of,
+    measurement_of,
+    network_of,
+)
 from opmark.datasets.contents import Contents, from_measurements
 from opmark.datasets.manifest import Manifest, Source
 
@@ -101,6 +114,38 @@ class Release:
         self.target(target_name)
         return tuple(network_of(row) for row in self.tables[NETWORKS.name].to_pylist() if row["target"] == target_name)
 
+    def fusions(self, target_name: str) -> tuple[FusionMeasurement, ...]:
+        """The pairs of operators of one target, none where that was not measured. Raises `UnknownNameError`."""
+        self.target(target_name)
+        return tuple(fusion_of(row) for row in self._rows(FUSION.name) if row["target"] == target_name)
+
+    @cached_property
+    def links(self) -> tuple[LinkMeasurement, ...]:
+        """The links between the machine's devices, none where they were not measured. Raises `ContentError`."""
+        return tuple(link_of(row) for row in self._rows(LINKS.name))
+
+    def cluster_link(
+        self, source: str, destination: str, *, memory: str = "", rename: Mapping[str, str] | None = None
+    ) -> Link:
+        """A cluster's link from the one measured from `source` to `destination`, by the fastest memory or that named.
+
+        `rename` says what the cluster calls the two devices. Raises `UnknownNameError` where there is no such link.
+        """
+        found = [
+            link
+            for link in self.links
+            if (link.source, link.destination) == (source, destination)
+            and memory in {"", link.memory}
+            and link.status in USABLE
+        ]
+        if not found:
+            known = [f"{link.source} to {link.destination}, {link.memory}" for link in self.links]
+            name = f"{source} to {destination}" + (f", {memory}" if memory else "")
+            raise unknown_name(f"link of {self.name}", name, known)
+        best = max(found, key=lambda link: link.bandwidth_bytes_per_s or 0.0)
+        names = rename or {}
+        return cluster_link(best, source=names.get(source, ""), destination=names.get(destination, ""))
+
     def contents(self) -> Contents:
         """The rows, to build another release from."""
         return Contents(
@@ -112,6 +157,9 @@ class Release:
             licence=self.manifest.licence,
             provenance=self.manifest.provenance,
         )
+
+    def _rows(self, name: str) -> "list[dict[str, Any]]":
+        return self.tables[name].to_pylist() if name in self.tables else []
 
     def _frame(self, name: str) -> "pandas.DataFrame":
         frame: pandas.DataFrame = self.tables[name].to_pandas()
@@ -161,6 +209,8 @@ def journal_contents(path: Path) -> Contents:
         environments=(journal.environment,),
         targets=journal.targets,
         sources=(source,),
+        fusions=journal.fusions,
+        links=journal.links,
     )
 
 

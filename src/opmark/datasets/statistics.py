@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy
 
+from opmark.core.fusion import VERDICTS, pair_verdicts
 from opmark.core.measurement import OK, STATUSES, USABLE
-from opmark.datasets.columns import KERNEL_REPEATS, KERNELS, NETWORK_REPEATS, NETWORKS, TABLES
+from opmark.datasets.columns import FUSION, KERNEL_REPEATS, KERNELS, NETWORK_REPEATS, NETWORKS, fusion_of
 from opmark.datasets.contents import Contents, Row
 
 
@@ -17,7 +18,8 @@ def statistics(contents: Contents) -> dict[str, Any]:
 
 
 def _of_target(contents: Contents, target: str) -> dict[str, Any]:
-    rows = {name: [row for row in contents.rows.get(name, ()) if row["target"] == target] for name in TABLES}
+    names = (KERNELS.name, NETWORKS.name, KERNEL_REPEATS.name, NETWORK_REPEATS.name, FUSION.name)
+    rows = {name: [row for row in contents.rows.get(name, ()) if row["target"] == target] for name in names}
     kernels, networks = rows[KERNELS.name], rows[NETWORKS.name]
     return {
         "kernels": len(kernels),
@@ -32,7 +34,20 @@ def _of_target(contents: Contents, target: str) -> dict[str, Any]:
         "noise": _spread([row["between_process_variation"] for row in kernels if row["status"] in USABLE]),
         "retest": _retest(kernels, rows[KERNEL_REPEATS.name], "latency_hot_ns", KERNELS.identity),
         "network_retest": _retest(networks, rows[NETWORK_REPEATS.name], "latency_ns", NETWORKS.identity),
+        **_fusion(rows[FUSION.name]),
     }
+
+
+def _fusion(rows: Sequence[Row]) -> dict[str, Any]:
+    """How many pairs of operators have which verdicts; nothing where none was measured."""
+    verdicts = pair_verdicts(map(fusion_of, rows))
+    if not verdicts:
+        return {}
+    counts = {
+        name: {verdict: sum(getattr(item, name) == verdict for item in verdicts) for verdict in VERDICTS}
+        for name in ("white_box", "black_box")
+    }
+    return {"fusion": {"pairs": len(verdicts), "differ": sum(item.differ for item in verdicts), **counts}}
 
 
 def _of_kind(kernels: Sequence[Row], kind: str) -> dict[str, Any]:

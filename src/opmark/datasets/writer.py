@@ -13,7 +13,7 @@ from opmark.core.errors import ContentError, OpMarkError, UsageError
 from opmark.core.workspace import version_key, versions
 from opmark.datasets import card, croissant, manifest
 from opmark.datasets.check import CHECKS, ERROR, Tables
-from opmark.datasets.columns import TABLES, table_of
+from opmark.datasets.columns import LINKS, TABLES, link_of, table_of
 from opmark.datasets.contents import Contents, gather, without_impossible
 from opmark.datasets.manifest import FileEntry, Manifest
 from opmark.datasets.peaks import peaks
@@ -84,7 +84,7 @@ def _fill(folder: Path, contents: Contents, version: str) -> None:
     )
     _refuse_errors(Tables(manifest=described, tables=tables), contents.name)
     for name, text in (
-        (card.FILE, card.card(described)),
+        (card.FILE, card.card(described, [link_of(row) for row in contents.table(LINKS)])),
         (croissant.FILE, files.json_text(croissant.croissant(described))),
     ):
         path = folder / name

@@ -16,7 +16,8 @@ def findings(tables: Tables) -> Iterator[Finding]:
     environments = {environment.id for environment in manifest.environments}
     for file, number, row in tables.rows():
         for column, known in (("target", targets), ("environment_id", environments)):
-            if row[column] not in known:
+            # A link is between devices and has no target.
+            if column in row and row[column] not in known:
                 yield Finding(
                     check=CHECK.name,
                     level=ERROR,
