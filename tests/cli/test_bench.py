@@ -76,6 +76,18 @@ def test_run_measures_into_the_workspace_and_goes_on(workspace: Path) -> None:
     assert shard["journal"].endswith("tiny-1-of-2.jsonl")
 
 
+def test_run_measures_in_rounds_until_the_error_is_small(workspace: Path) -> None:
+    found = as_json("run", "tiny", "--target-error", "99%")
+    assert found["stopped"] == "the target error is reached"
+    assert found["target_error"] == 0.99
+    assert found["targets"]["null-t1"]["n"] >= 2
+    assert json.loads(Path(found["curve"]).read_text())["points"]
+    assert Path(found["curve"]) == workspace / "bench" / "journals" / "tiny" / "curve.json"
+    again = opmark("run", "tiny", "--target-error", "0.99")
+    assert "Stopped: the target error is reached." in again.stdout
+    assert "go on" not in again.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -85,6 +97,8 @@ def test_run_measures_into_the_workspace_and_goes_on(workspace: Path) -> None:
         (("run", "tiny", "--budget", "soon"), 2, "not a duration"),
         (("run", "tiny", "--budget", "0"), 2, "no time"),
         (("run", "tiny", "--shard", "3/2"), 2, "not a shard"),
+        (("run", "tiny", "--target-error", "little"), 2, "'little' is not an error to reach"),
+        (("run", "tiny", "--target-error", "0%"), 2, "'0%' is not an error to reach"),
         (("plan", "tiny", "--shard", "x"), 2, "not a shard"),
         (("noise", "--seconds", "-1"), 2, "--seconds"),
         (("run", "negative.yaml"), 3, "negative.yaml: kinds.gemm.count: must not be negative, not -6"),

@@ -32,3 +32,23 @@ class Duration(click.ParamType[float]):
 
 
 DURATION = Duration()
+
+
+class Percent(click.ParamType[float]):
+    """`5%`, `5 %` or `0.05`; gives a fraction between 0 and 1."""
+
+    name = "percent"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The fraction; what is none is a usage error."""
+        text = str(value).strip()
+        try:
+            fraction = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            fraction = -1.0
+        if not 0 < fraction < 1:
+            self.fail(f"{value!r} is not an error to reach; write it like 5% or 0.05", param, ctx)
+        return fraction
+
+
+PERCENT = Percent()

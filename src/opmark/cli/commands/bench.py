@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opmark.cli.context import DURATION, workspace
+from opmark.cli.context import DURATION, PERCENT, workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
 from opmark.core.errors import ContentError, ExitCode, UsageError
 from opmark.core.units import format_bytes, format_count, format_duration
@@ -14,6 +14,7 @@ from opmark.core.units import format_bytes, format_count, format_duration
 if TYPE_CHECKING:
     from opmark.bench.runner import Progress, RunSummary
     from opmark.core.work import Work
+    from opmark.studies.active_run import ActiveSummary
 
 _shard_option = click.option("--shard", default="1/1", show_default=True, metavar="I/N", help="Only part I of N.")
 
@@ -127,6 +128,11 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
 @bench.command("run")
 @click.argument("suite")
 @click.option("--budget", type=DURATION, help="Stop after this long: 90s, 10m, 2h. Default: the suite's own.")
+@click.option(
+    "--target-error",
+    type=PERCENT,
+    help="Measure in rounds, where predictions are least sure, until their error is this small: 5%.",
+)
 @_shard_option
 @click.option(
     "--journal",
@@ -136,7 +142,14 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
 @json_option
 @click.pass_context
 def run_suite(
-    ctx: click.Context, *, suite: str, budget: float | None, shard: str, journal: Path | None, as_json: bool
+    ctx: click.Context,
+    *,
+    suite: str,
+    budget: float | None,
+    target_error: float | None,
+    shard: str,
+    journal: Path | None,
+    as_json: bool,
 ) -> None:
     """Measure SUITE (a name or a YAML file); the same command again goes on where it stopped."""
     from opmark.bench.plan import parse_shard
@@ -158,8 +171,26 @@ def run_suite(
             what = progress.doing or chosen.name
             bar.update(task, completed=progress.done, total=progress.total, description=what, left_s=progress.left_s)
 
-        summary = run(chosen, journal=journal, budget_s=budget, shard=part, progress=show, cache=_cache(ctx))
-    _show_summary(summary, as_json)
+        if target_error is None:
+            summary, active = (
+                run(chosen, journal=journal, budget_s=budget, shard=part, progress=show, cache=_cache(ctx)),
+                None,
+            )
+        else:
+            from opmark.studies.active_run import run_actively
+
+            active = run_actively(
+                chosen,
+                journal=journal,
+                target_error=target_error,
+                budget_s=budget,
+                shard=part,
+                progress=show,
+                announce=lambda text: click.echo(text, err=True),
+                cache=_cache(ctx),
+            )
+            summary = active.run
+    _show_summary(summary, active, as_json)
     if summary.interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
 
@@ -221,10 +252,12 @@ def backends(as_json: bool) -> None:
     show_table(("backend", "targets"), rows, left=2)
 
 
-def _show_summary(summary: "RunSummary", as_json: bool) -> None:
+def _show_summary(summary: "RunSummary", active: "ActiveSummary | None", as_json: bool) -> None:
     if as_json:
+        rounds = {} if active is None else _rounds_document(active)
         show_json(
             {
+                **rounds,
                 "suite": summary.suite,
                 "journal": str(summary.journal),
                 "planned": summary.planned,
@@ -240,8 +273,20 @@ def _show_summary(summary: "RunSummary", as_json: bool) -> None:
         f"{summary.done:,} of {summary.planned:,} trials ({statuses}) in {format_duration(summary.seconds)}: "
         f"{summary.journal}"
     )
-    if not summary.complete:
+    if active is not None:
+        click.echo(f"Stopped: {active.curve.stopped}. Accuracy by time: {active.folder / 'curve.html'}")
+    if not summary.complete and (active is None or not active.finished):
         click.echo("Run the same command to go on.", err=True)
+
+
+def _rounds_document(active: "ActiveSummary") -> "dict[str, object]":
+    points = active.curve.points
+    return {
+        "stopped": active.curve.stopped,
+        "target_error": active.curve.target_error,
+        "targets": points[-1].targets if points else {},
+        "curve": str(active.folder / "curve.json"),
+    }
 
 
 def _suites_folder(ctx: click.Context) -> Path | None:

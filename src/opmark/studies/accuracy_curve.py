@@ -1,0 +1,131 @@
+"""The accuracy-versus-time curve of a measuring run: a JSON file that grows with it, and a page that draws it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opmark.core.canonical import plain
+from opmark.core.files import write_json, write_text
+from opmark.core.schema import load
+from opmark.core.units import format_duration
+from opmark.leaderboards.pictures.axis import linear_ticks
+from opmark.leaderboards.pictures.template import percent, render
+
+SCHEMA = 1
+FILE = "curve.json"
+PAGE = "curve.html"
+WIDTH, HEIGHT = 640, 320
+LEFT, RIGHT, TOP, BOTTOM = 60, 12, 12, 44
+_COLOURS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetAccuracy:
+    """Errors of the `n` kernels of a target that were set aside before anything was measured, as fractions.
+
+    `held_out` is the error that rounds steer by: of rows learned from, each predicted without its shape group, the
+    median of every kind weighted by time.
+    """
+
+    median: float
+    p90: float
+    acc10: float
+    n: int
+    held_out: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """Where a run stood after `seconds` (training included) and `kernels` finished trials."""
+
+    seconds: float
+    kernels: int
+    targets: Mapping[str, TargetAccuracy]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """The points of one run in order, and why it stopped: empty while it goes on."""
+
+    suite: str
+    target_error: float
+    stopped: str = ""
+    points: tuple[CurvePoint, ...] = field(default_factory=tuple)
+
+
+def read_curve(folder: Path) -> Curve | None:
+    """The curve in `folder`, None where there is none. Raises `ContentError` where it is not one."""
+    path = folder / FILE
+    return load(path, Curve, schema=SCHEMA) if path.is_file() else None
+
+
+def write_curve(curve: Curve, folder: Path) -> None:
+    """`curve.json` and `curve.html` in `folder`."""
+    write_json(folder / FILE, {"schema": SCHEMA, **plain(curve)})
+    write_text(folder / PAGE, curve_page(curve))
+
+
+def curve_page(curve: Curve) -> str:
+    """The page: error over time by target, and the points as a table."""
+    return render(
+        "templates/curve.html.jinja",
+        package="opmark.studies",
+        title=f"{curve.suite}: accuracy by measuring time",
+        curve=curve,
+        picture=curve_picture(curve),
+        names=_targets(curve.points),
+    )
+
+
+def curve_picture(curve: Curve) -> str:
+    """SVG: the median error of every target as a line, its 90th percentile dashed, the wanted error across."""
+    points = curve.points
+    last_s = max([point.seconds for point in points], default=1.0) or 1.0
+    errors = [error for point in points for one in point.targets.values() for error in (one.median, one.p90)]
+    top = 1.1 * max([*errors, curve.target_error])
+
+    def across(seconds: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * seconds / last_s
+
+    def down(error: float) -> float:
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * error / top
+
+    lines = []
+    for index, name in enumerate(_targets(points)):
+        mine = [(point, point.targets[name]) for point in points if name in point.targets]
+        lines.append(
+            {
+                "name": name,
+                "style": f"c{min(index, _COLOURS)}",
+                "median": _path((across(point.seconds), down(one.median)) for point, one in mine),
+                "p90": _path((across(point.seconds), down(one.p90)) for point, one in mine),
+                "marks": [
+                    (
+                        across(point.seconds),
+                        down(one.median),
+                        f"{name} after {format_duration(point.seconds)}, {point.kernels:,} kernels: "
+                        f"median {percent(one.median)}, 90th percentile {percent(one.p90)}",
+                    )
+                    for point, one in mine
+                ],
+            }
+        )
+    return render(
+        "templates/curve.svg.jinja",
+        package="opmark.studies",
+        lines=lines,
+        across=[(across(tick.value), tick.label) for tick in linear_ticks(0, last_s, 6, format_duration)],
+        down=[(down(tick.value), tick.label) for tick in linear_ticks(0, top, 5, lambda error: percent(error, 0))],
+        wanted=down(curve.target_error),
+        frame={"left": LEFT, "right": WIDTH - RIGHT, "top": TOP, "bottom": HEIGHT - BOTTOM},
+        size=(WIDTH, HEIGHT),
+        title=f"{curve.suite}: error of kernels set aside, by measuring time",
+    )
+
+
+def _targets(points: Sequence[CurvePoint]) -> list[str]:
+    return sorted({name for point in points for name in point.targets})
+
+
+def _path(places: Iterable[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)

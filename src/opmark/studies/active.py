@@ -1,0 +1,185 @@
+"""Which kernels to measure next: the decisions of active sampling, without measuring anything.
+
+A *cell* is a kind on a target. What a round measures goes where the time-weighted interval is widest, as far as more
+rows can be expected to narrow it; in a cell, half of it to the kernels least like any that was measured.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opmark.core.canonical import content_id
+from opmark.core.records import KernelTrial
+from opmark.predictors.arrays import Flags, Floats
+from opmark.predictors.features import Inputs
+from opmark.predictors.folds import shape_groups
+
+Cell = tuple[str, str]
+# Of a cell's kernels, about this many judge; a group larger than the second share of it never does.
+_TEST_SHARE = 0.1
+_LARGEST_TEST_GROUP = 0.25
+# A first look costs at most this share of the budget, at about so many kernels a second.
+_FIRST_SHARE = 0.3
+_KERNELS_PER_S = 3.0
+_FEWEST, _MOST = 6, 20
+# A cell that no network of the prior spends time in counts as this share of an even part.
+_LEAST_SHARE = 0.1
+# Errors fall about with the root of the rows.
+_DECAY = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellState:
+    """How well a cell is known: `rows` to learn from, the median absolute relative error on held-out shape groups.
+
+    `half_width` is that of its 90 % interval, in nats; `left` is how many kernels could still be measured.
+    """
+
+    cell: Cell
+    rows: int
+    error: float
+    half_width: float
+    left: int
+
+
+def by_cell(trials: Iterable[KernelTrial]) -> dict[Cell, list[KernelTrial]]:
+    """Trials by target and kind, in the order given."""
+    found: dict[Cell, list[KernelTrial]] = defaultdict(list)
+    for trial in trials:
+        found[trial.target, trial.kernel.kind].append(trial)
+    return dict(found)
+
+
+def set_aside(trials: Sequence[KernelTrial]) -> frozenset[str]:
+    """Keys of the trials of one cell that judge and are never learned from: about a tenth of them, in whole groups.
+
+    Which groups depends on their names alone, so that it is settled before anything is sampled or measured. A cell
+    that consists of one or two large groups has single kernels set aside instead.
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    for trial, group in zip(trials, shape_groups([trial.kernel for trial in trials]), strict=True):
+        groups[group].append(trial.trial)
+    wanted = math.ceil(_TEST_SHARE * len(trials))
+    chosen: list[str] = []
+    for group in sorted(groups, key=content_id):
+        if len(chosen) < wanted and len(groups[group]) <= max(1, _LARGEST_TEST_GROUP * len(trials)):
+            chosen += groups[group]
+    if not chosen:
+        chosen = sorted(trial.trial for trial in trials)[:wanted]
+    return frozenset(chosen)
+
+
+def per_cell(budget_s: float | None, cells: int) -> int:
+    """How many kernels of every cell to learn from, and as many to judge by, before the first round."""
+    if budget_s is None:
+        return _MOST
+    affordable = _FIRST_SHARE * budget_s * _KERNELS_PER_S / (2 * max(cells, 1))
+    return max(_FEWEST, min(_MOST, int(affordable)))
+
+
+def first_look(cells: Mapping[Cell, Sequence[KernelTrial]], judging: frozenset[str], each: int) -> list[str]:
+    """`each` trials to learn from and `each` to judge by of every cell, as the plan has them."""
+    found = []
+    for trials in cells.values():
+        for judges in (True, False):
+            mine = [trial.trial for trial in trials if (trial.trial in judging) == judges]
+            found += mine[:each]
+    return found
+
+
+def importance(cells: Iterable[Cell], shares: Mapping[str, Mapping[str, float]]) -> dict[Cell, float]:
+    """Each cell's share of its target's time; the shares of a target sum to one, and none is nothing."""
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for target, kind in cells:
+        kinds[target].append(kind)
+    found: dict[Cell, float] = {}
+    for target, names in kinds.items():
+        least = _LEAST_SHARE / len(names)
+        raw = {name: max(shares.get(target, {}).get(name, 0.0), least) for name in names}
+        whole = sum(raw.values())
+        found |= {(target, name): value / whole for name, value in raw.items()}
+    return found
+
+
+def target_errors(states: Iterable[CellState], weights: Mapping[Cell, float]) -> dict[str, float]:
+    """Each target's error: the mean of its cells' median errors, weighted by time."""
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+    for state in states:
+        weight = weights[state.cell]
+        sums[state.cell[0]][0] += weight * state.error
+        sums[state.cell[0]][1] += weight
+    return {target: error / weight for target, (error, weight) in sums.items()}
+
+
+def next_counts(states: Sequence[CellState], weights: Mapping[Cell, float], count: int) -> dict[Cell, int]:
+    """How many of the next `count` kernels each cell gets, so that a further one would gain the same everywhere.
+
+    With w the weight, h the half-width at n rows and h ∝ n^-a, the gain of a row at N rows is w·h·n^a·a/N^(a+1): equal
+    gains mean N ∝ (w·h·n^a)^(1/(a+1)). Cells that have more rows than that get none; none gets more than is left.
+    """
+    count = min(count, sum(state.left for state in states))
+    ideal = {
+        state.cell: (weights[state.cell] * state.half_width * max(state.rows, 1) ** _DECAY) ** (1 / (1 + _DECAY))
+        for state in states
+    }
+
+    def wanted(level: float) -> dict[Cell, float]:
+        return {
+            state.cell: min(float(state.left), max(0.0, level * ideal[state.cell] - state.rows)) for state in states
+        }
+
+    low, high = 0.0, 1.0
+    while sum(wanted(high).values()) < count and high < 1e15:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(wanted(middle).values()) < count else (low, middle)
+    exact = wanted(high)
+    counts = {cell: int(value) for cell, value in exact.items()}
+    left = {state.cell: state.left for state in states}
+    for cell in sorted(exact, key=lambda cell: (counts[cell] - exact[cell], cell)):
+        if sum(counts.values()) < count and counts[cell] < left[cell]:
+            counts[cell] += 1
+    return counts
+
+
+def choose(candidates: Inputs, known: Inputs, widths: Floats, count: int) -> list[int]:
+    """Indices of `count` candidates: in turn the next in order, and the one that is least known.
+
+    Least known is the greatest half-width (`widths`, one per candidate) times the distance to the nearest kernel that
+    is measured or chosen; the others keep the sample like what it is drawn from.
+    """
+    count = min(count, len(candidates))
+    place, mine = _normalised(candidates, known)
+    distance = np.full(len(candidates), 1.0)
+    if len(known):
+        from scipy.spatial import cKDTree
+
+        distance = cKDTree(mine).query(place)[0]
+    free: Flags = np.ones(len(candidates), dtype=bool)
+    chosen: list[int] = []
+    while len(chosen) < count:
+        index = (
+            int(np.argmax(free)) if len(chosen) % 2 == 0 else int(np.argmax(np.where(free, widths * distance, -1.0)))
+        )
+        free[index] = False
+        chosen.append(index)
+        distance = np.minimum(distance, np.linalg.norm(place - place[index], axis=1))
+    return chosen
+
+
+def _normalised(candidates: Inputs, known: Inputs) -> tuple[Floats, Floats]:
+    """Both as points: sizes in units of their spread, every code that occurs as a 0/1 column."""
+    matrix = np.vstack([candidates.matrix, known.matrix]) if len(known) else candidates.matrix
+    columns = []
+    for index in range(matrix.shape[1]):
+        values = matrix[:, index]
+        if index in candidates.categorical:
+            columns += [(values == code).astype(np.float64) for code in np.unique(values)]
+        elif np.ptp(values) > 0:
+            columns.append(values / np.std(values))
+    points: Floats = np.column_stack(columns) if columns else np.zeros((len(matrix), 1))
+    return points[: len(candidates)], points[len(candidates) :]
