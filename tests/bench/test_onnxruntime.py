@@ -120,6 +120,24 @@ def test_what_the_runtime_takes_apart_is_said() -> None:
         BACKEND.prepare(group, TARGET, copies=1, construction=SINGLE, rotated=False)
 
 
+@pytest.mark.parametrize("width", [8, 2048])
+def test_a_type_the_runtime_casts_around_is_no_row_of_that_type(width: int) -> None:
+    half = make("gemm", m=1, k=width, n=width, activation="relu", dtype="float16")
+    module._kept.clear()
+    with pytest.raises(MeasurementError, match="the runtime inserts Cast around it"):
+        BACKEND.prepare(half, TARGET, copies=1, construction=SINGLE, rotated=False)
+    assert not module._kept
+
+
+def test_eight_bit_kernels_of_a_real_network_run_alone(tmp_path: Path) -> None:
+    kernels = {node.kernel for node in graph_of("encoder-tiny@int8-static", "onnxruntime-cpu-t1", cache=tmp_path).nodes}
+    assert {"gemm-int8", "quantize", "elementwise", "softmax"} <= {kernel.kind for kernel in kernels}
+    for kernel in kernels:
+        prepared = BACKEND.prepare(kernel, TARGET, copies=2, construction=PARALLEL, rotated=True)
+        prepared.call()
+        prepared.close()
+
+
 def test_a_kernel_the_runtime_does_not_have_is_refused_in_its_words() -> None:
     odd = make("gemm", m=8, k=8, n=8, dtype="int16")
     with pytest.raises(MeasurementError, match="ONNX Runtime refuses it"):
