@@ -10,7 +10,7 @@ from opmark.core.errors import MissingExtraError
 from opmark.models import origin, resolve
 from opmark.models.resolve import captured_graph, graph_of, graph_origin
 from opmark.models.source import source_of
-from opmark.models.stored import graph_path, graphs_folder, is_stored, save, stored_graph
+from opmark.models.stored import graph_path, graphs_folder, is_stored, save, sized_graphs, stored_graph
 
 PAIRS = [("encoder-tiny", "torch-eager-t1"), ("plain-tiny", "onnxruntime-cpu-t1")]
 
@@ -149,3 +149,18 @@ def test_the_origin_tells_files_threads_and_variants_apart():
     light = origin.origin_of(source_of("light-vgg19"), "onnx", 1, {})
     assert len(light.content) == 64
     assert set(light.versions) == {"onnx", "onnxruntime"}
+
+
+def test_graphs_of_a_network_are_found_in_any_batch_and_size(cache, tmp_path):
+    graphs = [
+        captured_graph("plain-tiny", "torch-eager-t1", cache=cache, dimensions=sizes) for sizes in ({}, {"batch": 2})
+    ]
+    for graph, sizes in zip(graphs, ({}, {"batch": 2}), strict=True):
+        save(graph, graph_origin("plain-tiny", "torch-eager-t1", dimensions=sizes), tmp_path)
+    other = captured_graph("encoder-tiny", "torch-eager-t1", cache=cache)
+    save(other, graph_origin("encoder-tiny", "torch-eager-t1"), tmp_path)
+    assert {graph.id for graph in sized_graphs("plain-tiny", tmp_path)} == {graph.id for graph in graphs}
+    (tmp_path / "aten" / "plain-tiny.json.gz").write_bytes(b"cut short")
+    assert [graph.id for graph in sized_graphs("plain-tiny", tmp_path)] == [graphs[1].id]
+    assert list(sized_graphs("plain", tmp_path)) == []
+    assert list(sized_graphs("plain-tiny", None)) == []

@@ -5,6 +5,7 @@ from pathlib import Path
 from tests.predictors import law
 
 from opmark.core.measurement import OK, NetworkMeasurement
+from opmark.models.resolve import graph_of
 from opmark.predictors.graphs import graphs_of
 
 
@@ -29,3 +30,18 @@ def test_a_network_nobody_has_is_named_and_left_out(tmp_path: Path) -> None:
     heard: list[str] = []
     assert graphs_of([network("my-own-net", "1" * 16)], "torch-eager-t1", cache=tmp_path, warn=heard.append) == {}
     assert heard[0].startswith("my-own-net is left out: ")
+
+
+def test_a_network_measured_in_another_size_is_found_among_what_was_captured(tmp_path: Path) -> None:
+    heard: list[str] = []
+    small = graph_of("plain-tiny", "torch-eager-t1", cache=tmp_path, dimensions={"size": 24})
+    large = graph_of("plain-tiny", "torch-eager-t1", cache=tmp_path, dimensions={"size": 48})
+    assert small.id != large.id
+    both = [network("plain-tiny", small.id), network("plain-tiny", large.id)]
+    found = graphs_of(both, "torch-eager-t1", cache=tmp_path, warn=heard.append)
+    assert {key: graph.id for key, graph in found.items()} == {small.id: small.id, large.id: large.id}
+    assert heard == []
+    # without the captures nobody can say which size a row is of
+    elsewhere = graphs_of(both, "torch-eager-t1", cache=tmp_path / "empty", warn=heard.append)
+    assert elsewhere == {}
+    assert len(heard) == 2

@@ -5,9 +5,13 @@ network, dimensions, threads, versions (major.minor) and code. Where a package f
 nothing better can be had, and the network and its dimensions decide alone.
 """
 
+import contextlib
+import glob
 import gzip
 import json
+import re
 import zlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,6 +46,17 @@ def stored_graph(origin: Origin, folder: Path | None) -> Graph | None:
         return store.decode(content, graph_path(origin, folder))
     except ContentError:  # not there, or damaged: captured instead
         return None
+
+
+def sized_graphs(model: str, folder: Path | None) -> Iterator[Graph]:
+    """Every graph of `model` in `folder`, in any language, batch and size; damaged ones are passed over."""
+    if folder is None:
+        return
+    ends = re.compile(rf"{re.escape(model)}(-(batch|size)\d+)*\.json\.gz")
+    for path in sorted(folder.glob(f"*/{glob.escape(model)}*.json.gz")):
+        if ends.fullmatch(path.name):
+            with contextlib.suppress(ContentError):
+                yield store.decode(_read(path), path)
 
 
 def is_stored(origin: Origin, folder: Path) -> bool:

@@ -1,5 +1,6 @@
 """The graphs of measured networks: among those captured when they were measured, else captured again by name."""
 
+import glob
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from opmark.core.graph import Graph
 from opmark.core.measurement import NetworkMeasurement
 from opmark.models import store
 from opmark.models.resolve import default_cache, graph_of
+from opmark.models.stored import graphs_folder, sized_graphs
 
 
 def graphs_of(
@@ -28,7 +30,7 @@ def graphs_of(
         if one.graph_id in found:
             continue
         if one.network not in captured:
-            captured[one.network] = _captured(folder, one.network)
+            captured[one.network] = _captured(folder, one.network) | _travelling(one.network)
         graph = captured[one.network].get(one.graph_id)
         if graph is None:
             try:
@@ -48,12 +50,17 @@ def graphs_of(
 
 
 def _captured(folder: Path, network: str) -> dict[str, Graph]:
-    """Graphs of `network` that lie in the cache, in any batch and size, by id."""
+    """Graphs of `network` that were captured here, in any batch and size, by id."""
     found = {}
-    for path in sorted(folder.glob(f"{network}-*.json")):
+    for path in sorted(folder.glob(f"{glob.escape(network)}-{'[0-9a-f]' * 16}.json")):
         try:
             graph = store.load(path)
         except ContentError:  # damaged; whoever needs it captures it again
             continue
         found[graph.id] = graph
     return found
+
+
+def _travelling(network: str) -> dict[str, Graph]:
+    """Graphs of `network` that came with OpMark, in any batch and size, by id."""
+    return {graph.id: graph for graph in sized_graphs(network, graphs_folder())}
