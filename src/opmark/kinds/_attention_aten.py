@@ -62,7 +62,7 @@ def write(p: "Attention") -> AtenCall | None:
     result = TensorSpec((p.batch, p.heads, p.query_length, p.value_size), p.dtype)
     specs = [TensorSpec(shape, p.dtype) for shape in shapes]
     if p.variant == "flash":
-        rows = TensorSpec((p.batch, p.query_length, p.heads), "float32")
+        rows = TensorSpec((p.batch, p.heads, p.query_length), "float32")
         more: dict[str, Any] = {"attn_mask": mask} if mask else {}
         return _aten.build(
             f"{_PREFIX}flash_attention_for_cpu", *specs, 0.0, p.causal, outputs=[result, rows], strides=strides, **more

@@ -43,7 +43,7 @@ def read(call: AtenCall) -> dict[str, Any] | None:
         "dilation": dilation,
         "groups": x.shape[1] // w.shape[1],
         "bias": has_bias,
-        "channels_last": _is_channels_last(call, x, w),
+        "channels_last": is_channels_last(call, (0, x), (1, w)),
         "dtype": x.dtype,
     }
 
@@ -132,11 +132,12 @@ def _pads(padding: Any, kernel: tuple[int, ...], dilation: tuple[int, ...]) -> t
     return _aten.each(padding, len(kernel)) * 2
 
 
-def _is_channels_last(call: AtenCall, x: TensorSpec, w: TensorSpec) -> bool:
-    """Either tensor being stored channels last makes torch take that path, unless the two layouts are the same."""
-    if len(x.shape) != 4:
-        return False
+def is_channels_last(call: AtenCall, *tensors: tuple[int, TensorSpec]) -> bool:
+    """Any tensor (its argument's index and itself) stored channels last makes torch take that path.
+
+    Unless the two layouts are the same.
+    """
     return any(
-        _aten.stride(call, index) == _aten.channels_last(spec.shape) != _aten.dense(spec.shape)
-        for index, spec in ((0, x), (1, w))
+        len(spec.shape) == 4 and _aten.stride(call, index) == _aten.channels_last(spec.shape) != _aten.dense(spec.shape)
+        for index, spec in tensors
     )

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from opmark.core.call import AtenCall
-from opmark.core.tensor import TensorSpec
+from opmark.core.tensor import DTYPE_BYTES, TensorSpec
 
 if TYPE_CHECKING:
     import torch
 
 _WORDS = frozenset({"dtype", "memory_format", "layout"})
+_MAXIMA = ("max_pool2d_with_indices_backward", "adaptive_max_pool2d_backward")
 
 
 def chain_argument(call: AtenCall) -> int | None:
@@ -30,7 +31,12 @@ def operands(call: AtenCall, *, copies: int, rotated: bool) -> list[tuple[list[A
     import torch
 
     generator = torch.Generator().manual_seed(0)
-    first = [_filled(spec, _stride(call, at), _limit(call, at), generator) for at, spec in enumerate(call.tensors)]
+    first = [
+        _maxima(call, spec, generator)
+        if call.op.startswith(_MAXIMA) and spec.dtype == "int64"
+        else _filled(spec, _stride(call, at), _limit(call, at), generator)
+        for at, spec in enumerate(call.tensors)
+    ]
     result = []
     for copy in range(copies):
         tensors = [
@@ -38,7 +44,7 @@ def operands(call: AtenCall, *, copies: int, rotated: bool) -> list[tuple[list[A
             for at, tensor in enumerate(first)
         ]
         supply = iter(tensors)
-        positional = [_placed(argument, supply) for argument in call.arguments]
+        positional = [_element_type(_placed(argument, supply)) for argument in call.arguments]
         keywords = {name: _word(name, _placed(item, supply)) for name, item in call.keywords.items()}
         result.append((positional, keywords))
     return result
@@ -64,6 +70,20 @@ def _filled(
     return memory.view(spec.shape) if stride is None else memory.as_strided(spec.shape, stride)
 
 
+def _maxima(call: AtenCall, spec: TensorSpec, generator: "torch.Generator") -> "torch.Tensor":
+    """Where in its plane each maximum was: somewhere in its own window, as the forward pass leaves them."""
+    import torch
+
+    places = torch.zeros(spec.shape[2:], dtype=torch.int64)
+    size = call.tensors[1].shape[2:]
+    for axis, (extent, positions) in enumerate(zip(size, spec.shape[2:], strict=True)):
+        first = torch.arange(positions) * extent // positions
+        offset = torch.randint(max(1, extent // positions), spec.shape[2:], generator=generator)
+        along = (first[:, None] if axis == 0 else first[None, :]) + offset
+        places = places * extent + along.clamp(max=extent - 1)
+    return places.expand(spec.shape).contiguous()
+
+
 def _copied(tensor: "torch.Tensor") -> "torch.Tensor":
     """The same numbers in other memory, strided the same way."""
     import torch
@@ -82,9 +102,15 @@ def _limit(call: AtenCall, at: int) -> int | None:
     match name:
         case "embedding":
             return tensors[0].shape[0]
-        case "index_select" | "gather" | "scatter":
+        case "embedding_dense_backward":
+            return int(call.arguments[2])
+        case "nll_loss_forward" | "nll_loss2d_forward":
+            return tensors[0].shape[1]
+        case "nll_loss_backward" | "nll_loss2d_backward":
+            return tensors[1].shape[1]
+        case "index_select" | "gather" | "scatter" | "index_add" | "index_add_" | "scatter_add" | "scatter_add_":
             return tensors[0].shape[int(call.arguments[1])]
-        case "index":
+        case "index" | "index_put" | "index_put_":
             given = [axis for axis, item in enumerate(call.arguments[1]) if isinstance(item, TensorSpec)]
             return tensors[0].shape[given[at - 1]]
     return None
@@ -109,6 +135,12 @@ def _word(name: str, value: Any) -> Any:
     import torch
 
     return getattr(torch, value) if name in _WORDS and isinstance(value, str) else value
+
+
+def _element_type(value: Any) -> Any:
+    import torch
+
+    return getattr(torch, value) if isinstance(value, str) and value in DTYPE_BYTES else value
 
 
 def _count(value: Any) -> int:

@@ -1,0 +1,107 @@
+"""Random numbers: the masks of dropout, noise."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opmark.core.call import AtenCall
+from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.tensor import TensorSpec
+from opmark.core.work import Work
+from opmark.kinds import _aten
+from opmark.kinds._shapes import code, size_bytes, varied, without_channels
+
+# By ATen name: the distribution; those with a shape for an argument make a tensor, the others fill one or take one.
+_DISTRIBUTIONS = {
+    "bernoulli_": "bernoulli",
+    "uniform_": "uniform",
+    "normal_": "normal",
+    "rand": "uniform",
+    "randn": "normal",
+    "rand_like": "uniform",
+    "randn_like": "normal",
+    "native_dropout": "dropout",
+}
+_NAMES = {"bernoulli": "bernoulli_", "uniform": "uniform_", "normal": "normal_", "dropout": "native_dropout"}
+_ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "bernoulli": (0.9,),
+    "uniform": (0.0, 1.0),
+    "normal": (0.0, 1.0),
+    "dropout": (0.1, True),
+}
+_OVERLOADS = {"bernoulli": ".float"}
+# Append only: a learner's category codes are the places in this list.
+OPERATIONS = tuple(_NAMES)
+# Of one number: a counter-based or a twisted generator, and what shapes its distribution.
+_FLOPS = {"bernoulli": 12, "uniform": 12, "normal": 40, "dropout": 15}
+_MOST_BYTES = 128 * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Random:
+    """A tensor of `shape`; `dropout` applies its mask too and returns both."""
+
+    op: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+
+class RandomKind(Kind[Random]):
+    """Random numbers."""
+
+    name = "random"
+    parameters = Random
+    categories = ("op",)
+    languages = ("aten",)
+    aten_ops = frozenset(_DISTRIBUTIONS)
+    space = {
+        "op": Choice(("bernoulli", "bernoulli", "bernoulli", "dropout", "uniform", "normal")),
+        "form": Choice(("sequence", "sequence", "attention", "vector")),
+        "batch": Choice((1, 2, 2, 4, 8)),
+        "heads": Choice((1, 2, 4, 8, 12, 16)),
+        "length": Range(8, 1024),
+        "channels": Range(8, 4096, 8),
+    }
+
+    def work(self, p: Random) -> Work:
+        size, dropout = size_bytes(p.shape, p.dtype), p.op == "dropout"
+        return Work(
+            flops=_FLOPS[p.op] * math.prod(p.shape),
+            read_bytes=size if dropout else 0,
+            written_bytes=size + (size_bytes(p.shape, "bool") if dropout else 0),
+        )
+
+    def features(self, p: Random) -> dict[str, float]:
+        return {"op": code(p.op, OPERATIONS), "elements": math.prod(p.shape)}
+
+    def shape_group(self, p: Random) -> str:
+        return f"{p.op}-{without_channels(p.shape)}"
+
+    def draw(self, values: Mapping[str, Any], setting: Setting) -> Random | None:
+        batch, length, channels = values["batch"], values["length"], values["channels"]
+        shape = {
+            "sequence": (batch, length, channels),
+            "attention": (batch, values["heads"], length, length),
+            "vector": (batch, channels),
+        }[values["form"]]
+        p = Random(op=values["op"], shape=shape, dtype=setting.dtype)
+        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+
+    def vary(self, p: Random, width: float, extent: float) -> Random:
+        return replace(p, shape=varied(p.shape, width, extent))
+
+    def from_aten(self, call: AtenCall) -> Random | None:
+        if not call.outputs or (_aten.overload(call) == "Tensor"):
+            return None
+        result = call.outputs[0]
+        return Random(op=_DISTRIBUTIONS[_aten.operator(call)], shape=result.shape, dtype=result.dtype)
+
+    def to_aten(self, p: Random) -> AtenCall | None:
+        x = TensorSpec(p.shape, p.dtype)
+        outputs = [x, TensorSpec(p.shape, "bool")] if p.op == "dropout" else [x]
+        name = _NAMES[p.op] + _OVERLOADS.get(p.op, "")
+        return _aten.build(name, x, *_ARGUMENTS[p.op], outputs=outputs)
+
+
+KIND = RandomKind()
