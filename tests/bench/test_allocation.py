@@ -86,6 +86,13 @@ def test_integer_kernels_are_asked_for_where_a_network_has_them() -> None:
     assert has_dtype("pool", "bfloat16", found)
 
 
+def test_without_networks_a_kind_says_what_there_is() -> None:
+    assert has_dtype("conv-int8", "int8", {})
+    assert has_dtype("softmax", "int8", {})
+    assert not has_dtype("norm", "int8", {})
+    assert not has_dtype("conv-int8", "float32", {})
+
+
 def test_what_one_kind_lacks_the_others_give() -> None:
     there = {"few": 3, "many": 100, "more": 100}
 

@@ -49,6 +49,21 @@ def test_integers_are_drawn_only_where_the_prior_has_them(networks: list[Graph])
     assert "int8" not in dtypes_of(drawing(SUITE, "onnxruntime-cpu-t1", networks).kernels())
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_eight_bit_kernels_are_drawn_where_they_exist(given: bool) -> None:
+    prior = [graph_of("light-squeezenet@int8-static", "onnxruntime-cpu-t1")] if given else []
+    suite = replace(SUITE, dtypes=("float32", "int8"), kernels=150, counts={}, at_least=2)
+    kernels = drawing(suite, "onnxruntime-cpu-t1", prior).kernels()
+    eight = [kernel for kernel in kernels if kernel.params["dtype"] in {"int8", "uint8"}]
+    assert len(eight) >= 100
+    kinds = {kernel.kind for kernel in eight}
+    assert {"conv-int8", "quantize"} <= kinds <= {kernel.kind for kernel in kernels}
+    assert not {"conv", "norm", "attention", "recurrent"} & kinds
+    assert ("gemm-int8" in kinds) != given
+    wide = [kernel for kernel in kernels if kernel.params["dtype"] == "float32"]
+    assert not {"conv-int8", "gemm-int8"} & {kernel.kind for kernel in wide}
+
+
 def test_real_kernels_but_no_excluded_one(networks: list[Graph]) -> None:
     suite = replace(SUITE, kinds={"conv": KindSpec(count=60)}, prior=Prior(share=1.0))
     real = {node.kernel.key for graph in networks for node in graph.costly if node.kernel.kind == "conv"}

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from opmark.core.graph import Graph
 from opmark.core.kernel import Kernel
+from opmark.core.kind import FLOATING
 from opmark.core.work import Work
+from opmark.kinds import KINDS
 
 # A plain core: operations and bytes per nanosecond, and what any kernel costs at least. Only shares depend on them,
 # and within a factor of two of the truth they move none of those by more than a few percent.
@@ -14,7 +16,6 @@ _BYTES_PER_NS = 8.0
 _KERNEL_NS = 2_000.0
 # An element type that a runtime computes with is not the only one in its kernels.
 _EIGHT_BITS = frozenset({"int8", "uint8"})
-_FLOATING = frozenset({"float64", "float32", "float16", "bfloat16"})
 
 
 def rough_ns(work: Work) -> float:
@@ -39,8 +40,13 @@ def asked_dtype(kernel: Kernel, dtypes: Sequence[str]) -> str:
 
 
 def has_dtype(kind: str, dtype: str, weights: Mapping[tuple[str, str], float]) -> bool:
-    """Whether kernels of `kind` are asked for in `dtype`: always in floating point, else where a network has them."""
-    return dtype in _FLOATING or weights.get((kind, dtype), 0.0) > 0
+    """Whether kernels of `kind` are asked for in `dtype`: where a network has them, else where such kernels exist.
+
+    Where networks say what there is, whole numbers that none of them has are not asked for.
+    """
+    if weights.get((kind, dtype), 0.0) > 0:
+        return True
+    return dtype in KINDS.load(kind).dtypes and (dtype in FLOATING or not weights)
 
 
 def time_shares(graphs: Iterable[Graph], dtypes: Sequence[str]) -> dict[tuple[str, str], float]:
