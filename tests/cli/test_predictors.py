@@ -1,6 +1,8 @@
 """`opmark predictors` and `opmark predict`: from a release to a network's latency, on stdout."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ from click.testing import CliRunner, Result
 from tests.datasets import sample
 from tests.predictors import law
 
+from opmark.bench.suite import load_suite
 from opmark.cli.main import cli
 from opmark.core.workspace import ROOMS
 from opmark.datasets.release import build_from
@@ -127,3 +130,45 @@ def test_evaluation_is_rows_of_documented_keys(root: Path) -> None:
     assert {"acc10", "kendall-tau", "rmspe"} <= {row["metric"] for row in rows}
     text = opmark(root, "predictors", "evaluate", "--estimator", "roofline", "--split", "random").stdout
     assert "noise floor" in text
+
+
+def test_evaluation_draws_a_page_and_the_curve_is_a_table(root: Path, tmp_path: Path) -> None:
+    page = tmp_path / "judged.html"
+    result = opmark(root, "predictors", "evaluate", "--estimator", "roofline", "--split", "random", "--page", str(page))
+    assert result.exit_code == 0, result.stderr
+    assert "Learning curve" in page.read_text()
+    points = answered(root, "predictors", "curve", "--estimator", "roofline")["onnxruntime-cpu-t1"]
+    assert {"estimator", "rows", "n", "median", "mape", "acc10"} == set(points[0])
+    assert "kernels" in opmark(root, "predictors", "curve", "--estimator", "roofline").stdout
+
+
+def test_a_prediction_is_explained_and_says_what_to_measure_next(root: Path, tmp_path: Path) -> None:
+    model, suite = str(root / "classifier.onnx"), tmp_path / "next.yaml"
+    options = (model, "--dimension", "n=8", "--next", "2", "--suite", str(suite))
+    found = answered(root, "predictors", "explain", *options)
+    assert sum(found["interval"].values()) == pytest.approx(1)
+    assert {row["bound"] for row in found["reasons"]} <= {"compute", "memory", "overhead"}
+    assert len(found["next"]) == 2
+    assert len(load_suite(suite).exact) == 2
+    text = opmark(root, "predictors", "explain", *options).stdout
+    assert "the interval is made of" in text
+    assert "bound by" in text
+
+
+def test_a_target_learns_from_another(root: Path, tmp_path: Path) -> None:
+    device = "acme-2-vcpu"
+    environment = replace(sample.ENVIRONMENT, device=device)
+    target = replace(sample.TARGET, device=device)
+    rows = [sample.measurement(kernel, flops_per_s=2e10) for kind in KINDS for kernel in law.kernels(kind, 30, 3)]
+    here = tmp_path / "workspace"
+    shutil.copytree(root, here)
+    build_from([sample.contents(rows, [], environment=environment, target=target)], here / "datasets")
+    name, page = f"{device}/1.0.0:{target.name}", tmp_path / "transfer.html"
+    points = answered(here, "predictors", "transfer", name, "--samples", "20", "--page", str(page))
+    assert {point["donor"] for point in points} == {"", f"{sample.DEVICE}/1.0.0:onnxruntime-cpu-t1"}
+    assert sum(point["chosen"] for point in points) == 1
+    assert {"scratch", "one-scalar", "ridge", "donor-residual"} <= {point["method"] for point in points}
+    assert "<polyline" in page.read_text()
+    donor = f"{sample.DEVICE}/1.0.0:onnxruntime-cpu-t1"
+    assert "chosen" in opmark(here, "predictors", "transfer", name, "--donor", donor, "--samples", "20").stdout
+    assert opmark(here, "predictors", "transfer", "acme").exit_code == 2

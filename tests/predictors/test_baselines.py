@@ -105,3 +105,14 @@ def test_few_rotated_labels_become_a_ratio() -> None:
     rotated[:2] = 1.7 * hot[:2]
     found = ESTIMATORS.load("roofline").fit(GEMMS, Latencies(hot_ns=hot, rotated_ns=rotated)).predict(GEMMS)
     assert found.rotated_ns == pytest.approx(1.7 * found.hot_ns)
+
+
+def test_ceer_regresses_what_is_heavy_and_takes_the_median_of_what_is_light() -> None:
+    activations, weights = GEMMS.moved_bytes - GEMMS.weight_bytes, GEMMS.weight_bytes
+    squares = 2e5 + activations / 5 + weights / 9 + (activations / 1e4) ** 2
+    found = fitted("ceer", GEMMS, squares).predict(GEMMS).hot_ns
+    assert found == pytest.approx(squares, rel=1e-6)
+    light = np.linspace(900, 1100, len(GEMMS))
+    assert set(fitted("ceer", GEMMS, light).predict(GEMMS).hot_ns) == {float(np.median(light))}
+    values = from_text(fitted("ceer", GEMMS, squares).files()["hot.txt"])
+    assert values["degree"] == 2

@@ -1,9 +1,7 @@
 """The pages of judged predictors: everything on them, nothing from outside."""
 
 import numpy as np
-import pytest
 
-from opmark.leaderboards.pictures.curve import Line, curve
 from opmark.predictors.evaluate import Evaluation, Score
 from opmark.predictors.evidence import Judged
 from opmark.predictors.learning_curve import CurvePoint
@@ -78,14 +76,3 @@ def test_the_transfer_page_draws_every_method_and_the_choice() -> None:
     assert page.count("<polyline") == 3
     assert "scratch (chosen)" in page
     assert "one-scalar" in page
-
-
-def test_a_curve_needs_points_and_marks_every_one() -> None:
-    line = Line(label="a", points=((10.0, 0.5), (1000.0, 0.1)))
-    picture = curve([line], across="kernels", down="error", title="Learning")
-    assert picture.count('<circle class="point c0"') == 2
-    assert "a: 10.0 % at 1,000" in picture
-    alone = curve([Line(label="a", points=((10.0, 0.5),))], across="kernels", down="error", title="t")
-    assert "NaN" not in alone
-    with pytest.raises(ValueError, match="needs points"):
-        curve([Line(label="a", points=())], across="kernels", down="error", title="t")
