@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opmark.cli.commands._bench_reports import REPORTS
 from opmark.cli.context import DURATION, PERCENT, workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
 from opmark.core.errors import ContentError, ExitCode, UsageError
@@ -303,5 +304,8 @@ def _cache(ctx: click.Context) -> Path | None:
     except ContentError:
         return None
 
+
+for _report in REPORTS:
+    bench.add_command(_report)
 
 COMMAND = bench
