@@ -1,0 +1,98 @@
+"""The system calls a submission is refused, as a seccomp filter for bubblewrap.
+
+A filter cannot be taken off by what runs under it. Threads stay possible (many runtimes cannot live without), new
+processes do not: a limit on memory that holds for one process would otherwise hold for none.
+"""
+
+import errno
+import tempfile
+
+from opmark.core.errors import UnavailableError
+from opmark.core.registry import require
+
+CLONE_THREAD = 0x10000
+# Without these no run is allowed at all.
+PROCESSES = ("fork", "vfork")
+SOCKETS = ("socket", "socketpair", "connect", "bind", "listen", "accept", "accept4")
+# io_uring does what a filter forbids, shared segments outlive their process, a watcher could look into another one.
+OTHERS = (
+    "io_uring_setup",
+    "io_uring_enter",
+    "io_uring_register",
+    "memfd_create",
+    "memfd_secret",
+    "shmget",
+    "shmat",
+    "msgget",
+    "semget",
+    "mq_open",
+    "ptrace",
+    "process_vm_readv",
+    "process_vm_writev",
+    "pidfd_getfd",
+    "perf_event_open",
+    "bpf",
+    "userfaultfd",
+    "unshare",
+    "setns",
+    "mount",
+    "umount2",
+    "move_mount",
+    "open_tree",
+    "fsopen",
+    "fsmount",
+    "mount_setattr",
+    "pivot_root",
+    "chroot",
+    "open_by_handle_at",
+    "name_to_handle_at",
+    "add_key",
+    "keyctl",
+    "request_key",
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "kexec_load",
+    "kexec_file_load",
+    "reboot",
+    "swapon",
+    "swapoff",
+    "sched_setaffinity",
+    "sched_setscheduler",
+    "sched_setattr",
+    "personality",
+    "quotactl",
+    "syslog",
+)
+
+
+def seccomp_filter() -> bytes:
+    """The filter as the kernel reads it. Raises `MissingExtraError` or `UnavailableError`."""
+    require("pyseccomp")
+    import pyseccomp
+
+    try:
+        found = pyseccomp.SyscallFilter(defaction=pyseccomp.ALLOW)
+        denied = pyseccomp.ERRNO(errno.EPERM)
+        for name in (*PROCESSES, *SOCKETS, *OTHERS):
+            _deny(found, denied, name)
+        # glibc falls back from clone3, whose flags a filter cannot read, to clone, whose flags it can
+        found.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
+        found.add_rule(denied, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, CLONE_THREAD, 0))
+        with tempfile.TemporaryFile() as stream:
+            found.export_bpf(stream)
+            stream.seek(0)
+            return stream.read()
+    except (OSError, RuntimeError) as error:
+        raise UnavailableError(
+            f"no filter for system calls can be made: {error}", hint="install libseccomp (package libseccomp2)"
+        ) from error
+
+
+def _deny(found: object, denied: object, name: str) -> None:
+    try:
+        found.add_rule(denied, name)  # type: ignore[attr-defined]
+    except (OSError, ValueError, RuntimeError):
+        # libseccomp is older than the call; the kernel's answer to a call it lacks is the same as ours
+        if name in (*PROCESSES, *SOCKETS):
+            raise
