@@ -213,6 +213,11 @@ CASES: list[tuple[OnnxNode, str, dict[str, Any]]] = [
         {"output": (1, 3, 16, 16), "coordinates": "half_pixel"},
     ),
     (
+        node("Resize", [data(1, 5, 5, 8), None, None, ints(1, 9, 9, 8)], (1, 9, 9, 8), mode="linear"),
+        "resize",
+        {"shape": (1, 8, 5, 5), "output": (1, 8, 9, 9), "mode": "linear-nhwc"},
+    ),
+    (
         node(
             "com.microsoft:MultiHeadAttention",
             [data(2, 5, 16), data(2, 9, 16), data(2, 9, 16)],

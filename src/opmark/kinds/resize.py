@@ -11,6 +11,7 @@ from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import _aten
 from opmark.kinds._onnx import build, constant, data, present
+from opmark.kinds._quantised import nchw, nhwc
 from opmark.kinds._shapes import code, size_bytes, varied, without_channels
 
 # Append only: a learner's category codes are the places in these lists.
@@ -18,6 +19,9 @@ MODES = ("nearest", "linear", "cubic", "area")
 COORDINATES = (
     "half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric", "tf_crop_and_resize"
 )  # fmt: skip
+# Behind the mode of a kernel whose tensors lie with their channels last.
+_LAST = "-nhwc"
+_CODED = (*MODES, *(f"{mode}{_LAST}" for mode in MODES))
 _ATEN = {"upsample_nearest2d": "nearest", "upsample_bilinear2d": "linear", "upsample_bicubic2d": "cubic"}
 _FLOPS = {"nearest": 0, "linear": 8, "cubic": 40, "area": 4}
 _MOST_BYTES = 128 * 2**20
@@ -25,7 +29,10 @@ _MOST_BYTES = 128 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resize:
-    """From `shape` to `output`, batch and channels first; `rounding` matters to nearest only."""
+    """From `shape` to `output`, told with batch and channels first; `rounding` matters to nearest only.
+
+    A `mode` that ends in `-nhwc` takes and gives tensors with their channels last.
+    """
 
     shape: tuple[int, ...]
     output: tuple[int, ...]
@@ -34,6 +41,11 @@ class Resize:
     rounding: str = ""
     antialias: bool = False
     dtype: str = "float32"
+
+    @property
+    def plain_mode(self) -> str:
+        """The mode without its layout."""
+        return self.mode.removesuffix(_LAST)
 
 
 class ResizeKind(Kind[Resize]):
@@ -58,8 +70,8 @@ class ResizeKind(Kind[Resize]):
         # What shrinks by nearest neighbours touches no more than it keeps.
         read = size_bytes(p.shape, p.dtype)
         return Work(
-            flops=math.prod(p.output) * _FLOPS[p.mode],
-            read_bytes=min(read, written) if p.mode == "nearest" else read,
+            flops=math.prod(p.output) * _FLOPS[p.plain_mode],
+            read_bytes=min(read, written) if p.plain_mode == "nearest" else read,
             written_bytes=written,
         )
 
@@ -70,7 +82,7 @@ class ResizeKind(Kind[Resize]):
             "width": p.shape[-1],
             "output_height": p.output[2] if len(p.shape) > 3 else 1,
             "output_width": p.output[-1],
-            "mode": code(p.mode, MODES),
+            "mode": code(p.mode, _CODED),
             "coordinates": code(p.coordinates, COORDINATES),
             "doubling": float(all(m == 2 * n for n, m in zip(p.shape[2:], p.output[2:], strict=True))),
             "antialias": float(p.antialias),
@@ -101,17 +113,18 @@ class ResizeKind(Kind[Resize]):
 
     def from_onnx(self, node: OnnxNode) -> Resize | None:
         x, result, get = present(node, 0), node.outputs[0], node.attributes.get
-        if x is None or result is None or len(x.spec.shape) < 3 or x.spec.shape[:2] != result.shape[:2]:
+        if x is None or result is None or len(x.spec.shape) < 3:
             return None
-        mode = str(get("mode", "nearest"))
-        if mode not in MODES:
+        shape, output, mode = x.spec.shape, result.shape, str(get("mode", "nearest"))
+        last = shape[:2] != output[:2] and (shape[0], shape[-1]) == (output[0], output[-1])
+        if mode not in MODES or (shape[:2] != output[:2] and not last):
             return None
         old = node.op_type == "Upsample" or node.opset < 11
         rounding = "floor" if old else str(get("nearest_mode", "round_prefer_floor"))
         return Resize(
-            shape=x.spec.shape,
-            output=result.shape,
-            mode=mode,
+            shape=nchw(shape) if last else shape,
+            output=nchw(output) if last else output,
+            mode=mode + (_LAST if last else ""),
             coordinates="asymmetric" if old else str(get("coordinate_transformation_mode", "half_pixel")),
             rounding=rounding if mode == "nearest" else "",
             antialias=bool(get("antialias", 0)),
@@ -119,15 +132,16 @@ class ResizeKind(Kind[Resize]):
         )
 
     def to_onnx(self, p: Resize) -> OnnxNode | None:
-        if p.mode == "area":
+        if p.plain_mode == "area":
             return None
-        attributes: dict[str, Any] = {"mode": p.mode, "coordinate_transformation_mode": p.coordinates}
+        shape, output = (p.shape, p.output) if p.plain_mode == p.mode else (nhwc(p.shape), nhwc(p.output))
+        attributes: dict[str, Any] = {"mode": p.plain_mode, "coordinate_transformation_mode": p.coordinates}
         if p.rounding:
             attributes["nearest_mode"] = p.rounding
         if p.antialias:
             attributes["antialias"] = 1
-        inputs = [data(p.shape, p.dtype), None, None, constant(p.output)]
-        return build("Resize", inputs, [TensorSpec(p.output, p.dtype)], attributes)
+        inputs = [data(shape, p.dtype), None, None, constant(output)]
+        return build("Resize", inputs, [TensorSpec(output, p.dtype)], attributes)
 
     def from_aten(self, call: AtenCall) -> Resize | None:
         x, mode = _aten.tensor(call, 0), _ATEN.get(_aten.operator(call))
