@@ -63,8 +63,13 @@ class Clock:
                     break
         return min([latency_ns, *recent])
 
-    def take(self, call: Call, *, latency_ns: float, samples: int, limit_s: float = math.inf) -> Samples:
-        """`samples` samples of a call that takes about `latency_ns`; fewer, but one, once `limit_s` has passed."""
+    def take(
+        self, call: Call, *, latency_ns: float, samples: int, limit_s: float = math.inf, awake: bool = False
+    ) -> Samples:
+        """`samples` samples of a call that takes about `latency_ns`; fewer, but one, once `limit_s` has passed.
+
+        `awake` says that other samples ended just now: then one sample's calls are enough to warm up to this one.
+        """
         timer = self.timer
         calls = self.calls(latency_ns)
         end = timer.now_ns() + limit_s * 1e9
@@ -76,7 +81,7 @@ class Clock:
                 timer.sleep(self.protocol.rest_s)
             with self.burst():
                 burst_end = timer.now_ns() + self.protocol.burst_ns - calls * latency_ns
-                self._wake(call, latency_ns)
+                self._wake(call, latency_ns, awake=awake and not ns)
                 faults -= timer.faults()
                 while len(ns) < samples:
                     before = timer.preemptions() if timer.preemptions else 0
@@ -95,11 +100,11 @@ class Clock:
             filtered=timer.preemptions is not None,
         )
 
-    def _wake(self, call: Call, latency_ns: float) -> None:
+    def _wake(self, call: Call, latency_ns: float, *, awake: bool) -> None:
         """Run through the first millisecond after a sleep, which is slower than what follows."""
-        for _ in range(
-            max(1, min(self.calls(latency_ns) * 3, math.ceil(self.protocol.wake_ns / max(latency_ns, 1.0))))
-        ):
+        one_sample = self.calls(latency_ns)
+        millisecond = math.ceil(self.protocol.wake_ns / max(latency_ns, 1.0))
+        for _ in range(one_sample if awake else max(1, min(3 * one_sample, millisecond))):
             call()
 
     def _elapsed_ns(self, call: Call, calls: int) -> int:

@@ -1,12 +1,9 @@
 """A measuring run: chunks of trials in shuffled rounds over several processes, written down block by block."""
 
 import random
-import signal
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ from opmark.bench.backend import BACKENDS
 from opmark.bench.crew import Crew
 from opmark.bench.environment import caches, probe
 from opmark.bench.footprint import allocated_bytes
+from opmark.bench.interrupt import on_interrupt
 from opmark.bench.journal import JournalWriter
 from opmark.bench.plan import Plan, plan
 from opmark.bench.process import COMMAND, WorkerLostError, WorkerProcess
@@ -30,6 +28,10 @@ from opmark.core.target import Target
 
 Trial = KernelTrial | NetworkTrial
 _NETWORKS_PER_CHUNK = 4
+# Processes above this number are needed seldom, and would hold memory all the time.
+_LASTING_PROCESSES = 2
+# A chunk ends when so small a part of a full one is left: a quarter.
+_STAYING_SHARE = 4
 # Fewer readings than this say nothing about where the sentinels usually are.
 _FEW_READINGS = 5
 
@@ -127,18 +129,24 @@ class _Run:
         self._overheads: dict[str, list[float]] = defaultdict(list)
         for overhead in found.overheads:
             self._overheads[overhead.target].append(overhead.ns)
+        # Trials begun and not yet judged, by target.
+        self._open: dict[str, dict[str, Progressing]] = defaultdict(dict)
         self._stopped = False
         self._chance = random.Random()
 
     def go(self) -> RunSummary:
         """Measure until everything is done, time is up, or someone stops it."""
         self._begin_session()
-        with self._stop_on_interrupt():
+        with on_interrupt(self._stop):
             try:
-                for number, chunk in enumerate(self._chunks(), start=1):
-                    self._measure(chunk)
+                for number, (chunk, is_last) in enumerate(self._chunks(), start=1):
+                    self._measure(chunk, is_last=is_last)
                     if number % self._protocol.restart_chunks == 0:
                         self._crew.dismiss_all()
+                if not self._stopped:
+                    # Out of time: what is nearly finished gets its verdict. Interrupted: it goes on later.
+                    for name, states in self._open.items():
+                        self._judge(self._targets[name], states, final=True)
             finally:
                 self._crew.dismiss_all()
         counted = Counter(self._done[trial.trial].status for trial in self._plan.trials if trial.trial in self._done)
@@ -167,8 +175,11 @@ class _Run:
                 )
         self._append(Session(environment=environment, targets=self._plan.targets))
 
-    def _chunks(self) -> Iterator[list[Trial]]:
-        """What is left, a few trials of one target at a time, all targets in step; fewer as time runs out."""
+    def _chunks(self) -> Iterator[tuple[list[Trial], bool]]:
+        """What is left, a few trials of one target at a time, all targets in step; fewer as time runs out.
+
+        The second item says whether nothing of that target comes after, or must not overlap with what does.
+        """
         left: dict[tuple[str, bool], list[Trial]] = defaultdict(list)
         for trial in self._plan.trials:
             if trial.trial not in self._done:
@@ -191,7 +202,7 @@ class _Run:
                     footprint += 4 * allocated_bytes(trial.kernel, self._language(trial.target))
             if not queue:
                 del left[key]
-            yield chunk
+            yield chunk, not queue or not key[1]
 
     def _language(self, target_name: str) -> str:
         return BACKENDS.load(self._targets[target_name].backend).language
@@ -204,24 +215,33 @@ class _Run:
         now = time.monotonic()
         return int((self._deadline - now) / ((now - self._start) / finished))
 
-    def _measure(self, chunk: Sequence[Trial]) -> None:
-        """Rounds over the trials of one chunk until each has its verdict or time is up."""
+    def _measure(self, chunk: Sequence[Trial], *, is_last: bool) -> None:
+        """Rounds over the trials of one chunk until nearly all have their verdicts or time is up.
+
+        The few that need longer stay open and join the next chunk: rounds of few trials are mostly sentinels.
+        """
         target = self._targets[chunk[0].target]
-        states = {trial.trial: begin(trial, self._earlier.get(trial.trial, ()), self._protocol) for trial in chunk}
+        states = self._open[target.name]
+        begun = [begin(trial, self._earlier.get(trial.trial, ()), self._protocol) for trial in chunk]
+        states.update({state.trial.trial: state for state in begun})
+        present = list(states)
         self._append(*(trial for trial in chunk if trial.trial not in self._known))
         self._known.update(states)
+        few = 0 if is_last else self._protocol.chunk_trials // _STAYING_SHARE
         turn = 0
-        while states and not self._is_over():
+        while len(states) > few and not self._is_over():
             owing = sorted({process for state in states.values() for process in state.processes_owing})
             if owing:
                 self._attempt(target, owing[turn % len(owing)], states)
                 turn += 1
             self._judge(target, states, final=False)
-        if not self._stopped:
-            # Out of time: what is nearly finished gets its verdict. Interrupted: it goes on later.
-            self._judge(target, states, final=True)
+        needed = {process for state in states.values() for process in state.wanted}
+        finished = [trial for trial in present if trial not in states]
         for process, worker in self._crew.alive(target):
-            self._ask(target, process, worker, {"do": "close", "trials": [trial.trial for trial in chunk]})
+            if process > _LASTING_PROCESSES and process not in needed:
+                self._crew.dismiss(target, process)
+            else:
+                self._ask(target, process, worker, {"do": "close", "trials": finished})
 
     def _judge(self, target: Target, states: dict[str, Progressing], *, final: bool) -> None:
         overheads = self._overheads[target.name]
@@ -359,23 +379,8 @@ class _Run:
             left_s = min(left_s, remaining) if left_s is not None else remaining
         self._progress(Progress(done=done, total=total, seconds=seconds, left_s=left_s, doing=doing))
 
+    def _stop(self) -> None:
+        self._stopped = True
+
     def _is_over(self) -> bool:
         return self._stopped or (self._deadline is not None and time.monotonic() > self._deadline)
-
-    @contextmanager
-    def _stop_on_interrupt(self) -> Iterator[None]:
-        """Turn the first Ctrl-C into a request to stop after the block in progress, the second into an interrupt."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = signal.getsignal(signal.SIGINT)
-
-        def stop(_signal: int, _frame: object) -> None:
-            self._stopped = True
-            signal.signal(signal.SIGINT, before)
-
-        signal.signal(signal.SIGINT, stop)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)

@@ -94,7 +94,13 @@ class KernelTrial:
             base = self._bench.clock.take(
                 self._base.call, latency_ns=self._base_ns, samples=max(2, math.ceil(wanted / 3)), limit_s=limit_s
             )
-        samples = self._bench.clock.take(self._stack.call, latency_ns=self._latency_ns, samples=wanted, limit_s=limit_s)
+        samples = self._bench.clock.take(
+            self._stack.call,
+            latency_ns=self._latency_ns,
+            samples=wanted,
+            limit_s=limit_s,
+            awake=base is not None,
+        )
         return {
             "label": "hot",
             "construction": self._construction,

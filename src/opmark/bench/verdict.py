@@ -87,11 +87,12 @@ def _doubts(state: Progressing, folded: Folded, protocol: Protocol, drifted: Col
 
 def _extend(state: Progressing, folded: Folded, protocol: Protocol) -> bool:
     """Ask for another process where processes differ, else for more blocks; False where the limit is reached."""
-    if not _agree(state, protocol) and len(state.wanted) < protocol.most_processes:
+    if not _agree(state, protocol):
+        if len(state.wanted) >= protocol.most_processes:
+            return False
         state.wanted[len(state.wanted)] = protocol.blocks
         return True
-    uncertain = folded.half_width > protocol.half_width or not _agree(state, protocol)
-    if not uncertain or state.extensions + 1 >= protocol.extension:
+    if folded.half_width <= protocol.half_width or state.extensions + 1 >= protocol.extension:
         return False
     state.extensions += 1
     for process in state.wanted:

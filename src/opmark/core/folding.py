@@ -1,5 +1,6 @@
 """From blocks of samples to one row: the labels, their quantiles, and what made them trustworthy or not."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ RESOLUTION_NS = 1.0
 class Folded:
     """One label: the median over processes of each one's 10th percentile of clean samples, in ns.
 
-    `half_width` is the 95 % confidence half-width of the pooled 10th percentile, as a fraction of it.
+    `half_width` is the 95 % confidence half-width of the label, as a fraction of it: that of each process's 10th
+    percentile, averaged as independent ones. How far processes disagree is `variation`, and no part of it.
     """
 
     latency_ns: float
@@ -43,7 +45,7 @@ def fold(blocks: Sequence[Block], which: str, overhead_ns: float) -> Folded | No
     return Folded(
         latency_ns=max(RESOLUTION_NS, median(labels)),
         quantiles_ns=tuple(max(RESOLUTION_NS, ns) for ns in quantiles(pooled, QUANTILES)),
-        half_width=half_width(pooled),
+        half_width=_together([half_width(times) for times in per_process]),
         variation=variation(labels),
         clean_fraction=flags.count("1") / len(flags),
         samples=len(pooled),
@@ -116,6 +118,10 @@ def fold_network(
         suite=suite,
         environment_id=environment_id,
     )
+
+
+def _together(half_widths: Sequence[float]) -> float:
+    return math.sqrt(sum(width**2 for width in half_widths)) / len(half_widths)
 
 
 def _kernel_times(blocks: Sequence[Block], overhead_ns: float) -> Iterator[float]:

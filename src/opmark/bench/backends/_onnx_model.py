@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,6 @@ class _Builder:
     def __init__(self, node: OnnxNode) -> None:
         self._node = node
         self._random = np.random.default_rng(0)
-        self._pool = self._random.standard_normal(_POOL_ELEMENTS).astype(np.float32)
         self.nodes: list[Any] = []
         self.graph_inputs: list[Any] = []
         self.graph_outputs: list[Any] = []
@@ -189,10 +189,19 @@ class _Builder:
             return self._random.integers(0, max(1, high), size=spec.shape).astype(dtype)
         start = int(self._random.integers(0, _POOL_ELEMENTS))
         fan_in = spec.elements // max(1, spec.shape[0]) if operand.constant and spec.shape else 1
-        # Magnitudes keep roots and logarithms in their ordinary path, and products of a long chain off the denormals,
-        # which some processors are slow at; telling the runtime to flush those would change this whole process.
-        pool = (np.abs(np.roll(self._pool, start)) + 0.1) / math.sqrt(max(1, fan_in))
+        pool = _magnitudes()[start : start + min(spec.elements, _POOL_ELEMENTS)] / math.sqrt(max(1, fan_in))
         return np.resize(pool.astype(dtype), spec.shape)
+
+
+@cache
+def _magnitudes() -> Any:
+    """Numbers to fill tensors with, all of them twice over.
+
+    Magnitudes keep roots and logarithms in their ordinary path, and products of a long chain off the denormals,
+    which some processors are slow at; telling the runtime to flush those would change this whole process.
+    """
+    normal = np.random.default_rng(0).standard_normal(_POOL_ELEMENTS).astype(np.float32)
+    return np.tile(np.abs(normal) + np.float32(0.1), 2)
 
 
 def numpy_type(name: str) -> Any:
