@@ -133,7 +133,12 @@ def test_training_has_three_phases_and_the_real_backward_kernels():
     assert backward["convolution_backward"] == 4
     assert backward["mm"] == 2
     parameters = len(list(zoo.build("plain-tiny", weights=False).module.parameters()))
-    assert operators(graph, phase="update")["add_"] == parameters
+    update = operators(graph, phase="update")
+    assert (update["lerp_"], update["addcmul_"], update["addcdiv_"]) == (parameters, parameters, parameters)
+    assert {node.kernel.kind for node in graph.costly} == {
+        "conv", "conv-backward", "pool", "pool-backward", "elementwise", "activation-backward", "gemm", "reduce",
+        "softmax", "softmax-backward", "loss", "movement",
+    }  # fmt: skip
 
 
 def test_the_same_network_has_the_same_identity_and_another_size_another():

@@ -2,6 +2,7 @@
 
 # ruff: noqa: TID253 (this module is imported only when something is traced)
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,7 @@ class Recorder(TorchDispatchMode):
         self.weights: dict[str, TensorSpec] = {}
         self.scope = ""
         self.phase = "forward"
+        self._paused = False
         self._fake = fake
         self._weight_names = weights
         self._wanted = wanted
@@ -60,6 +62,19 @@ class Recorder(TorchDispatchMode):
         # Keeping the tensors keeps their ids and their storages' ids unique.
         self._of_storage.setdefault(_storage(tensor), []).append(tensor)
 
+    def enter(self, phase: str) -> None:
+        """Calls belong to `phase` from now on."""
+        self.phase = phase
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """While inside, calls run on fake tensors without being written down: what they make counts as given."""
+        self._paused = True
+        try:
+            yield
+        finally:
+            self._paused = False
+
     def name_of(self, tensor: torch.Tensor) -> str:
         """What `tensor` is called now."""
         return self._names[id(self._faked(tensor))]
@@ -70,7 +85,14 @@ class Recorder(TorchDispatchMode):
         """Run the call on fake tensors and write it down."""
         del types
         args, kwargs = pytree.tree_map_only(torch.Tensor, self._faked, (args, dict(kwargs or {})))
+        if self._paused:
+            return func(*args, **kwargs)
+        if self.phase == "update" and func is torch.ops.aten._local_scalar_dense.default:
+            # An optimiser asks how many steps it has taken, the one value that a training step depends on.
+            return 1.0
         result = func(*args, **kwargs)
+        if func is torch.ops.aten.copy_.default and self._hands_over(*args[:2]):
+            return func(*args, **kwargs)
         operands = [item for item in pytree.tree_leaves((args, kwargs)) if isinstance(item, torch.Tensor)]
         made = [item for item in pytree.tree_leaves(result) if isinstance(item, torch.Tensor)]
         if not made and not func._schema.is_mutable:
@@ -116,6 +138,22 @@ class Recorder(TorchDispatchMode):
         self.records.append(
             Recorded(call=call, inputs=inputs, outputs=tuple(outputs), scope=self.scope, phase=self.phase, free=free)
         )
+
+    def _hands_over(self, gradient: torch.Tensor, made: torch.Tensor) -> bool:
+        """Whether autograd copies `made` into the `gradient` of a weight only because somebody else holds it: us.
+
+        Untraced, it takes the tensor itself.
+        """
+        if (
+            self.phase != "backward"
+            or spec_of(gradient) != spec_of(made)
+            or gradient.stride() != made.stride()
+            or spec_of(gradient) not in self.weights.values()
+        ):
+            return False
+        for alias in self._of_storage[_storage(gradient)]:
+            self._names[id(alias)] = self._names[id(made)]
+        return True
 
     def _faked(self, tensor: torch.Tensor) -> torch.Tensor:
         if isinstance(tensor, FakeTensor):

@@ -29,11 +29,13 @@ def capture(
 ) -> Graph:
     """The calls of one forward pass of the module that `build` makes, on the inputs it makes.
 
-    With `training`, also those of the backward pass of the sum of its outputs and of a step of plain gradient
-    descent; nodes say their phase. Values of weights are not read.
-    Raises `ContentError` where what runs depends on values.
+    With `training`, those of one training step (`models.capture.training`): forward in training mode, backward,
+    update; nodes say their phase. Values of weights are not read.
+    Raises `ContentError` where what runs depends on values, or nothing can be trained.
     """
     import torch
+
+    from opmark.models.capture.training import TrainingStep
 
     module, inputs = build()
     weights = {id(tensor): label for label, tensor in _named_weights(module)}
@@ -42,10 +44,14 @@ def capture(
         if isinstance(module, torch.fx.GraphModule):
             return _interpreter(recorder, module).run(*tensors)
         with _scopes(recorder, module):
-            return _training_step(recorder, module, tensors) if training else module(*tensors)
+            if not training:
+                return module(*tensors)
+            with recorder.paused():
+                step = TrainingStep(module, tensors, enter=recorder.enter)
+            return step()
 
-    if training:
-        module.requires_grad_(True)
+    if training and isinstance(module, torch.fx.GraphModule):
+        raise ContentError("an exported program has no training step", where=name, hint="give a zoo name")
     with contextlib.nullcontext() if training else torch.inference_mode():
         return _traced(run, inputs, weights, name)
 
@@ -147,23 +153,6 @@ def _scopes(recorder: "Recorder", module: "torch.nn.Module") -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _training_step(recorder: "Recorder", module: "torch.nn.Module", tensors: Sequence[Any]) -> Any:
-    import torch
-    from torch.utils import _pytree as pytree
-
-    result = module(*tensors)
-    floating = [item for item in pytree.tree_leaves(result) if torch.is_floating_point(item)]
-    parameters = [item for item in module.parameters() if item.requires_grad]
-    recorder.phase = "backward"
-    gradients = torch.autograd.grad([item.sum() for item in floating], parameters, allow_unused=True)
-    recorder.phase = "update"
-    with torch.no_grad():
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            if gradient is not None:
-                parameter.add_(gradient, alpha=-0.01)
-    return result
 
 
 def _interpreter(recorder: "Recorder", module: Any) -> Any:

@@ -1,0 +1,80 @@
+"""A training step: its phases, its loss, and that it trains."""
+
+import pytest
+
+from opmark.core.errors import ContentError
+from opmark.models import zoo
+from opmark.models.capture.aten import capture
+from opmark.models.capture.training import TrainingStep, loss_of, targets_of
+
+
+def test_steps_make_the_loss_smaller() -> None:
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+        step = TrainingStep(module, (torch.randn(6, 8),))
+    losses = [float(step().detach()) for _ in range(20)]
+    assert losses[-1] < losses[0]
+    assert all(parameter.grad is None for parameter in module.parameters())
+
+
+def test_phases_follow_each_other() -> None:
+    import torch
+
+    heard: list[str] = []
+    step = TrainingStep(torch.nn.Linear(4, 3), (torch.ones(2, 4),), enter=heard.append)
+    step()
+    assert heard == ["forward", "backward", "update"]
+
+
+def test_sequences_have_a_class_per_position_and_images_none() -> None:
+    import torch
+
+    targets = targets_of(torch.zeros(2, 5, 7))
+    assert targets is not None
+    assert (targets.shape, int(targets.max())) == ((10,), 6)
+    assert loss_of(torch.zeros(2, 5, 7), targets).item() == pytest.approx(1.9459, abs=1e-3)
+    assert targets_of(torch.zeros(2, 3, 4, 4)) is None
+    assert targets_of(torch.zeros(2, 1)) is None
+    assert loss_of(torch.full((2, 1), 3.0), None).item() == 3.0
+
+
+def test_what_has_no_weights_cannot_be_trained() -> None:
+    import torch
+
+    with pytest.raises(ContentError, match="cannot be trained"):
+        capture(lambda: (torch.nn.ReLU(), (torch.ones(2, 2),)), name="relu", training=True)
+
+
+def test_the_trace_is_what_a_real_step_calls() -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    graph = capture(lambda: _built("encoder-tiny"), name="encoder-tiny", training=True)
+    module, inputs = _built("encoder-tiny")
+    step = TrainingStep(module, inputs)
+    step()
+    called: list[str] = []
+
+    class Listening(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            called.append(str(func).removeprefix("aten."))
+            return func(*args, **(kwargs or {}))
+
+    with Listening():
+        step()
+    recorded = [node.origins[0].removeprefix("aten.") for node in graph.costly]
+    assert "copy_.default" not in recorded
+    passing = set(called) - set(recorded)
+    assert [name for name in called if name not in passing] == recorded
+    assert {name.partition(".")[0] for name in passing} <= {
+        "t", "view", "_unsafe_view", "transpose", "expand", "detach", "slice", "select", "unsqueeze", "squeeze",
+        "permute", "split", "split_with_sizes", "alias", "_local_scalar_dense", "as_strided", "ones_like",
+        "empty_like", "profiler", "unbind", "chunk", "empty", "_reshape_alias", "narrow",
+    }  # fmt: skip
+
+
+def _built(name: str):
+    built = zoo.build(name, batch=2)
+    return built.module, built.inputs
