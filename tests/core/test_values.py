@@ -1,5 +1,9 @@
 """The small values: kernels, kinds, calls, tensors, targets, environments, measurements, clusters, workspaces."""
 
+import os
+import pickle
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -207,3 +211,20 @@ def test_versions_sort_as_numbers(tmp_path: Path) -> None:
     assert versions(tmp_path / "absent") == []
     with pytest.raises(ContentError):
         version_key("1.0")
+
+
+def test_a_kernel_is_found_again_in_another_process() -> None:
+    kernel = Kernel.of("gemm", {"m": 4, "shape": [1, [2, 3]]})
+    script = "import pickle, sys; kernel, known = pickle.load(sys.stdin.buffer); print(kernel in known)"
+    known = {kernel: 1}
+    found = subprocess.run(
+        [sys.executable, "-c", script],
+        input=pickle.dumps((kernel, known)),
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": "7"},
+    )
+    assert found.stdout.strip() == b"True"
+    again = Kernel.of("gemm", {"m": 4, "shape": [1, [2, 3]]})
+    assert hash(kernel) == hash(again)
+    assert kernel == again

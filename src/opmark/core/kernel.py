@@ -38,6 +38,18 @@ class Kernel:
         """The parameters by name."""
         return dict(self.parameters)
 
+    # Kernels are looked up by the hundred thousand, and hashing nested shapes takes microseconds.
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.kind, self.parameters))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> "tuple[type[Kernel], tuple[str, tuple[tuple[str, Parameter], ...]]]":
+        # a hash of strings means nothing to another process
+        return Kernel, (self.kind, self.parameters)
+
     @cached_property
     def key(self) -> str:
         """The kernel's identity: 16 hex digits of the hash of its canonical JSON."""
