@@ -1,8 +1,12 @@
 """Small problems worked out by hand, and random ones."""
 
+from dataclasses import replace
+
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from opmark.core.cluster import Cluster, Device, Link
+from opmark.leaderboards.colocation import class_names
 from opmark.leaderboards.problem import Problem, Tensor, Unit
 
 GIB = 2**30
@@ -197,8 +201,34 @@ def problems(draw, max_units=9):
 
 
 @st.composite
-def placed(draw, max_units=9):
-    """A random problem and a device for every unit of it."""
+def rich(draw, max_units=9):
+    """A random problem that may be a training step with optimiser state, on slots that slow one another."""
     problem = draw(problems(max_units=max_units))
-    able = [[d.name for d in problem.cluster.devices if d.type in unit.exec_ns] for unit in problem.units]
-    return problem, {unit.name: draw(st.sampled_from(names)) for unit, names in zip(problem.units, able, strict=True)}
+    factors = st.sampled_from([1.0, 1.25, 1.5, 2.3, 3.0])
+    kinds = ["conv", "linear", "*"]
+    interference = {}
+    if draw(st.booleans()):
+        rows = st.dictionaries(st.sampled_from(kinds), factors, max_size=3)
+        interference = {"x": draw(st.dictionaries(st.sampled_from(kinds), rows, max_size=3))}
+    phase = st.sampled_from(["forward", "forward", "backward", "update"]) if draw(st.booleans()) else st.just("forward")
+    units = tuple(
+        replace(unit, kind=draw(st.sampled_from(["", "conv", "linear"])), phase=draw(phase)) for unit in problem.units
+    )
+    return replace(
+        problem, units=units, interference=interference, optimizer_state=draw(st.sampled_from([0.0, 1.5, 2.0]))
+    )
+
+
+@st.composite
+def placed(draw, source=problems, max_units=9):
+    """A random problem and a device for every unit of it that its classes allow."""
+    problem = draw(source(max_units=max_units))
+    names = class_names(problem)
+    able: dict[str, set[str]] = {}
+    for unit, name in zip(problem.units, names, strict=True):
+        own = {d.name for d in problem.cluster.devices if d.type in unit.exec_ns}
+        able[name or f"unit {unit.name}"] = able.get(name or f"unit {unit.name}", own) & own
+    assume(all(able.values()))
+    chosen = {key: draw(st.sampled_from(sorted(found))) for key, found in able.items()}
+    places = {unit.name: chosen[name or f"unit {unit.name}"] for unit, name in zip(problem.units, names, strict=True)}
+    return problem, places

@@ -80,8 +80,11 @@ def upward_ranks(problem):
 class Reference:
     """Simulates one placement on construction; `cost`, `start`, `end`, `arrival` and `peak` are the result."""
 
-    def __init__(self, problem, device, priority=None, order=None, contention=True):
-        self.problem, self.place, self.contention = problem, device, contention
+    def __init__(self, problem, device, priority=None, order=None, profile="opsim1"):
+        self.problem, self.place = problem, device
+        self.contention = profile != "contention_free"
+        self.half_duplex = profile == "half_duplex_port"
+        self.multicast = profile == "source_bus_multicast"
         self.devices = {d.name: d for d in problem.cluster.devices}
         self.names = list(self.devices)
         self.links = problem.cluster.links
@@ -119,10 +122,12 @@ class Reference:
         self.ready = defaultdict(list)
         self.missing = {name: len(self.reads[name]) for name in self.units}
         self.running, self.moving = {}, {}
+        self.factor, self.since = {}, {}
         self.free = {name: d.slots for name, d in self.devices.items()}
         self.busy_ports = set()
         for name in self.units:
             if not self.missing[name]:
+                self.since[name] = 0
                 self.ready[self.place[name]].append(name)
         for m, where in sorted(self.present):
             self.appear(m, where)
@@ -132,6 +137,7 @@ class Reference:
             while changed:
                 changed = self.finish_kernels() | self.finish_hops() | self.start_hops() | self.start_kernels()
                 changed = bool(changed) and any(t == self.time for t in self.next_times())
+            self.slow_down()
             if not self.next_times():
                 break
             self.time = min(self.next_times())
@@ -143,15 +149,43 @@ class Reference:
     def next_times(self):
         return [*self.running.values(), *(end for end, _ in self.moving.values())]
 
+    def slow_down(self):
+        """Units side by side on a device slow one another; what takes no time disturbs nobody."""
+        for where, device in self.devices.items():
+            beside = [n for n in self.running if self.place[n] == where and self.end[n] > self.start[n]]
+            for name in beside:
+                factor = Fraction(1)
+                for other in beside:
+                    if other != name:
+                        factor += self.slowdown(device.type, self.units[name].kind, self.units[other].kind) - 1
+                left = self.running[name] - self.time
+                self.running[name] = self.time + ceil(left * factor / self.factor.get(name, Fraction(1)))
+                self.end[name] = self.running[name]
+                self.factor[name] = factor
+
+    def slowdown(self, type_name, kind, other):
+        table = self.problem.interference.get(type_name, {})
+        for own, beside in ((kind, other), (kind, "*"), ("*", other), ("*", "*")):
+            if beside in table.get(own, {}):
+                return Fraction(round(table[own][beside] * 10**6), 10**6)
+        return Fraction(1)
+
     def appear(self, m, where):
         self.present.add((m, where))
         for name in self.problem.tensors[m].consumers:
             if self.place[name] == where:
                 self.missing[name] -= 1
                 if not self.missing[name]:
+                    self.since[name] = self.time
                     self.ready[where].append(name)
 
     def send(self, m):
+        if self.multicast:
+            if self.destinations[m]:
+                leaving = [n for n, link in enumerate(self.links) if link.source == self.source[m]]
+                self.since[m] = self.time
+                self.waiting[leaving[0]].append((m, self.destinations[m][0], 0))
+            return
         for destination in self.destinations[m]:
             first = self.routes[self.source[m], destination][0]
             self.waiting[first].append((m, destination, 0))
@@ -171,9 +205,14 @@ class Reference:
         for m, destination, hop in ended:
             _, link = self.moving.pop((m, destination, hop))
             if self.contention:
-                self.busy_ports.discard(self.port(link))
-                for end in (self.links[link].source, self.links[link].destination):
+                self.busy_ports -= self.ports(link)
+                for end in self.ends(link):
                     self.free[end] += self.devices[end].blocking_copy
+            if self.multicast:
+                for reached in self.destinations[m]:
+                    self.arrival[m, reached] = self.time
+                    self.appear(m, reached)
+                continue
             route = self.routes[self.source[m], destination]
             if hop + 1 < len(route):
                 self.waiting[route[hop + 1]].append((m, destination, hop + 1))
@@ -182,33 +221,58 @@ class Reference:
                 self.appear(m, destination)
         return bool(ended)
 
-    def port(self, link):
-        return self.links[link].port or link
+    def ports(self, link):
+        """Everything that a transfer on a link occupies."""
+        if self.half_duplex:
+            return {self.links[link].source, self.links[link].destination}
+        if self.multicast:
+            return {self.links[link].source}
+        return {self.links[link].port or link}
+
+    def ends(self, link):
+        """The devices that a blocking copy holds; a bus holds its source alone."""
+        return (self.links[link].source,) if self.multicast else (self.links[link].source, self.links[link].destination)
+
+    def travel_ns(self, m, destination):
+        """The whole way of a tensor, both layout costs included."""
+        tensor, source = self.problem.tensors[m], self.source[m]
+        total = sum(link_ns(self.links[n], tensor.size_bytes) for n in self.routes[source, destination])
+        for end in (source, destination):
+            total += round(tensor.boundary_ns.get(self.devices[end].type, 0))
+        return total
 
     def start_hops(self):
         began = False
         for number, link in enumerate(self.links):
             while self.waiting[number]:
-                ends = [e for e in (link.source, link.destination) if self.devices[e].blocking_copy]
+                ends = [e for e in self.ends(number) if self.devices[e].blocking_copy]
                 if self.contention:
-                    if self.port(number) in self.busy_ports or any(self.free[end] == 0 for end in ends):
+                    if self.ports(number) & self.busy_ports or any(self.free[end] == 0 for end in ends):
                         break
-                    self.busy_ports.add(self.port(number))
+                    self.busy_ports |= self.ports(number)
                     for end in ends:
                         self.free[end] -= 1
-                best = min(self.waiting[number], key=lambda w: (-self.queue_of[w[:2]], w[0], self.names.index(w[1])))
+                best = min(self.waiting[number], key=self.turn)
                 self.waiting[number].remove(best)
                 m, destination, hop = best
                 tensor = self.problem.tensors[m]
                 duration = link_ns(link, tensor.size_bytes)
-                if hop == 0:
+                if self.multicast:
+                    duration = max(self.travel_ns(m, reached) for reached in self.destinations[m])
+                elif hop == 0:
                     duration += round(tensor.boundary_ns.get(self.devices[self.source[m]].type, 0))
-                if hop + 1 == len(self.routes[self.source[m], destination]):
+                if not self.multicast and hop + 1 == len(self.routes[self.source[m], destination]):
                     duration += round(tensor.boundary_ns.get(self.devices[destination].type, 0))
                 self.moving[best] = (self.time + duration, number)
                 self.hops[best] = (self.time, self.time + duration)
                 began = True
         return began
+
+    def turn(self, waiting):
+        """Who goes first on a link."""
+        m, destination, _ = waiting
+        first = self.since[m] if self.multicast else -self.queue_of[m, destination]
+        return first, m, self.names.index(destination)
 
     def start_kernels(self):
         began = False
@@ -219,7 +283,8 @@ class Reference:
                         break
                     name = self.order[where].pop(0)
                 elif self.ready[where]:
-                    name = min(self.ready[where], key=lambda n: (-self.rank[n], self.number[n]))
+                    first = self.since.get if self.multicast else lambda n: -self.rank[n]
+                    name = min(self.ready[where], key=lambda n: (first(n), self.number[n]))
                     self.ready[where].remove(name)
                 else:
                     break
@@ -236,7 +301,10 @@ class Reference:
         lives = defaultdict(list)
         for m, tensor in enumerate(self.problem.tensors):
             copies = [(self.source[m], self.start[tensor.producer] if tensor.producer else 0, self.destinations[m])]
-            copies += [(where, self.hops[m, where, 0][0], []) for where in self.destinations[m]]
+            lead = self.destinations[m][:1]
+            copies += [
+                (where, self.hops[m, lead[0] if self.multicast else where, 0][0], []) for where in self.destinations[m]
+            ]
             for where, born, outgoing in copies:
                 uses = [self.end[name] for name in tensor.consumers if self.place[name] == where]
                 uses += [self.arrival[m, away] for away in outgoing]
@@ -249,7 +317,10 @@ class Reference:
         found = {}
         for where in self.devices:
             weights = {w for name, unit in self.units.items() if self.place[name] == where for w in unit.weights}
+            updated = {w for unit in self.units.values() if unit.phase == "update" for w in unit.weights}
+            state = self.problem.optimizer_state
             fixed = sum(self.problem.weights[w] for w in weights)
+            fixed += sum(ceil(state * self.problem.weights[w]) for w in weights & updated)
             if self.problem.memory_mode == "sum":
                 made = sum(t.size_bytes for m, t in enumerate(self.problem.tensors) if self.source[m] == where)
                 work = sum(unit.workspace_bytes for name, unit in self.units.items() if self.place[name] == where)

@@ -9,9 +9,10 @@ from tests.leaderboards import examples
 from tests.leaderboards.examples import device, graph, star
 
 from opmark.core.cluster import Cluster
-from opmark.leaderboards.bounds import area, bounds, lower_bound
+from opmark.leaderboards.bounds import bounds, lower_bound
 from opmark.leaderboards.groups import groups_of
 from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.relaxations.area import area
 from opmark.leaderboards.simulator import INVALID_COST, simulate_many
 
 

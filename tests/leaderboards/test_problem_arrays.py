@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.leaderboards import examples, reference
 
-from opmark.leaderboards import packing, sweeps
+from opmark.leaderboards import engine_queue, packing, sweeps
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.problem_arrays import rows
 

@@ -162,19 +162,22 @@ def test_a_missing_route_is_named() -> None:
         run(problem, {"a": "d0", "b": "d1"})
 
 
-@settings(max_examples=400, deadline=None)
-@given(examples.placed(), st.data())
+EVENT_PROFILES = ["opsim1", "contention_free", "half_duplex_port", "source_bus_multicast"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(examples.placed(examples.rich), st.data())
 def test_the_reference_agrees(case: tuple[Problem, dict[str, str]], data: st.DataObject) -> None:
     problem, places = case
     names = list(places)
     priority = data.draw(st.none() | st.fixed_dictionaries({name: st.integers(-3, 3) for name in names}))
-    profile = data.draw(st.sampled_from(["opsim1", "contention_free"]))
+    profile = data.draw(st.sampled_from(EVENT_PROFILES))
     order = None
     if data.draw(st.booleans()):
         # units are numbered in topological order, so this never deadlocks
         order = {name: tuple(unit for unit in names if places[unit] == name) for name in {*places.values()}}
     found = run(problem, places, profile_named(profile), priority=priority, order=order)
-    slow = Reference(problem, places, priority, order, contention=profile == "opsim1")
+    slow = Reference(problem, places, priority, order, profile)
     assert found.cost_ns == slow.cost
     assert dict(zip(names, found.unit_start_ns.tolist(), strict=True)) == slow.start
     assert dict(zip(names, found.unit_end_ns.tolist(), strict=True)) == slow.end

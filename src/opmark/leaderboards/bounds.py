@@ -1,98 +1,24 @@
-"""Lower bounds on the latency of a problem: what no placement can beat."""
+"""Lower bounds on the cost of a problem: what no placement can beat."""
 
-import math
-
-import numpy as np
-
-from opmark.leaderboards.groups import Groups, groups_of
+from opmark.leaderboards.groups import groups_of
 from opmark.leaderboards.problem import Problem
-
-# Beyond this many (group, device type) variables the linear program costs more than it tells.
-AREA_VARIABLES_AT_MOST = 60_000
+from opmark.leaderboards.relaxation import RELAXATIONS
 
 
 def lower_bound(problem: Problem) -> int:
-    """The largest of all bounds below, in ns."""
-    return max(bounds(problem).values())
+    """The largest of all bounds below, in whole cost steps."""
+    return max(bounds(problem).values(), default=0)
 
 
 def bounds(problem: Problem) -> dict[str, int]:
-    """Every bound by name, in ns."""
-    groups = groups_of(problem)
-    return {
-        "critical_path": critical_path(problem),
-        "area": area(problem, groups),
-        "largest_class": largest_class(problem, groups),
-    }
+    """Every bound that says something about the problem, by name, in whole cost steps.
 
-
-def critical_path(problem: Problem) -> int:
-    """The longest path with every unit on its fastest device and free transfers."""
-    return int(problem.arrays.default_priority.max())
-
-
-def largest_class(problem: Problem, groups: Groups) -> int:
-    """The colocation class that keeps its fastest device busy the longest, over that device's slots."""
-    spread = np.where(groups.allowed, -(-groups.run_ns // problem.arrays.device_slots), np.iinfo(np.int64).max)
-    return int(spread.min(axis=1).max())
-
-
-def area(problem: Problem, groups: Groups) -> int:
-    """The makespan if groups could be cut freely over device types: a linear program with memory rows for weights.
-
-    0 where the program is larger than `AREA_VARIABLES_AT_MOST`. Weights that several groups share are left out of the
-    memory rows, since each device holds them once.
+    A bound that was stored with the problem, such as a solver's, counts too.
     """
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array, vstack
-
-    arrays = problem.arrays
-    types = int(arrays.device_type.max()) + 1
-    # Devices of a type differ in dispatch only by configuration; the cheapest keeps the bound valid.
-    run = np.full((groups.count, types), np.inf)
-    slots, memory = np.zeros(types), np.zeros(types)
-    for device in range(arrays.devices):
-        kind = int(arrays.device_type[device])
-        able = groups.allowed[:, device]
-        run[able, kind] = np.minimum(run[able, kind], groups.run_ns[able, device])
-        slots[kind] += arrays.device_slots[device]
-        memory[kind] += arrays.device_memory_bytes[device]
-    row, column = np.nonzero(np.isfinite(run))
-    count = len(row)
-    if count > AREA_VARIABLES_AT_MOST:
-        return 0
-    # Times as fractions of the largest keep the program well scaled.
-    scale = max(1.0, float(run[row, column].max()))
-    own = _own_weight_bytes(problem, groups)
-    numbers = np.arange(count)
-    slot_rows = np.arange(types)
-    work = csr_array(
-        (
-            np.concatenate([run[row, column] / scale, -slots]),
-            (np.concatenate([column, slot_rows]), np.concatenate([numbers, np.full(types, count)])),
-        ),
-        shape=(types, count + 1),
-    )
-    held = csr_array((own[row] / memory[column], (column, numbers)), shape=(types, count + 1))
-    upper = vstack([work, held])
-    equal = csr_array((np.ones(count), (row, numbers)), shape=(groups.count, count + 1))
-    objective = np.zeros(count + 1)
-    objective[count] = 1
-    limits = np.concatenate([np.zeros(types), np.ones(types)])
-    result = linprog(objective, A_ub=upper, b_ub=limits, A_eq=equal, b_eq=np.ones(groups.count), method="highs")
-    if not result.success:
-        return 0
-    return max(0, math.floor(float(result.fun) * scale * (1 - 1e-9)))
-
-
-def _own_weight_bytes(problem: Problem, groups: Groups) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Bytes per group of the weights that no other group uses."""
-    users: dict[str, set[int]] = {}
-    for unit, group in zip(problem.units, groups.of_unit.tolist(), strict=True):
-        for name in unit.weights:
-            users.setdefault(name, set()).add(group)
-    own = np.zeros(groups.count)
-    for name, used_by in users.items():
-        if len(used_by) == 1:
-            own[next(iter(used_by))] += problem.held_bytes[name]
-    return own
+    groups = groups_of(problem)
+    found = dict(problem.reference.bounds) if problem.reference else {}
+    for name in RELAXATIONS.names():
+        value = RELAXATIONS.load(name).bound(problem, groups)
+        if value is not None:
+            found[name.replace("-", "_")] = value
+    return found

@@ -88,7 +88,7 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     slots = slot_base[devices]
     stamp = 0 if fifo else -1
     if fifo:
-        priority = priority.copy()
+        priority = np.zeros(units, dtype=np.int64)
     here = np.zeros(len(weight_bytes) * devices, dtype=np.uint8)
     for u in range(units):
         d = device[u]

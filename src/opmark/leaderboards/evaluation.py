@@ -23,6 +23,10 @@ class Evaluation:
         """The cost in the problem's own `unit`, before it was rounded up to a whole step."""
         return in_unit(self.schedule.value, unit)
 
+    def shown(self, problem: Problem) -> tuple[Problem, Placement, Schedule]:
+        """What ran: the problem itself, or its parts where replicas shared the pass."""
+        return self.schedule.expanded or (problem, self.placement, self.schedule)
+
     def busy_ns(self, devices: int) -> list[int]:
         """How long the units of each device take together."""
         spent = [0] * devices

@@ -146,3 +146,70 @@ def stash_rows(data, starts, device, replicas, forward, micro_batches):  # type:
                 flying = min(flying, micro_batches)
             found[row * devices + d] = fixed[d] + flying * each[d] + work[d]
     return found
+
+
+@njit("int64[::1](int64[::1], int64[::1], int64[::1])", cache=True)
+def sum_rows(data, starts, device):  # type: ignore[no-untyped-def]
+    """Bytes per row and device when nothing is ever freed: weights, workspaces, and tensors where they are made."""
+    units, tensors, devices = data[0], data[1], data[2]
+    workspace = data[starts[at.WORKSPACE] : starts[at.WORKSPACE + 1]]
+    producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
+    home = data[starts[at.TENSOR_HOME] : starts[at.TENSOR_HOME + 1]]
+    size = data[starts[at.TENSOR_BYTES] : starts[at.TENSOR_BYTES + 1]]
+    weight_offsets = data[starts[at.WEIGHT_OFFSETS] : starts[at.WEIGHT_OFFSETS + 1]]
+    weight_ids = data[starts[at.WEIGHT_IDS] : starts[at.WEIGHT_IDS + 1]]
+    weight_bytes = data[starts[at.WEIGHT_BYTES] : starts[at.WEIGHT_BYTES + 1]]
+    rows = len(device) // units
+    found = np.zeros(rows * devices, dtype=np.int64)
+    here = np.full(len(weight_bytes) * devices, -1, dtype=np.int64)
+    for row in range(rows):
+        for u in range(units):
+            d = device[row * units + u]
+            found[row * devices + d] += workspace[u]
+            for k in range(weight_offsets[u], weight_offsets[u + 1]):
+                if here[weight_ids[k] * devices + d] != row:
+                    here[weight_ids[k] * devices + d] = row
+                    found[row * devices + d] += weight_bytes[weight_ids[k]]
+        for m in range(tensors):
+            d = home[m] if producer[m] < 0 else device[row * units + producer[m]]
+            found[row * devices + d] += size[m]
+    return found
+
+
+@njit(
+    "UniTuple(int64[::1], 2)(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])",
+    cache=True,
+)
+def serial_rows(data, starts, run_ns, out, into, device):  # type: ignore[no-untyped-def]
+    """Load per row and device, in ns, and the part of it that is for taking in; `out` and `into` are M×D prices."""
+    units, tensors, devices, host = data[0], data[1], data[2], data[6]
+    producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
+    home = data[starts[at.TENSOR_HOME] : starts[at.TENSOR_HOME + 1]]
+    output = data[starts[at.TENSOR_OUTPUT] : starts[at.TENSOR_OUTPUT + 1]]
+    consumers = data[starts[at.CONSUMER_OFFSETS] : starts[at.CONSUMER_OFFSETS + 1]]
+    consumer_units = data[starts[at.CONSUMER_UNITS] : starts[at.CONSUMER_UNITS + 1]]
+    rows = len(device) // units
+    loads = np.zeros(rows * devices, dtype=np.int64)
+    taken = np.zeros(rows * devices, dtype=np.int64)
+    seen = np.empty(devices, dtype=np.int64)
+    for row in range(rows):
+        place = device[row * units : (row + 1) * units]
+        base = row * devices
+        seen[:] = -1
+        for u in range(units):
+            loads[base + place[u]] += max(0, run_ns[u * devices + place[u]])
+        for m in range(tensors):
+            source = home[m] if producer[m] < 0 else place[producer[m]]
+            away = False
+            readers = consumers[m + 1] - consumers[m]
+            for k in range(readers + output[m]):
+                d = place[consumer_units[consumers[m] + k]] if k < readers else host
+                if d != source and seen[d] != m:
+                    seen[d] = m
+                    away = True
+                    taken[base + d] += into[m * devices + d]
+            if away:
+                loads[base + source] += out[m * devices + source]
+        for d in range(devices):
+            loads[base + d] += taken[base + d]
+    return loads, taken

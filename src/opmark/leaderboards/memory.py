@@ -16,14 +16,15 @@ def memory_steps(problem: Problem, placement: Placement, schedule: Schedule) -> 
     number = {unit.name: index for index, unit in enumerate(problem.units)}
     names = [item.name for item in problem.cluster.devices]
     host = names.index(problem.host)
-    forever = schedule.cost_ns + 1
+    forever = schedule.latency_ns + 1
     changes: list[list[tuple[int, int]]] = [[] for _ in names]
     outgoing: dict[int, list[tuple[int, int, int]]] = {}
     offsets = schedule.hop_offsets.tolist()
     first, last = schedule.hop_start_ns.tolist(), schedule.hop_end_ns.tolist()
     for transfer, tensor in enumerate(schedule.transfer_tensor.tolist()):
         to = int(schedule.transfer_destination[transfer])
-        begun, done = first[offsets[transfer]], last[offsets[transfer + 1] - 1]
+        if offsets[transfer] < offsets[transfer + 1]:  # else it travels with the tensor's first transfer
+            begun, done = first[offsets[transfer]], last[offsets[transfer + 1] - 1]
         outgoing.setdefault(tensor, []).append((to, begun, done))
     for index, tensor in enumerate(problem.tensors):
         readers = [number[name] for name in tensor.consumers]

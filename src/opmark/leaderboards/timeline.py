@@ -13,13 +13,13 @@ _OPERATOR = re.compile(r"[/.:]")
 
 def timeline_of(problem: Problem, evaluation: Evaluation) -> Timeline:
     """Every unit that takes time and every hop of every transfer; links that carry nothing have no lane."""
-    schedule = evaluation.schedule
+    problem, placement, schedule = evaluation.shown(problem)
     devices = [device.name for device in problem.cluster.devices]
     bars = [
         Bar(lane=devices[device], start_ns=start, end_ns=end, label=unit.name, kind=unit.kind or operator(unit.name))
         for unit, device, start, end in zip(
             problem.units,
-            evaluation.placement.device.tolist(),
+            placement.device.tolist(),
             schedule.unit_start_ns.tolist(),
             schedule.unit_end_ns.tolist(),
             strict=True,

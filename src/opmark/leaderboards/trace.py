@@ -4,26 +4,31 @@ from typing import Any
 
 from opmark.leaderboards.evaluation import Evaluation
 from opmark.leaderboards.memory import memory_steps
+from opmark.leaderboards.placement import solution_of
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.profile import OPSIM1, Profile
+from opmark.leaderboards.profile import Profile, profile_named
 
 DEVICES = 1
 LINKS = 2
 
 
-def chrome_trace(problem: Problem, evaluation: Evaluation, profile: Profile = OPSIM1) -> dict[str, Any]:
-    """One row per device, one per link, one memory counter per device.
+def chrome_trace(problem: Problem, evaluation: Evaluation, profile: Profile | None = None) -> dict[str, Any]:
+    """One row per device, one per link, one memory counter per device; `profile` is the problem's own by default.
+
+    Where replicas shared the pass, every part of a unit has its own bar.
 
     `ts` and `dur` are in µs, as the format wants; exact ns stand in `args`, so that the trace can be checked again.
     """
-    schedule = evaluation.schedule
+    rules = profile_named(problem.profile) if profile is None else profile
+    facts = _facts(problem, evaluation, rules)
+    problem, placement, schedule = evaluation.shown(problem)
     events: list[dict[str, Any]] = [_name(DEVICES, "devices"), _name(LINKS, "links")]
     events += [_name(DEVICES, device.name, number) for number, device in enumerate(problem.cluster.devices)]
     links = [f"{link.source} → {link.destination}" for link in problem.cluster.links]
     events += [_name(LINKS, name, number) for number, name in enumerate(links)]
     for number, unit in enumerate(problem.units):
         span = int(schedule.unit_start_ns[number]), int(schedule.unit_end_ns[number])
-        row = DEVICES, int(evaluation.placement.device[number])
+        row = DEVICES, int(placement.device[number])
         events.append(_span(unit.name, row, span, {"unit": unit.name, "phase": unit.phase}))
     offsets = schedule.hop_offsets.tolist()
     for transfer, tensor in enumerate(schedule.transfer_tensor.tolist()):
@@ -33,15 +38,21 @@ def chrome_trace(problem: Problem, evaluation: Evaluation, profile: Profile = OP
             span = int(schedule.hop_start_ns[hop]), int(schedule.hop_end_ns[hop])
             passed = {"tensor": name, "destination": to, "hop": hop - offsets[transfer]}
             events.append(_span(name, (LINKS, int(schedule.hop_link[hop])), span, passed))
-    if problem.memory_mode == "liveness":
-        for holder, steps in zip(
-            problem.cluster.devices, memory_steps(problem, evaluation.placement, schedule), strict=True
-        ):
+    if problem.memory_mode == "liveness" and rules.model is None:
+        for holder, steps in zip(problem.cluster.devices, memory_steps(problem, placement, schedule), strict=True):
             for time, held in steps:
                 counter = {"ph": "C", "pid": DEVICES, "name": f"memory {holder.name}", "ts": time / 1000}
                 events.append({**counter, "args": {"bytes": held}})
-    facts = {"problem": problem.name, "problem_id": problem.id, "profile": profile.name, "cost_ns": evaluation.cost}
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": facts}
+
+
+def _facts(problem: Problem, evaluation: Evaluation, rules: Profile) -> dict[str, Any]:
+    facts = {"problem": problem.name, "problem_id": problem.id, "profile": rules.name, "cost_ns": evaluation.cost}
+    if evaluation.placement.replicas:
+        # Spread over replicas, the bars alone do not say which stage they belong to.
+        solution = solution_of(problem, evaluation.placement)
+        facts |= {"device": dict(solution.device), "replicas": dict(solution.replicas or {})}
+    return facts
 
 
 def _name(process: int, name: str, row: int | None = None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError
 from opmark.core.graph import Graph
 from opmark.leaderboards.grouping import units_of
+from opmark.leaderboards.prediction_error import error_factors, shape_group_of, weighted_interval
 from opmark.leaderboards.problem import Problem, Provenance, Tensor, Unit
 
 
@@ -51,7 +52,9 @@ def make_problem(
     target_of = _targets(cluster, graphs, costs)
     used = {target: graphs[target] for target in dict.fromkeys(target_of.values())}
     groups = units_of(used)
-    node_ns = {target: _node_ns(graph, costs[target]) for target, graph in used.items()}
+    predicted = {target: costs[target].network(graph) for target, graph in used.items()}
+    node_ns = {target: _node_ns(predicted[target]) for target in used}
+    spread = {target: error_factors(graph, predicted[target]) for target, graph in used.items()}
     host = cluster.host or cluster.devices[0].name
     main = next(device.target for device in cluster.devices if device.name == host)
     names = _names(used[main], [group[main] for group in groups])
@@ -65,9 +68,16 @@ def make_problem(
             weights=tuple(sorted({w for n in group[main] for w in used[main].nodes[n].inputs if w in weights})),
             workspace_bytes=inside[unit],
             phase=used[main].nodes[group[main][0]].phase,
-            kind=used[main].nodes[max(group[main], key=lambda n: (node_ns[main][n], -n))].kernel.kind,
+            kind=used[main].nodes[dearest].kernel.kind,
+            interval={
+                kind: weighted_interval([(node_ns[target][n], spread[target][n]) for n in group[target]])
+                for kind, target in target_of.items()
+                if spread[target]
+            },
+            shape_group=shape_group_of(used[main].nodes[dearest].kernel) if spread[main] else "",
         )
         for unit, group in zip(names, groups, strict=True)
+        for dearest in [max(group[main], key=lambda n: (node_ns[main][n], -n))]
     )
     provenance = Provenance(
         model=model or used[main].name,
@@ -100,9 +110,8 @@ def _targets(cluster: Cluster, graphs: Mapping[str, Graph], costs: Mapping[str, 
     return found
 
 
-def _node_ns(graph: Graph, costs: Costs) -> list[float]:
+def _node_ns(prediction: NetworkCost) -> list[float]:
     """Predicted ns per node; what belongs to the network as a whole is spread over the nodes by their share."""
-    prediction = costs.network(graph)
     each: list[float] = np.asarray(prediction.node_ns, dtype=np.float64).tolist()
     total = sum(each)
     return [value * prediction.total_ns / total for value in each] if total > 0 else each

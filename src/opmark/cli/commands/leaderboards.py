@@ -149,6 +149,7 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
     from opmark.core.canonical import plain
     from opmark.leaderboards.attempt import attempt
     from opmark.leaderboards.bounds import lower_bound
+    from opmark.leaderboards.cost_unit import format_cost, in_unit
     from opmark.leaderboards.placement import save_solution
     from opmark.leaderboards.problem import load_problem
 
@@ -158,7 +159,8 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
         found = attempt(problem, name, budget_s=budget, seed=seed)
     except SubmissionError as error:
         if as_json:
-            empty = {"cost": None, "bound": lower_bound(problem), "solution": None, "reason": error.message}
+            empty = {"cost": None, "bound": in_unit(lower_bound(problem), problem.unit), "solution": None}
+            empty["reason"] = error.message
             show_json({"valid": False, **facts, **empty})
         raise
     bound = lower_bound(problem)
@@ -166,12 +168,13 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
         save_solution(found.solution, output)
     if as_json:
         answer = {"schema": 1, **plain(found.solution)}
-        cost = {"cost": found.evaluation.cost, "bound": bound, "planning_s": found.planning_s}
+        cost = {"cost": found.evaluation.value(problem.unit), "bound": in_unit(bound, problem.unit)}
+        cost["planning_s"] = found.planning_s
         show_json({"valid": True, **facts, **cost, "solution": answer})
         return
     click.echo(
-        f"{name} on {problem.name}: {format_ns(found.evaluation.cost)}, "
-        f"lower bound {format_ns(bound)}, planned in {format_ns(found.planning_s * 1e9)}"
+        f"{name} on {problem.name}: {format_cost(found.evaluation.schedule.value, problem.unit)}, "
+        f"lower bound {format_cost(bound, problem.unit)}, planned in {format_ns(found.planning_s * 1e9)}"
     )
     placed = found.evaluation.placement.device.tolist()
     devices = enumerate(problem.cluster.devices)
@@ -231,20 +234,21 @@ def freeze(ctx: click.Context, track_name: str, as_json: bool) -> None:
 @group.command()
 @click.argument("problem_file", metavar="PROBLEM", type=FILE)
 @click.argument("solution_file", metavar="SOLUTION", type=FILE)
-@click.option("--profile", default="opsim1", show_default=True, help="The rules to follow.")
+@click.option("--profile", default="", help="The rules to follow; default: the problem's own.")
 @click.option("--trace", type=FILE, help="Write a Chrome trace here (opens in Perfetto).")
 @json_option
 def simulate(*, problem_file: Path, solution_file: Path, profile: str, trace: Path | None, as_json: bool) -> None:
     """Check SOLUTION, simulate it on PROBLEM, and say what it costs."""
     from opmark.core.files import write_json
+    from opmark.leaderboards.cost_unit import format_cost
     from opmark.leaderboards.evaluation import evaluate
     from opmark.leaderboards.placement import load_solution
     from opmark.leaderboards.problem import load_problem
-    from opmark.leaderboards.profiles import profile_named
+    from opmark.leaderboards.profile import profile_named
     from opmark.leaderboards.trace import chrome_trace
 
-    rules = profile_named(profile)
     problem = load_problem(problem_file)
+    rules = profile_named(profile or problem.profile)
     found = evaluate(problem, load_solution(solution_file), rules)
     if trace is not None:
         write_json(trace, chrome_trace(problem, found, rules))
@@ -252,11 +256,12 @@ def simulate(*, problem_file: Path, solution_file: Path, profile: str, trace: Pa
     names = [device.name for device in problem.cluster.devices]
     rows = list(zip(names, busy, found.schedule.peak_bytes.tolist(), strict=True))
     if as_json:
-        facts = {"valid": True, "objective": problem.objective, "unit": problem.unit, "cost": found.cost}
+        cost = found.value(problem.unit)
+        facts = {"valid": True, "objective": problem.objective, "unit": problem.unit, "cost": cost}
         devices = [{"name": name, "busy_ns": spent, "peak_bytes": peak} for name, spent, peak in rows]
         show_json({**facts, "profile": rules.name, "devices": devices})
         return
-    click.echo(f"{problem.name}: {format_ns(found.cost)} ({rules.name})")
+    click.echo(f"{problem.name}: {format_cost(found.schedule.value, problem.unit)} ({rules.name})")
     cells = [(name, format_ns(spent), format_bytes(peak)) for name, spent, peak in rows]
     show_table(("device", "busy", "peak memory"), cells)
 
@@ -267,16 +272,68 @@ def simulate(*, problem_file: Path, solution_file: Path, profile: str, trace: Pa
 def bound(problem_file: Path, as_json: bool) -> None:
     """Say what no placement of PROBLEM can beat."""
     from opmark.leaderboards.bounds import bounds
+    from opmark.leaderboards.cost_unit import format_cost, in_unit
     from opmark.leaderboards.problem import load_problem
 
     problem = load_problem(problem_file)
     found = bounds(problem)
-    best = max(found.values())
+    best = max(found.values(), default=0)
     if as_json:
-        show_json({"objective": problem.objective, "unit": problem.unit, "bound": best, "bounds": found})
+        shown = {name: in_unit(value, problem.unit) for name, value in found.items()}
+        show_json(
+            {
+                "objective": problem.objective,
+                "unit": problem.unit,
+                "bound": in_unit(best, problem.unit),
+                "bounds": shown,
+            }
+        )
         return
-    show_table(("bound", "latency"), [(name.replace("_", " "), format_ns(value)) for name, value in found.items()])
-    click.echo(f"No placement of {problem.name} is faster than {format_ns(best)}.")
+    rows = [(name.replace("_", " "), format_cost(value, problem.unit)) for name, value in found.items()]
+    show_table(("bound", problem.objective), rows)
+    click.echo(f"No placement of {problem.name} is better than {format_cost(best, problem.unit)}.")
+
+
+@group.command(name="import")
+@click.argument("file", type=FILE)
+@click.option("--format", "name", required=True, help="The format: dnn-partitioning or pipedream.")
+@click.option("-o", "--output", type=FILE, required=True, help="The problem file to write.")
+@click.option(
+    "--objective",
+    type=click.Choice(["max-load", "latency"]),
+    default="max-load",
+    show_default=True,
+    help="What a placement is judged by.",
+)
+@click.option(
+    "--contiguous/--no-contiguous", default=True, show_default=True, help="Forbid paths that return to a device."
+)
+@click.option("--devices", type=click.IntRange(min=1), help="How many accelerators; default: the format's own.")
+@click.option("--bandwidth", type=click.FloatRange(min=0, min_open=True), help="Bytes per s between machines.")
+@json_option
+def import_problem(
+    *,
+    file: Path,
+    name: str,
+    output: Path,
+    objective: str,
+    contiguous: bool,
+    devices: int | None,
+    bandwidth: float | None,
+    as_json: bool,
+) -> None:
+    """Make a problem from FILE, a published placement problem with its costs."""
+    from opmark.leaderboards.importer import IMPORTERS, Wish
+    from opmark.leaderboards.problem import save_problem
+
+    wish = Wish(objective=objective, contiguous=contiguous, devices=devices, bandwidth_bytes_per_s=bandwidth)
+    problem = IMPORTERS.load(name).read(file, wish)
+    save_problem(problem, output)
+    if as_json:
+        found = {"name": problem.name, "id": problem.id, "objective": problem.objective, "unit": problem.unit}
+        show_json({**found, "units": len(problem.units), "tensors": len(problem.tensors), "problem": str(output)})
+    else:
+        click.echo(f"{output}: {len(problem.units)} units on {len(problem.cluster.devices)} devices, {problem.profile}")
 
 
 @group.command()

@@ -1,0 +1,1 @@
+"""Formats of published placement problems, one file each."""

@@ -1,0 +1,200 @@
+"""The compiled dynamic programs over ideals: splits of least maximum load. Imported lazily."""
+
+# ruff: noqa: PLR0917, PLR0915 (compiled functions take flat arrays by position)
+
+import numpy as np
+from numba import njit  # noqa: TID253 (this module is imported lazily)
+
+NEVER = np.iinfo(np.int64).max
+
+
+@njit(cache=True)
+def _has(bits, ideal, block):  # type: ignore[no-untyped-def]
+    return (bits[ideal, block // 62] >> (block % 62)) & 1
+
+
+@njit(cache=True)
+def _paid(m, inner, outer, extra, bits, maker, reader_offsets, readers, away, fixed):  # type: ignore[no-untyped-def]
+    """What tensor `m` costs the part `outer` minus `inner`, plus block `extra` (-1: none): 0 nothing, 1 in, 2 out.
+
+    With `fixed`, only what is taken in from `inner` or from the graph's inputs.
+    """
+    made = maker[m]
+    inside = made >= 0 and (made == extra or (_has(bits, outer, made) == 1 and _has(bits, inner, made) == 0))
+    if inside:
+        if fixed:
+            return 0
+        if away[m]:
+            return 2
+    elif fixed and made >= 0 and _has(bits, inner, made) == 0:
+        return 0
+    for k in range(reader_offsets[m], reader_offsets[m + 1]):
+        r = readers[k]
+        own = r == extra or (_has(bits, outer, r) == 1 and _has(bits, inner, r) == 0)
+        if own != inside:
+            return 2 if inside else 1
+    return 0
+
+
+@njit(cache=True)
+def least_max_load(  # type: ignore[no-untyped-def]
+    bits,
+    offsets,
+    child,
+    added,
+    run,
+    size,
+    memory,
+    count,
+    out,
+    into,
+    away,
+    maker,
+    reader_offsets,
+    readers,
+    touch_offsets,
+    touch,
+    bound,
+    first,
+    last,
+    f,
+    parent,
+    chosen,
+):
+    """f[ideal][devices used of each class] = the least maximum load, at most `bound`, with its parent ideal and class.
+
+    Fills the three tables (I×states) from the parts that start at ideals `first` to `last` − 1, in ascending calls.
+
+    `run` is C×B (-1: cannot), `size` B, `memory` and `count` C; `out`, `into` and `away` are C×M, where `away` marks
+    graph outputs that must leave. A part grows block by block from every ideal; it is given up once what it can
+    never lose again, its compute and what it takes from before, exceeds `bound`.
+    """
+    ideals, classes = len(bits), len(count)
+    stride = np.ones(classes, dtype=np.int64)
+    states = 1
+    for c in range(classes):
+        stride[c] = states
+        states *= count[c] + 1
+    stamp = np.full(ideals, -1, dtype=np.int64)
+    queue = np.empty(ideals, dtype=np.int64)
+    load = np.empty(ideals, dtype=np.int64)
+    floor = np.empty(ideals, dtype=np.int64)
+    held = np.empty(ideals, dtype=np.int64)
+    for inner in range(first, last):
+        for c in range(classes):
+            useful = False
+            for k in range(states):
+                if f[inner, k] <= bound and (k // stride[c]) % (count[c] + 1) < count[c]:
+                    useful = True
+            if not useful:
+                continue
+            mark = inner * classes + c
+            queue[0] = inner
+            load[0] = floor[0] = held[0] = 0
+            stamp[inner] = mark
+            head, tail = 0, 1
+            while head < tail:
+                outer = queue[head]
+                now, least, bytes_held = load[head], floor[head], held[head]
+                head += 1
+                if outer != inner and now <= bound:
+                    for k in range(states):
+                        if f[inner, k] <= bound and (k // stride[c]) % (count[c] + 1) < count[c]:
+                            value = max(f[inner, k], now)
+                            if value < f[outer, k + stride[c]]:
+                                f[outer, k + stride[c]] = value
+                                parent[outer, k + stride[c]] = inner
+                                chosen[outer, k + stride[c]] = c
+                for edge in range(offsets[outer], offsets[outer + 1]):
+                    larger, block = child[edge], added[edge]
+                    if stamp[larger] == mark or run[c, block] < 0 or bytes_held + size[block] > memory[c]:
+                        continue
+                    floor_then = least + run[c, block]
+                    if floor_then > bound:
+                        continue
+                    load_then = now + run[c, block]
+                    for position in range(touch_offsets[block], touch_offsets[block + 1]):
+                        m = touch[position]
+                        was = _paid(m, inner, outer, -1, bits, maker, reader_offsets, readers, away[c], False)
+                        is_now = _paid(m, inner, outer, block, bits, maker, reader_offsets, readers, away[c], False)
+                        load_then -= into[c, m] if was == 1 else (out[c, m] if was == 2 else 0)
+                        load_then += into[c, m] if is_now == 1 else (out[c, m] if is_now == 2 else 0)
+                        was = _paid(m, inner, outer, -1, bits, maker, reader_offsets, readers, away[c], True)
+                        is_now = _paid(m, inner, outer, block, bits, maker, reader_offsets, readers, away[c], True)
+                        floor_then += into[c, m] if is_now == 1 and was == 0 else 0
+                    if floor_then > bound:
+                        continue
+                    stamp[larger] = mark
+                    queue[tail], load[tail], floor[tail] = larger, load_then, floor_then
+                    held[tail] = bytes_held + size[block]
+                    tail += 1
+
+
+@njit(cache=True)
+def stages_and_replicas(  # type: ignore[no-untyped-def]
+    bits, offsets, child, added, run, weight, size, memory, per_byte, replicate, bound
+):
+    """f[ideal][devices used] = the least maximum stage time in ns; (f, parent ideal, devices of the last stage).
+
+    Devices are used in the order of the rows of `run` (D×B, -1: cannot); a stage of m replicas costs
+    (its slowest member's compute + 4(m − 1)/m · `weight` · `per_byte`) / m, and a device may be left out.
+    """
+    ideals, devices = len(bits), len(run)
+    f = np.full((ideals, devices + 1), np.inf)
+    parent = np.full((ideals, devices + 1), -1, dtype=np.int64)
+    members = np.zeros((ideals, devices + 1), dtype=np.int64)
+    f[0, 0] = 0
+    stamp = np.full(ideals, -1, dtype=np.int64)
+    queue = np.empty(ideals, dtype=np.int64)
+    compute = np.zeros((ideals, devices))
+    weights = np.zeros(ideals)
+    held = np.zeros(ideals)
+    for inner in range(ideals):
+        for used in range(devices):
+            if f[inner, used] < f[inner, used + 1]:
+                f[inner, used + 1] = f[inner, used]
+                parent[inner, used + 1] = inner
+                members[inner, used + 1] = 0
+        if f[inner, devices] > bound:
+            continue
+        queue[0] = inner
+        compute[0, :] = 0
+        weights[0] = held[0] = 0
+        stamp[inner] = inner
+        head, tail = 0, 1
+        while head < tail:
+            outer = queue[head]
+            here = head
+            head += 1
+            if outer != inner:
+                for used in range(devices):
+                    if f[inner, used] > bound:
+                        continue
+                    slowest, room = 0.0, np.inf
+                    for m in range(1, (devices - used if replicate else 1) + 1):
+                        slowest = max(slowest, compute[here, used + m - 1])
+                        room = min(room, memory[used + m - 1])
+                        if held[here] > room:
+                            break
+                        stage = (slowest + 4.0 * (m - 1) * weights[here] * per_byte / m) / m
+                        value = max(f[inner, used], stage)
+                        if value < f[outer, used + m]:
+                            f[outer, used + m] = value
+                            parent[outer, used + m] = inner
+                            members[outer, used + m] = m
+            for edge in range(offsets[outer], offsets[outer + 1]):
+                larger, block = child[edge], added[edge]
+                if stamp[larger] == inner:
+                    continue
+                least = np.inf
+                for d in range(devices):
+                    compute[tail, d] = compute[here, d] + run[d, block] if run[d, block] >= 0 else np.inf
+                    least = min(least, compute[tail, d])
+                if least / (devices if replicate else 1) > bound:
+                    continue
+                stamp[larger] = inner
+                queue[tail] = larger
+                weights[tail] = weights[here] + weight[block]
+                held[tail] = held[here] + size[block]
+                tail += 1
+    return f, parent, members

@@ -1,0 +1,1 @@
+"""What no placement can beat: relaxations of a problem, one file each."""

@@ -1,0 +1,93 @@
+"""What a placement costs when the predictors are wrong by as much as they say they may be."""
+
+import copy
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from opmark.leaderboards.integers import Integers
+from opmark.leaderboards.placement import Placement
+from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.profile import Profile
+from opmark.leaderboards.simulator import simulate
+
+DRAWS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robustness:
+    """Costs in whole steps, one per draw; the median is what counts, the 95th percentile what is shown beside it."""
+
+    costs: tuple[int, ...]
+
+    @property
+    def median(self) -> int:
+        """The lower median, a cost that was really drawn."""
+        return sorted(self.costs)[(len(self.costs) - 1) // 2]
+
+    @property
+    def p95(self) -> int:
+        """The cost that 95 % of the draws do not exceed."""
+        return sorted(self.costs)[-(-len(self.costs) * 95 // 100) - 1]
+
+
+def robustness(
+    problem: Problem, placement: Placement, *, draws: int = DRAWS, seed: int = 0, profile: Profile | None = None
+) -> Robustness:
+    """The same placement, with the priorities it was planned with, under `draws` draws of every unit's time.
+
+    The same seed gives the same draws. Raises `PlacementError` as `simulate` does; memory does not depend on times.
+    """
+    fixed = placement
+    if placement.priority is None:
+        fixed = replace(placement, priority=problem.arrays.default_priority)
+    factors = drawn_factors(problem, draws=draws, seed=seed)
+    costs = [simulate(_drawn(problem, fixed, row), fixed, profile).cost_ns for row in factors]
+    return Robustness(costs=tuple(costs))
+
+
+def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> npt.NDArray[np.float64]:
+    """draws×U×T factors of `exec_ns`, types in their sorted order.
+
+    Half of an error's variance is shared by all units of a kind, half by those of a shape group, on each device type:
+    errors of single units would average out and catch nothing. The predictor's interval holds its stated share.
+    """
+    from opmark.predictors.intervals import COVERAGE
+
+    types = sorted({device.type for device in problem.cluster.devices})
+    quantile = NormalDist().inv_cdf((1 + COVERAGE) / 2)
+    kinds = sorted({unit.kind for unit in problem.units})
+    groups = sorted({(unit.kind, unit.shape_group) for unit in problem.units})
+    source = np.random.default_rng(seed)
+    by_kind = source.standard_normal((draws, len(kinds), len(types)))
+    by_group = source.standard_normal((draws, len(groups), len(types)))
+    of_kind = [kinds.index(unit.kind) for unit in problem.units]
+    number = {group: index for index, group in enumerate(groups)}
+    of_group = [number[unit.kind, unit.shape_group] for unit in problem.units]
+    error = (by_kind[:, of_kind] + by_group[:, of_group]) / np.sqrt(2) / quantile
+    bounds = np.array([[unit.interval.get(name, (1.0, 1.0)) for name in types] for unit in problem.units])
+    low, high = np.log(bounds[..., 0]), np.log(bounds[..., 1])
+    found: npt.NDArray[np.float64] = np.exp(np.where(error < 0, -error * low, error * high))
+    return found
+
+
+def _drawn(problem: Problem, placement: Placement, factors: npt.NDArray[np.float64]) -> Problem:
+    """The problem with every time multiplied; compiled again only where replicas need their parts."""
+    types = sorted({device.type for device in problem.cluster.devices})
+    if placement.replicas:
+        units = []
+        for unit, row in zip(problem.units, factors.tolist(), strict=True):
+            of_type = dict(zip(types, row, strict=True))
+            exec_ns = {name: value * of_type.get(name, 1.0) for name, value in unit.exec_ns.items()}
+            split = {
+                name: tuple(value * of_type.get(name, 1.0) for value in parts) for name, parts in unit.split_ns.items()
+            }
+            units.append(replace(unit, exec_ns=exec_ns, split_ns=split))
+        return replace(problem, units=tuple(units))
+    table = problem.arrays.exec_ns.reshape(factors.shape)
+    exec_ns: Integers = np.where(table > 0, np.maximum(1, np.rint(table * factors)), table).astype(np.int64)
+    drawn = copy.copy(problem)
+    drawn.__dict__["arrays"] = replace(problem.arrays, exec_ns=exec_ns.reshape(-1))
+    return drawn
