@@ -155,10 +155,16 @@ def hypervisor() -> str:
 
 def stolen_share() -> float | None:
     """The part of all processor time since start that the hypervisor gave to others; None where unknown."""
+    times = processor_times()
+    return round(times[0] / times[1], 6) if times else None
+
+
+def processor_times() -> tuple[int, int] | None:
+    """The processor time that the hypervisor gave to others, and all of it, since start, in ticks; None if unknown."""
     fields = _read(_STAT).split("\n")[0].split()[1:9]
     times = [int(field) for field in fields if field.isdigit()]
     total = sum(times)
-    return round(times[7] / total, 6) if len(times) == 8 and total else None
+    return (times[7], total) if len(times) == 8 and total else None
 
 
 def _flat(entries: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

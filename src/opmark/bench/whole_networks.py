@@ -93,7 +93,7 @@ def select(
     refused: list[Refused] = []
     for name in dict.fromkeys(names):
         source = source_of(name)
-        role = "held-out" if source.path is None and held_out(source.base) else _role(source)
+        role = _role(source)
         for batch in batches:
             for wanted in sizes:
                 dimensions, problem = _dimensions(source, batch, wanted)
@@ -144,10 +144,10 @@ def _dimensions(source: Source, batch: int, wanted: int | float) -> tuple[dict[s
 
 def _problem(name: str, source: Source, target: str, dimensions: dict[str, int], cache: Path | None) -> str:
     backend = backend_of(target)
-    if source.language == "onnx" and backend.language == "aten":
-        return "an ONNX network, and torch has no kernels for one"
     if source.variant and source.language != backend.language and backend.name != "null":
         return f"the variant {source.variant!r} is for other targets"
+    if source.is_onnx and backend.language == "aten":
+        return "an ONNX file, and torch has no kernels for one"
     try:
         graph_of(name, target, cache=cache, dimensions=dimensions)
     except OpMarkError as error:

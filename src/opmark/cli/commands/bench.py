@@ -10,9 +10,10 @@ from opmark.cli.commands._bench_reports import REPORTS
 from opmark.cli.context import DURATION, PERCENT, workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
 from opmark.core.errors import ContentError, ExitCode, UsageError
-from opmark.core.units import format_bytes, format_count, format_duration
+from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 
 if TYPE_CHECKING:
+    from opmark.bench.noise import Noise
     from opmark.bench.runner import Progress, RunSummary
     from opmark.core.work import Work
     from opmark.studies.active_run import ActiveSummary
@@ -204,12 +205,13 @@ def run_suite(
     show_default=True,
     help="How long to watch it.",
 )
+@click.option("--target", default="", help="Measure a kernel of this target too, for half as long.")
 @json_option
-def noise(seconds: float, as_json: bool) -> None:
-    """Say how noisy this machine is right now, and what to do about it."""
+def noise(seconds: float, target: str, as_json: bool) -> None:
+    """Say how noisy this machine is right now, how long to wait, or how many samples a label takes."""
     from opmark.bench.noise import measure
 
-    found = measure(seconds)
+    found = measure(seconds, target=target)
     if as_json:
         show_json(found)
         return
@@ -220,12 +222,30 @@ def noise(seconds: float, as_json: bool) -> None:
             ("uninterrupted samples", f"{found.clean_fraction:.0%}"),
             ("spread of the compute sentinel", f"{found.compute_spread:.1%}"),
             ("spread of the memory sentinel", f"{found.memory_spread:.1%}"),
-            ("bias of a plain median", f"{found.median_bias:+.1%}"),
+            ("drift of the compute sentinel", f"{found.drift:+.1%}"),
+            (
+                "preemptions",
+                "unknown" if found.preemptions_per_s is None else f"{found.preemptions_per_s:.0f} a second",
+            ),
+            ("processor time stolen", "unknown" if found.stolen is None else f"{found.stolen:.1%}"),
             ("waiting for a processor", pressure),
+            ("quiet rounds", "unknown" if found.quiet_share is None else f"{found.quiet_share:.0%}"),
+            ("bias of a plain median", f"{found.median_bias:+.1%}"),
+            *_reference_rows(found),
             ("real-time priority", "permitted" if found.fifo else "not permitted"),
         ],
     )
     click.echo(f"{found.verdict[0].upper()}{found.verdict[1:]}: {found.advice}.")
+
+
+def _reference_rows(found: "Noise") -> list[tuple[str, str]]:
+    reference = found.reference
+    if reference is None:
+        return []
+    return [
+        (f"label of the {reference.name}", f"{format_ns(reference.label_ns)} ± {reference.half_width:.1%}"),
+        ("its median and mean above that", f"{reference.median_bias:+.1%}, {reference.mean_bias:+.1%}"),
+    ]
 
 
 @bench.command()
