@@ -41,7 +41,13 @@ def quantise(file: OnnxFile, variant: str, path: Path) -> None:
             _forget_weight_shapes(prepared)
             if variant == "int8-static":
                 reader: Any = _Samples(prepared)
-                quantize_static(prepared, path, reader, activation_type=QuantType.QUInt8)
+                quantize_static(
+                    prepared,
+                    path,
+                    reader,
+                    activation_type=QuantType.QUInt8,
+                    nodes_to_exclude=_left_floating(prepared),
+                )
             else:
                 quantize_dynamic(prepared, path, weight_type=QuantType.QUInt8)
         except _faults() as error:
@@ -93,6 +99,14 @@ def _forget_weight_shapes(path: Path) -> None:
         for item in [item for item in items if item.name in known]:
             items.remove(item)
     onnx.save_model(model, path)
+
+
+def _left_floating(path: Path) -> list[str]:
+    """Instance norms: they stay floating between conversions anyway, and the tools refuse two that share a shift."""
+    import onnx
+
+    graph = onnx.load(path, load_external_data=False).graph
+    return [node.name for node in graph.node if node.op_type == "InstanceNormalization" and node.name]
 
 
 def _fixed(file: OnnxFile) -> "onnx.ModelProto":
