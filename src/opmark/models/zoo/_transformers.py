@@ -34,6 +34,8 @@ def build(
 
     with no_init_weights():
         network = getattr(transformers, f"{name}{head}")(getattr(transformers, f"{name}Config")(**config))
+    # Where an encoder and a decoder share one table, only initialisation would have tied it.
+    network.tie_weights()
     return _pair(network, *inputs) if inputs else _wrapped(network)
 
 
