@@ -140,6 +140,12 @@ def test_a_plan_can_be_narrowed_and_stays_the_same_suite() -> None:
         plan(replace(SUITE, only=("0" * 16,)))
 
 
+def test_kinds_that_are_to_come_first_do() -> None:
+    kinds = [trial.kernel.kind for trial in plan(replace(SUITE, first=("pool",))).kernels]
+    assert kinds == ["pool"] * 20 + ["gemm"] * 40
+    assert replace(SUITE, first=("pool",)).id == SUITE.id
+
+
 def test_shards_do_not_depend_on_the_order_of_targets_or_networks() -> None:
     suite = replace(
         SUITE,

@@ -85,6 +85,7 @@ def test_counts_of_a_target_win_over_those_of_the_suite(tmp_path: Path) -> None:
         ("kernels: 30", "counts: {null-t2: {float32: 3}}", "counts.null-t2: no target of the suite is called"),
         ("kernels: 30", "counts: {null-t1: {float31: 3}}", "counts.null-t1.float31: unknown element type"),
         ("kernels: 30", "counts: {null-t1: {float32: -3}}", "counts.null-t1.float32: must not be negative, not -3"),
+        ("kernels: 30", "first: [cov]", "first.0: no kind is called 'cov' (did you mean 'conv'?)"),
         ("share: 0.5", "share: 1.5", "prior.share: must be between 0 and 1"),
         ("training: [light-alexnet]", "training: [light-squeezenet]", "both training and held out"),
         ("networks: [light-alexnet]", "networks: [light-squeezenet]", "prior.networks: 'light-squeezenet' is held out"),
@@ -144,7 +145,7 @@ def test_exact_kernels_are_named_and_checked(tmp_path: Path) -> None:
 def test_a_suite_without_exact_kernels_keeps_its_identity() -> None:
     plain_suite = Suite(name="a", targets=("null-t1",))
     one = ExactKernel(kind="gemm", parameters={"m": 1, "k": 8, "n": 4})
-    unnamed = {"budget", "description", "only", "exact"}
+    unnamed = {"budget", "description", "first", "only", "exact"}
     before = content_id({name: value for name, value in plain(plain_suite).items() if name not in unnamed})
     assert plain_suite.id == before
     assert replace(plain_suite, exact=(one,)).id != before

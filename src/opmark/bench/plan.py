@@ -9,6 +9,7 @@ from pathlib import Path
 from opmark.bench.backend import Backend, backend_of, target_named
 from opmark.bench.drawing import Drawing
 from opmark.bench.environment import block_width, device_slug
+from opmark.bench.judging import judging_kernels
 from opmark.bench.suite import NetworkSpec, Suite, specs
 from opmark.core.canonical import content_id
 from opmark.core.errors import NothingSelectedError, UnavailableError, UsageError
@@ -86,7 +87,7 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
         kernels += planner.kernels()
         shares[target.name] = planner.shares()
     index, count = shard
-    kernels = [trial for trial in _spread(kernels, suite.seed) if int(trial.trial, 16) % count == index]
+    kernels = [trial for trial in _spread(kernels, suite) if int(trial.trial, 16) % count == index]
     networks = [trial for trial in networks if int(trial.trial, 16) % count == index]
     if not kernels and not networks:
         raise NothingSelectedError(f"suite {suite.name!r} selects nothing to measure")
@@ -148,8 +149,15 @@ class _Planner:
                 kernel=kernel,
                 work=work_of(kernel),
             )
-            for kernel in dict.fromkeys((*self._drawing.kernels(), *self._exact()))
+            for kernel in dict.fromkeys((*self._drawing.kernels(), *self._judging(), *self._exact()))
         ]
+
+    def _judging(self) -> tuple[Kernel, ...]:
+        """Kernels of the hidden networks that the suite measures too, for judging only."""
+        most = self._suite.judging.get(self._target.name, 0)
+        hidden = [spec for spec in self._suite.networks.of("held-out") if self._runs(spec)] if most else []
+        networks = [(spec.family or source_of(spec.model).family, self._graph(spec)) for spec in hidden]
+        return judging_kernels(networks, most)
 
     def _exact(self) -> Iterator[Kernel]:
         """The kernels that the suite names, where this target's language has them."""
@@ -206,14 +214,15 @@ def _batch(graph: Graph) -> int:
     return next((shape[0] for shape in shapes if shape), 1)
 
 
-def _spread(kernels: Sequence[KernelTrial], seed: int) -> list[KernelTrial]:
-    """In an order of which every beginning holds every kind and target in proportion."""
-    chance = random.Random(seed)
+def _spread(kernels: Sequence[KernelTrial], suite: Suite) -> list[KernelTrial]:
+    """In an order of which every beginning holds every kind and target in proportion, but `suite.first` comes first."""
+    chance = random.Random(suite.seed)
     groups: dict[tuple[str, str], list[KernelTrial]] = {}
     for trial in kernels:
         groups.setdefault((trial.target, trial.kernel.kind), []).append(trial)
     placed = []
     for group in groups.values():
         chance.shuffle(group)
-        placed += [((index + chance.random()) / len(group), trial) for index, trial in enumerate(group)]
-    return [trial for _, trial in sorted(placed, key=lambda item: item[0])]
+        later = group[0].kernel.kind not in suite.first
+        placed += [(later, (index + chance.random()) / len(group), trial) for index, trial in enumerate(group)]
+    return [trial for _, _, trial in sorted(placed, key=lambda item: item[:2])]

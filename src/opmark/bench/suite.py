@@ -19,7 +19,7 @@ from opmark.kinds import KINDS, work_of
 
 # 1: the first.
 SCHEMA = 1
-_NO_IDENTITY = frozenset({"budget", "description", "only"})
+_NO_IDENTITY = frozenset({"budget", "description", "only", "first"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +120,10 @@ class Suite:
     proportion to their share of the prior's time, at least `at_least` each; without `kinds` every kind is meant.
     `counts` says it for a target by element type instead: `torch-eager-t1: {float32: 2600, bfloat16: 1700}`; the floor
     then goes down with a type's count. `exclude` names further networks whose exact kernels must not be drawn.
-    `exact` names kernels to measure beside those drawn. `budget` is a duration such as `10m`. `only` narrows a run to
-    some trials of the plan.
+    `judging` says for a target how many kernels of its held-out networks to measure too: nothing is ever drawn from
+    them, they are there to judge by. `exact` names kernels to measure beside those drawn. `budget` is a duration such
+    as `10m`. `only` narrows a run to some trials of the plan; kernels of the kinds in `first` are measured before all
+    others.
     """
 
     name: str
@@ -136,17 +138,20 @@ class Suite:
     kinds: Mapping[str, KindSpec] = field(default_factory=dict)
     prior: Prior = field(default_factory=Prior)
     exclude: tuple[str | NetworkSpec, ...] = ()
+    judging: Mapping[str, int] = field(default_factory=dict)
     exact: tuple[ExactKernel, ...] = ()
     networks: Networks = field(default_factory=Networks)
     description: str = ""
+    first: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
         """Identity of what is measured; how long it may take, and in which parts, is no part of it."""
         content = {name: value for name, value in plain(self).items() if name not in _NO_IDENTITY}
-        # a suite without exact kernels is the suite it was before there were any
-        return content_id(content if self.exact else {name: content[name] for name in content if name != "exact"})
+        # A suite that does not use what was added later is the suite it was before.
+        unused = {name for name in ("exact", "judging") if not content[name]}
+        return content_id({name: value for name, value in content.items() if name not in unused})
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -216,6 +221,11 @@ def problems(suite: Suite) -> list[str]:
             problem = content.problem() if axis in space else _nearest("axis", axis, space)
             if problem:
                 found.append(f"kinds.{name}.space.{axis}: {problem}")
+    found += [
+        f"first.{index}: {_nearest('kind', name, KINDS.names())}"
+        for index, name in enumerate(suite.first)
+        if name not in KINDS.names()
+    ]
     for index, one in enumerate(suite.exact):
         if one.kind not in KINDS.names():
             found.append(f"exact.{index}.kind: {_nearest('kind', one.kind, KINDS.names())}")
