@@ -1,5 +1,7 @@
 """The ONNX Runtime backend on real kernels; no timing is asserted."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +129,21 @@ def test_a_type_the_runtime_casts_around_is_no_row_of_that_type(width: int) -> N
     with pytest.raises(MeasurementError, match="the runtime inserts Cast around it"):
         BACKEND.prepare(half, TARGET, copies=1, construction=SINGLE, rotated=False)
     assert not module._kept
+
+
+def test_a_worker_counts_denormals_as_zero() -> None:
+    # A process's first session decides for good, so this has a process of its own.
+    code = """
+import numpy as np
+from opmark.bench.backends.onnxruntime import BACKEND
+from opmark.core.target import Target
+tiny = np.full(4, 1e-40, dtype=np.float32)
+assert (tiny * np.float32(0.5) > 0).all()
+BACKEND.start(Target(device="d", backend="onnxruntime", provider="cpu"))
+assert (tiny * np.float32(0.5) == 0).all()
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_eight_bit_kernels_of_a_real_network_run_alone(tmp_path: Path) -> None:

@@ -34,6 +34,11 @@ _ELEMENT_TYPES = {
 }
 
 
+# What every session of this process is configured with.
+# A spinning helper thread would own its processor under real-time priority.
+_entries = {"session.intra_op.allow_spinning": "0"}
+
+
 class _Session:
     """A session and its buffers; `call` runs it once."""
 
@@ -87,10 +92,15 @@ class OnnxRuntime(Backend):
         )
 
     def facts(self) -> Mapping[str, Fact]:
-        """The runtime's version and its providers."""
+        """The runtime's version and its providers, and what workers do with numbers too small to be normal."""
         import onnxruntime
 
-        return {"version": onnxruntime.__version__, "providers": " ".join(_providers())}
+        return {"version": onnxruntime.__version__, "providers": " ".join(_providers()), "denormals": "zero"}
+
+    def start(self, target: Target) -> None:
+        """Count numbers too small to be normal as zero, as torch does; only a process's first session decides."""
+        _entries["session.set_denormal_as_zero"] = "1"
+        self.prepare_empty(target, copies=1).close()
 
     def construction(self, kernel: Kernel) -> str:
         """A chain where some activation is like the output."""
@@ -208,8 +218,8 @@ def _options(target: Target, *, optimise: bool) -> Any:
     options.intra_op_num_threads = target.threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    # A spinning helper thread would own its processor under real-time priority.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    for name, value in _entries.items():
+        options.add_session_config_entry(name, value)
     return options
 
 
