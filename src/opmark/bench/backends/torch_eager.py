@@ -1,7 +1,8 @@
 """PyTorch as it is used without a compiler: one ATen call per kernel, on the processor, in inference mode."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 from opmark.bench.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
 from opmark.bench.backends._aten_sequence import Sequenced
@@ -13,9 +14,7 @@ from opmark.core.kernel import Kernel
 from opmark.core.target import Target
 from opmark.core.tensor import TensorSpec
 from opmark.kinds import kind_of
-
-if TYPE_CHECKING:
-    import torch
+from opmark.models.variant import is_training, split_variant
 
 # Freed memory stays with the process: else every large output is paid for in page faults, a quarter to a half of a
 # network's time that depends on whatever else runs. 32 MiB is the largest threshold that glibc accepts.
@@ -65,27 +64,25 @@ class _Calls:
 
 
 class _Network:
-    """A module and its inputs."""
+    """A whole network: `run` makes one call of it, a forward pass or a training step."""
 
     copies = 1
 
-    def __init__(self, module: "torch.nn.Module", inputs: "tuple[torch.Tensor, ...]") -> None:
+    def __init__(self, run: Callable[[], object], *, trains: bool) -> None:
         import torch
 
-        self._module: torch.nn.Module | None = module
-        self._inputs = inputs
-        self._inference_mode = torch.inference_mode
+        self._run: Callable[[], object] | None = run
+        self._mode: Callable[[], AbstractContextManager[Any]] = torch.enable_grad if trains else torch.inference_mode
 
     def call(self) -> None:
-        """One forward pass."""
-        assert self._module is not None
-        with self._inference_mode():
-            self._module(*self._inputs)
+        """One forward pass, or one training step."""
+        assert self._run is not None
+        with self._mode():
+            self._run()
 
     def close(self) -> None:
         """Free the module."""
-        self._module = None
-        self._inputs = ()
+        self._run = None
 
 
 class TorchEager(Backend):
@@ -152,12 +149,16 @@ class TorchEager(Backend):
         return _prepared(call, copies=copies, chain=True, rotated=False)
 
     def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
-        """The module as users run it."""
+        """The module as users run it: forward in inference mode, or a whole training step."""
         del target
         from opmark.models.resolve import torch_module
 
         module, inputs = torch_module(model, dimensions=dimensions)
-        return _Network(module, inputs)
+        if is_training(split_variant(model)[1]):
+            from opmark.models.capture.training import TrainingStep
+
+            return _Network(TrainingStep(module, inputs), trains=True)
+        return _Network(lambda: module(*inputs), trains=False)
 
     def prepare_sequence(self, kernels: Sequence[Kernel], target: Target) -> Prepared:
         """One call after the other, as eager code makes them."""
