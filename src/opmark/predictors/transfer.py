@@ -104,21 +104,24 @@ def nearest_donor(sample: Sequence[Table], donors: Sequence[Donor]) -> tuple[Don
 
 
 def divergence(probes: Sequence[Table], model: CostModel) -> float:
-    """How much log utilisations of the same kernels scatter around each other, the mean over kinds.
+    """How far log utilisations of the same kernels lie apart, the mean over kinds of the median absolute deviation.
 
     A donor that is faster by a factor, overall or in all kernels of a kind, does not diverge: that is easily learned.
+    A kind it knows nothing of counts as a factor of two.
     """
     differences, weights = [], []
     for table in probes:
-        inputs, donor = table.inputs, model.kernels(table.inputs.kernels).hot_ns
-        ours, theirs = (_utilisation(table, latency) for latency in (table.labels.hot_ns, donor))
-        if len(inputs) > 1:
-            differences.append(float(np.std(ours - theirs)))
-            weights.append(len(inputs))
-    if not differences:
-        pairs = [np.log(table.labels.hot_ns / model.kernels(table.inputs.kernels).hot_ns) for table in probes]
-        return float(np.std(np.concatenate(pairs)))
-    return float(np.average(differences, weights=weights))
+        kernels = table.inputs.kernels
+        if table.inputs.kind not in model.bundle.kinds:
+            differences.append(_USELESS)
+        elif len(kernels) > 1:
+            donor = model.kernels(kernels).hot_ns
+            apart = _utilisation(table, table.labels.hot_ns) - _utilisation(table, donor)
+            differences.append(float(np.median(np.abs(apart - np.median(apart)))))
+        else:
+            continue
+        weights.append(len(kernels))
+    return float(np.average(differences, weights=weights)) if differences else _USELESS
 
 
 def _utilisation(table: Table, latency_ns: Floats) -> Floats:
