@@ -83,3 +83,12 @@ def test_constant_columns_and_a_single_fold_do_no_harm() -> None:
     assert np.isfinite(held_out).all()
     assert process.predict(rows) == pytest.approx(0.4, abs=1e-3)
     assert process.predict(rows[:0]).shape == (0,)
+
+
+def test_predicting_in_parts_is_the_covariance_times_the_weights() -> None:
+    process, _ = fit_process(ROWS, surface(ROWS), no_folds(len(ROWS)))
+    asked = SOURCE.uniform(-3, 3, (1300, 3))
+    points = (asked - process.centre) / process.scale
+    whole = gaussian_process._covariance(points, process.rows, process.hyper)
+    assert process.predict(asked) == pytest.approx(process.mean + whole @ process.weights, abs=1e-9)
+    assert process.predict(asked[:0]).shape == (0,)

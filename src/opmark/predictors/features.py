@@ -136,7 +136,11 @@ def _waves(raw: Mapping[str, Floats], multiprocessors: int) -> dict[str, Floats]
 
 @lru_cache(maxsize=2**18)
 def _row(kind: Kind[Any], kernel: Kernel) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    parameters = kind.parse(kernel)
+    try:
+        # a kernel that can be looked up has no list in it: nothing is left to freeze
+        parameters = kind.parameters(**dict(kernel.parameters))
+    except (TypeError, ValueError):
+        parameters = kind.parse(kernel)
     work = kind.work(parameters)
     own = kind.features(parameters)
     dtype = _DTYPES.get(str(getattr(parameters, "dtype", "float32")), -1.0)
