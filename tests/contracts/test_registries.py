@@ -14,6 +14,7 @@ PACKAGES_OF_EXTENSIONS = {
     "opmark.bench.backends",
     "opmark.cli.commands",
     "opmark.datasets.checks",
+    "opmark.datasets.importers",
     "opmark.kinds",
     "opmark.leaderboards.metrics",
     "opmark.leaderboards.placers",
