@@ -21,17 +21,19 @@ from opmark.leaderboards.trace_check import check_trace
 
 
 @settings(max_examples=150, deadline=None)
-@given(examples.placed())
+@given(examples.placed(examples.rich))
 def test_every_trace_validates_to_its_cost(case: tuple[Problem, dict[str, str]]) -> None:
     problem, places = case
-    for profile in (PROFILES.load("opsim1"), PROFILES.load("contention-free")):
+    for profile in PROFILES:
+        if profile.name == "atomic_calls":  # shares of accelerators may need one another's results
+            continue
         found = evaluate(problem, Solution(device=places), profile)
         trace = json.loads(json_text(chrome_trace(problem, found, profile)))
         assert check_trace(problem, trace) == found.cost
 
 
 @settings(max_examples=150, deadline=None)
-@given(examples.placed())
+@given(examples.placed(examples.rich))
 def test_the_memory_curve_peaks_where_the_simulator_says(case: tuple[Problem, dict[str, str]]) -> None:
     problem, places = case
     found = evaluate(problem, Solution(device=places))

@@ -44,12 +44,12 @@ class Splitter:
         out, into = device_prices(problem)
         numbers = np.arange(arrays.devices)
         home = arrays.tensor_home[:, None] == numbers[None, :]
-        into = np.where(home, 0, into)
+        wanted = (arrays.tensor_output[:, None] == 1) & (numbers[None, :] == arrays.host) & ~home
         away = (arrays.tensor_output[:, None] == 1) & (numbers[None, :] != arrays.host)
         self._classes: list[list[int]] = []
         known: dict[tuple[Any, ...], int] = {}
         for device in range(arrays.devices):
-            columns = (table[:, device].tobytes() for table in (blocks.run_ns, out, into, away))
+            columns = (table[:, device].tobytes() for table in (blocks.run_ns, out, into, away, home, wanted))
             key = (int(arrays.device_memory_bytes[device]), *columns)
             if key not in known:
                 known[key] = len(self._classes)
@@ -66,6 +66,8 @@ class Splitter:
         for tensor, made in enumerate(maker.tolist()):
             for block in {made, *readers[tensor]} - {-1}:
                 touch[block].append(tensor)
+        leaves = home & (away | (np.diff(arrays.consumer_offsets) > 0)[:, None])
+        self._idle_ns = (np.where(leaves, out, 0) + np.where(wanted, into, 0)).sum(axis=0)[first]
         self._loads = (
             _columns(blocks.run_ns, first),
             self._size,
@@ -73,7 +75,10 @@ class Splitter:
             integers(len(row) for row in self._classes),
             _columns(out, first),
             _columns(into, first),
-            _columns(away.astype(np.int64), first),
+            _columns(away, first),
+            _columns(home, first),
+            _columns(wanted, first),
+            self._idle_ns,
             maker,
             *rows(readers),
             *rows(touch),
@@ -104,10 +109,11 @@ class Splitter:
                 return None
             last = min(lattice.count, first + IDEALS_AT_ONCE)
             compiled(*tables, *self._loads, bound_ns, first, last, cost, parent, chosen)
-        state = int(cost[-1].argmin())
-        if cost[-1, state] > bound_ns:
+        final = np.maximum(cost[-1], self._unused_ns())
+        state = int(final.argmin())
+        if final[state] > bound_ns:
             return None
-        load = int(cost[-1, state])
+        load = int(final[state])
         device = np.zeros(self.blocks.count, dtype=np.int64)
         unused = [list(row) for row in self._classes]
         strides = np.cumprod([1, *(len(row) + 1 for row in self._classes)]).tolist()
@@ -121,6 +127,16 @@ class Splitter:
                     device[block] = number
             ideal, state = smaller, state - strides[kind]
         return Split(device=device, load_ns=load)
+
+    def _unused_ns(self) -> Integers:
+        """Per state, what the devices that it leaves without units pay at most."""
+        found = np.zeros(self.states, dtype=np.int64)
+        stride = 1
+        for row, idle in zip(self._classes, self._idle_ns.tolist(), strict=True):
+            used = np.arange(self.states) // stride % (len(row) + 1)
+            found = np.maximum(found, np.where(used < len(row), idle, 0))
+            stride *= len(row) + 1
+        return found
 
 
 def _columns(table: Integers, devices: list[int]) -> Integers:

@@ -14,20 +14,24 @@ def _has(bits, ideal, block):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _paid(m, inner, outer, extra, bits, maker, reader_offsets, readers, away, fixed):  # type: ignore[no-untyped-def]
+def paid(m, inner, outer, extra, bits, maker, reader_offsets, readers, away, home, wanted, fixed):  # type: ignore[no-untyped-def]
     """What tensor `m` costs the part `outer` minus `inner`, plus block `extra` (-1: none): 0 nothing, 1 in, 2 out.
 
-    With `fixed`, only what is taken in from `inner` or from the graph's inputs.
+    `away`, `home` and `wanted` are 1 for graph outputs that must leave, graph inputs that lie here, and graph outputs
+    that must come. With `fixed`, only what is taken in from `inner` or from elsewhere, which growing cannot undo.
     """
     made = maker[m]
-    inside = made >= 0 and (made == extra or (_has(bits, outer, made) == 1 and _has(bits, inner, made) == 0))
+    inside = home[m] == 1 if made < 0 else made == extra or (_has(bits, outer, made) and not _has(bits, inner, made))
     if inside:
         if fixed:
             return 0
         if away[m]:
             return 2
-    elif fixed and made >= 0 and _has(bits, inner, made) == 0:
-        return 0
+    else:
+        if fixed and made >= 0 and _has(bits, inner, made) == 0:
+            return 0
+        if wanted[m]:
+            return 1
     for k in range(reader_offsets[m], reader_offsets[m + 1]):
         r = readers[k]
         own = r == extra or (_has(bits, outer, r) == 1 and _has(bits, inner, r) == 0)
@@ -49,6 +53,9 @@ def least_max_load(  # type: ignore[no-untyped-def]
     out,
     into,
     away,
+    home,
+    wanted,
+    idle,
     maker,
     reader_offsets,
     readers,
@@ -65,9 +72,9 @@ def least_max_load(  # type: ignore[no-untyped-def]
 
     Fills the three tables (I×states) from the parts that start at ideals `first` to `last` − 1, in ascending calls.
 
-    `run` is C×B (-1: cannot), `size` B, `memory` and `count` C; `out`, `into` and `away` are C×M, where `away` marks
-    graph outputs that must leave. A part grows block by block from every ideal; it is given up once what it can
-    never lose again, its compute and what it takes from before, exceeds `bound`.
+    `run` is C×B (-1: cannot), `size` B, `memory` and `count` C; `out`, `into`, `away`, `home` and `wanted` are C×M (see
+    `paid`), `idle` is what a device without units pays. A part grows block by block from every ideal; it is given up
+    once what it can never lose again, its compute and what it takes from before, exceeds `bound`.
     """
     ideals, classes = len(bits), len(count)
     stride = np.ones(classes, dtype=np.int64)
@@ -90,7 +97,8 @@ def least_max_load(  # type: ignore[no-untyped-def]
                 continue
             mark = inner * classes + c
             queue[0] = inner
-            load[0] = floor[0] = held[0] = 0
+            floor[0] = held[0] = 0
+            load[0] = idle[c]
             stamp[inner] = mark
             head, tail = 0, 1
             while head < tail:
@@ -115,12 +123,53 @@ def least_max_load(  # type: ignore[no-untyped-def]
                     load_then = now + run[c, block]
                     for position in range(touch_offsets[block], touch_offsets[block + 1]):
                         m = touch[position]
-                        was = _paid(m, inner, outer, -1, bits, maker, reader_offsets, readers, away[c], False)
-                        is_now = _paid(m, inner, outer, block, bits, maker, reader_offsets, readers, away[c], False)
+                        was = paid(
+                            m,
+                            inner,
+                            outer,
+                            -1,
+                            bits,
+                            maker,
+                            reader_offsets,
+                            readers,
+                            away[c],
+                            home[c],
+                            wanted[c],
+                            False,
+                        )
+                        is_now = paid(
+                            m,
+                            inner,
+                            outer,
+                            block,
+                            bits,
+                            maker,
+                            reader_offsets,
+                            readers,
+                            away[c],
+                            home[c],
+                            wanted[c],
+                            False,
+                        )
                         load_then -= into[c, m] if was == 1 else (out[c, m] if was == 2 else 0)
                         load_then += into[c, m] if is_now == 1 else (out[c, m] if is_now == 2 else 0)
-                        was = _paid(m, inner, outer, -1, bits, maker, reader_offsets, readers, away[c], True)
-                        is_now = _paid(m, inner, outer, block, bits, maker, reader_offsets, readers, away[c], True)
+                        was = paid(
+                            m, inner, outer, -1, bits, maker, reader_offsets, readers, away[c], home[c], wanted[c], True
+                        )
+                        is_now = paid(
+                            m,
+                            inner,
+                            outer,
+                            block,
+                            bits,
+                            maker,
+                            reader_offsets,
+                            readers,
+                            away[c],
+                            home[c],
+                            wanted[c],
+                            True,
+                        )
                         floor_then += into[c, m] if is_now == 1 and was == 0 else 0
                     if floor_then > bound:
                         continue

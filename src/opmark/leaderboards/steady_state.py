@@ -75,7 +75,8 @@ def _passages(
                 continue  # a sample stays with one replica of its stage
             yield from _turns(index, makers, wanted[primary])
         if tensor.output:
-            yield from _turns(index, makers, [host], wanted.get(host, [-1]))
+            served = next((members for members in wanted.values() if host in members), [-1])
+            yield from _turns(index, makers, [host], served)
 
 
 def _turns(
