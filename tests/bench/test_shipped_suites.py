@@ -39,9 +39,11 @@ def test_nothing_is_learned_from_a_held_out_family(suite: Suite) -> None:
 
 
 def test_the_full_suite_asks_for_what_a_release_promises() -> None:
-    assert FULL.counts_on("onnxruntime-cpu-t1")["float32"] >= 6_000
-    assert FULL.counts_on("onnxruntime-cpu-t1")["int8"] >= 1_500
-    assert sum(FULL.counts_on("torch-eager-t1").values()) >= 4_000
+    onnx, torch = (FULL.counts_on(target) for target in FULL.targets)
+    # Kernels that judge count too: nearly all of them are in 32 bits.
+    assert onnx["float32"] + FULL.judging["onnxruntime-cpu-t1"] >= 6_500
+    assert onnx["int8"] >= 1_500
+    assert sum(torch.values()) + FULL.judging["torch-eager-t1"] >= 4_000
     assert set(FULL.counts_on("torch-eager-t1")) == {"float32", "bfloat16"}
     assert FULL.at_least >= 60
 

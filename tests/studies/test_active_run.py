@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from opmark.bench.plan import plan
 from opmark.bench.runner import Progress
 from opmark.bench.suite import KindSpec, Networks, Suite
 from opmark.core.errors import NothingSelectedError
@@ -12,7 +13,7 @@ from opmark.core.journal import read_journal
 from opmark.core.records import KernelTrial
 from opmark.datasets.release import journal_contents
 from opmark.studies.accuracy_curve import FILE, PAGE, read_curve
-from opmark.studies.active import by_cell, set_aside
+from opmark.studies.active import by_cell
 from opmark.studies.active_judge import CURVE_METRICS, Judge, target_metrics
 from opmark.studies.active_run import EXHAUSTED, OUT_OF_TIME, REACHED, curve_folder, run_actively
 
@@ -66,14 +67,8 @@ def test_the_page_draws_every_target(exhausted: Path) -> None:
 
 
 def test_rounds_measure_the_same_trials_as_a_plain_run_would(exhausted: Path) -> None:
-    from opmark.bench.plan import plan
 
-    planned = plan(SUITE)
-    aside = frozenset(key for cell in by_cell(planned.kernels).values() for key in set_aside(cell))
-    done = set(read_journal(exhausted).done)
-    assert done <= {trial.trial for trial in planned.kernels}
-    # Everything that may be learned from, and of what judges as much as a first look takes.
-    assert {trial.trial for trial in planned.kernels} - done <= aside
+    assert set(read_journal(exhausted).done) == {trial.trial for trial in plan(SUITE).kernels}
     assert journal_contents(exhausted).rows
 
 
@@ -109,6 +104,20 @@ def test_an_interrupted_run_goes_on_from_the_journal(tmp_path: Path, exhausted: 
     done = read_journal(journal)
     assert before <= set(done.done)
     assert set(done.done) == set(read_journal(exhausted).done)
+
+
+def test_kernels_of_a_hidden_network_judge_and_are_not_learned_from(tmp_path: Path) -> None:
+
+    suite = replace(SUITE, networks=Networks(held_out=("light-squeezenet",)), judging={"null-t1": 12})
+    planned = plan(suite)
+    assert len(planned.judging) == 12
+    journal = tmp_path / "r.jsonl"
+    found = run_actively(suite, journal=journal, target_error=0.9, estimator="roofline")
+    assert found.curve.stopped == REACHED
+    hidden = {trial.kernel.kind for trial in planned.kernels if trial.trial in planned.judging}
+    assert "conv" in hidden
+    done = set(read_journal(journal).done)
+    assert done & planned.judging, "they are measured in the first look"
 
 
 def test_networks_are_measured_in_what_the_kernels_leave(tmp_path: Path) -> None:

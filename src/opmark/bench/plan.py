@@ -26,7 +26,7 @@ from opmark.models.source import source_of
 class Plan:
     """Trials in the order they are worth measuring; `models` says what to load for a network trial.
 
-    `shares` is each kind's share of the prior's time, by target.
+    `shares` is each kind's share of the prior's time, by target; `judging` are the trials of hidden networks' kernels.
     """
 
     suite: Suite
@@ -35,6 +35,7 @@ class Plan:
     networks: tuple[NetworkTrial, ...]
     models: Mapping[str, NetworkSpec]
     shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    judging: frozenset[str] = frozenset()
 
     @property
     def trials(self) -> tuple[KernelTrial | NetworkTrial, ...]:
@@ -79,6 +80,7 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
     networks: list[NetworkTrial] = []
     models: dict[str, NetworkSpec] = {}
     shares: dict[str, Mapping[str, float]] = {}
+    judging: set[str] = set()
     for backend, target in pairs:
         planner = _Planner(suite, backend, target, cache)
         for trial, spec in planner.networks():
@@ -86,6 +88,7 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
             models[trial.trial] = spec
         kernels += planner.kernels()
         shares[target.name] = planner.shares()
+        judging |= planner.judging_trials()
     index, count = shard
     kernels = [trial for trial in _spread(kernels, suite) if int(trial.trial, 16) % count == index]
     networks = [trial for trial in networks if int(trial.trial, 16) % count == index]
@@ -98,6 +101,7 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
         networks=tuple(networks),
         models={trial.trial: models[trial.trial] for trial in networks},
         shares=shares,
+        judging=frozenset(judging & {trial.trial for trial in kernels}),
     )
 
 
@@ -144,14 +148,22 @@ class _Planner:
         """Kernels of every kind of the suite in every element type, none from a hidden network, and its exact ones."""
         return [
             KernelTrial(
-                trial=content_id([self._target.id, kernel.key]),
+                trial=self._trial(kernel),
                 target=self._target.name,
                 kernel=kernel,
                 work=work_of(kernel),
             )
-            for kernel in dict.fromkeys((*self._drawing.kernels(), *self._judging(), *self._exact()))
+            for kernel in dict.fromkeys((*self._drawing.kernels(), *self._judging, *self._exact()))
         ]
 
+    def judging_trials(self) -> set[str]:
+        """Keys of the trials of hidden networks' kernels."""
+        return {self._trial(kernel) for kernel in self._judging}
+
+    def _trial(self, kernel: Kernel) -> str:
+        return content_id([self._target.id, kernel.key])
+
+    @cached_property
     def _judging(self) -> tuple[Kernel, ...]:
         """Kernels of the hidden networks that the suite measures too, for judging only."""
         most = self._suite.judging.get(self._target.name, 0)

@@ -31,7 +31,7 @@ from opmark.studies.active_judge import CellJudgement, Judge, target_metrics
 
 REACHED = "the target error is reached"
 OUT_OF_TIME = "the time is up"
-EXHAUSTED = "everything the suite plans is measured"
+EXHAUSTED = "all that may be learned from is measured"
 INTERRUPTED = "interrupted"
 # Whole networks get this share of the budget where the suite has any, and what the kernels leave.
 _NETWORKS_SHARE = 0.2
@@ -128,7 +128,12 @@ class _Rounds:
         self._measure_suite = measure
         self._cells = by_cell(planned.kernels)
         self._weights = importance(self._cells, planned.shares)
-        self._judging = frozenset(key for trials in self._cells.values() for key in set_aside(trials))
+        # What is set aside of the drawn kernels, and whatever belongs to networks that nothing is learned from.
+        self._judging = planned.judging | {
+            key
+            for trials in self._cells.values()
+            for key in set_aside([trial for trial in trials if trial.trial not in planned.judging])
+        }
         self._start = time.monotonic()
         self._budget_s = budget_s
         self._folder = curve_folder(journal)
@@ -151,6 +156,9 @@ class _Rounds:
             found = self._learn()
             if not stopped:
                 stopped, chosen = self._next(found)
+        rest = [trial.trial for trial in self._plan.kernels if trial.trial not in self._done]
+        if rest and stopped == EXHAUSTED and self._measure(rest, self._left_s(networks=False)) == INTERRUPTED:
+            stopped = INTERRUPTED
         networks = [trial.trial for trial in self._plan.networks]
         if networks and stopped != INTERRUPTED:
             self._announce("Measuring whole networks …")
