@@ -3,6 +3,7 @@
 import csv
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,6 @@ def test_a_difference_is_explained() -> None:
     assert "cache" in other.note
     (third,) = pair_verdicts([shape_row(FUSED, NOT_FUSED)] * 3)
     assert "too little" in third.note
+    slower = replace(shape_row(FUSED, NOT_FUSED), saving=-3.0, saving_low=-4.0, saving_high=-2.0)
+    (fourth,) = pair_verdicts([slower] * 3)
+    assert "slower than the two apart" in fourth.note

@@ -78,9 +78,9 @@ def with_reference(found: Noise, reference: Reference) -> Noise:
         wanted = max(5, math.ceil(reference.samples * (reference.half_width / _WANTED) ** 2))
         seconds = wanted * FULL.sample_ns / 1e9
         advice += f"; a label sure to 1 % takes about {wanted:,} samples here ({seconds:.2g} s)"
-    if found.verdict != QUIET and found.wait_s is not None:
+    if found.verdict != QUIET and found.wait_s:
         advice += f"; a quiet moment came after {found.wait_s:.2g} s on average"
-    elif found.verdict != QUIET:
+    elif found.verdict != QUIET and found.wait_s is None:
         advice += "; no quiet moment came while watching, so waiting a little will not help"
     return replace(found, reference=reference, samples_needed=wanted, seconds_needed=seconds, advice=advice)
 

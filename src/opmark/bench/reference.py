@@ -13,9 +13,9 @@ from opmark.core.errors import MeasurementError, UnavailableError
 from opmark.core.estimate import half_width, label, median
 from opmark.kinds import KINDS
 
-# About a tenth of a millisecond on one core, with weights that stay in its own cache.
-_SIDE = 256
-_ROWS = 64
+# A few tenths of a millisecond on one core: long enough to be called once at a time, its weights in its own cache.
+_SIDE = 512
+_ROWS = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +75,9 @@ def measure_reference(target_name: str, seconds: float) -> Reference:
             refused = answer.get("skipped") or answer.get("failed")
             if refused is not None:
                 raise MeasurementError(f"{target_name} does not run the reference kernel: {refused}")
-            ns += answer["ns"]
-            clean_ns += [value for value, flag in zip(answer["ns"], answer["clean"], strict=True) if flag == "1"]
+            each = [value / answer["copies"] for value in answer["ns"]]
+            ns += each
+            clean_ns += [value for value, flag in zip(each, answer["clean"], strict=True) if flag == "1"]
     finally:
         worker.stop()
     return Reference.of(f"gemm {_ROWS} × {_SIDE} × {_SIDE} on {target_name}", ns, clean_ns)

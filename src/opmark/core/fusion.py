@@ -189,6 +189,8 @@ def _pair_verdict(target: str, pair: str, rows: Sequence[FusionMeasurement]) -> 
             note = f"two kernels, but together they need {min(saved)} fewer layout reorders"
         elif black == FUSED:
             note = "two kernels, but the second finds its input in cache, or the call's cost is not all removed"
+        elif all(row.saving_high is not None and row.saving_high < 0 for row in rows):
+            note = "one kernel, and slower than the two apart"
         else:
             note = "one kernel that saves too little to see"
     return PairVerdict(
