@@ -22,6 +22,7 @@ EXTENSIONS = (
     ("Families of networks", "opmark.models.zoo"),
     ("Runtimes that can be measured", "opmark.bench.backends"),
     ("Checks of a release", "opmark.datasets.checks"),
+    ("Tables of others that can be imported", "opmark.datasets.importers"),
     ("Estimators", "opmark.predictors.estimators"),
     ("Placers", "opmark.leaderboards.placers"),
     ("Metrics of a board", "opmark.leaderboards.metrics"),
