@@ -114,3 +114,19 @@ def test_drift_moves_the_median_and_not_the_label() -> None:
     samples = clock(time).take(drifting, latency_ns=20_000.0, samples=200)
     assert median(samples.ns) > 1.08 * 20_000
     assert label(samples.ns) < 1.06 * 20_000
+
+
+@pytest.mark.parametrize("jump_ns", [-3_600e9, 3_600e9])
+def test_a_clock_that_jumps_spoils_one_sample_and_no_label(jump_ns: float) -> None:
+    time = FakeTime(latency_ns=100_000.0)
+
+    def call() -> None:
+        time.work()
+        if time.calls == 40:
+            time.now_ns += jump_ns
+
+    samples = clock(time).take(call, latency_ns=100_000.0, samples=30)
+    clean = [ns for ns, is_clean in zip(samples.ns, samples.clean, strict=True) if is_clean]
+    assert min(samples.ns) > 0
+    assert label(clean) == pytest.approx(100_000.0, rel=1e-3)
+    assert sum(1 for ns in clean if ns > 200_000) <= 1

@@ -61,6 +61,11 @@ def test_a_kernel_that_raises_or_is_refused_leaves_the_worker_alive(worker: Work
     assert "ns" in worker.ask(kernel(""))
 
 
+def test_a_kernel_that_wants_more_memory_than_there_is_fails_by_itself(worker: WorkerProcess) -> None:
+    assert worker.ask(kernel("allocate")) == {"failed": "MemoryError: "}
+    assert "ns" in worker.ask(kernel(""))
+
+
 @pytest.mark.parametrize(
     ("fault", "reason"), [("crash", "killed by SIGSEGV"), ("hang", "no answer for 3 s"), ("exit", "exited with code 7")]
 )

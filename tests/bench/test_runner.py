@@ -1,13 +1,16 @@
 import json
+import math
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.bench.fake import COMMAND, FAULTY_FOLDER
@@ -15,6 +18,7 @@ from tests.bench.fake import COMMAND, FAULTY_FOLDER
 from opmark.bench import backends, runner
 from opmark.bench.backend import BACKENDS
 from opmark.bench.plan import Plan
+from opmark.bench.process import WorkerProcess
 from opmark.bench.protocol import QUICK
 from opmark.bench.runner import Progress, RunSummary, run
 from opmark.bench.suite import KindSpec, Suite
@@ -110,6 +114,44 @@ def test_a_killed_run_goes_on_without_measuring_anything_twice(tmp_path: Path, l
     assert done.stdout.split() == ["False", "160", "160"]
     assert path.read_bytes().startswith(whole), "what was finished stays as it was"
     check_whole(read_journal(path))
+
+
+def _records(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_twenty_kills_at_random_moments_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    chance = random.Random(20)
+    for _ in range(20):
+        enough = _records(path) + chance.randrange(25)
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)], stdout=subprocess.DEVNULL)
+        while process.poll() is None and _records(path) < enough:
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0, 0.01))
+        process.kill()
+        assert process.wait() == -signal.SIGKILL, "it must not finish by itself"
+    finished = path.read_bytes()
+    finished = finished[: finished.rfind(b"\n") + 1]
+    subprocess.run([sys.executable, "-c", SCRIPT, str(path)], capture_output=True, check=True)
+    assert path.read_bytes().startswith(finished)
+    check_whole(read_journal(path))
+
+
+def test_a_kernel_whose_samples_are_no_numbers_becomes_a_failed_row(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ask = WorkerProcess.ask
+
+    def broken(self: WorkerProcess, request: Mapping[str, Any]) -> dict[str, Any]:
+        answer = ask(self, request)
+        return {**answer, "ns": [math.nan for _ in answer["ns"]]} if request["do"] == "kernel" else answer
+
+    monkeypatch.setattr(WorkerProcess, "ask", broken)
+    summary = run(SUITE, journal=tmp_path / "j.jsonl")
+    assert summary.statuses == {"failed": summary.planned}
+    reasons = {done.reason for done in read_journal(tmp_path / "j.jsonl").done.values()}
+    assert all(reason.startswith("impossible samples") for reason in reasons)
 
 
 def test_ctrl_c_stops_cleanly_and_the_rest_follows_later(tmp_path: Path) -> None:

@@ -87,8 +87,9 @@ class Clock:
                     before = timer.preemptions() if timer.preemptions else 0
                     elapsed = self._elapsed_ns(call, calls)
                     after = timer.preemptions() if timer.preemptions else 0
-                    ns.append(elapsed / calls)
-                    clean.append(before == after)
+                    # A clock that was set back says nothing about this sample; one set forward is an outlier.
+                    ns.append(max(elapsed, 1) / calls)
+                    clean.append(before == after and elapsed > 0)
                     if timer.now_ns() > min(burst_end, end):
                         break
                 faults += timer.faults()

@@ -10,6 +10,7 @@ from typing import Any
 
 from opmark.bench.backend import BACKENDS
 from opmark.bench.crew import Crew
+from opmark.bench.drift import Drift
 from opmark.bench.environment import caches, probe
 from opmark.bench.footprint import allocated_bytes
 from opmark.bench.interrupt import on_interrupt
@@ -30,10 +31,12 @@ Trial = KernelTrial | NetworkTrial
 _NETWORKS_PER_CHUNK = 4
 # Processes above this number are needed seldom, and would hold memory all the time.
 _LASTING_PROCESSES = 2
+# How long to wait for a calm machine: at a time, of a whole run, and between two looks.
+_MOST_PATIENCE_S = 15.0
+_PATIENT_SHARE = 0.2
+_CALM_PAUSE_S = 0.3
 # A chunk ends when so small a part of a full one is left: a quarter.
 _STAYING_SHARE = 4
-# Fewer readings than this say nothing about where the sentinels usually are.
-_FEW_READINGS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,14 +126,13 @@ class _Run:
         self._done_before = self._count_done()
         self._round = found.rounds
         self._drifted = set(found.drifted_rounds)
-        self._readings: dict[str, list[Mapping[str, float]]] = defaultdict(list)
-        for reading in found.sentinels:
-            self._readings[reading.target].append(reading.ns)
+        self._drift = Drift(found.sentinels)
         self._overheads: dict[str, list[float]] = defaultdict(list)
         for overhead in found.overheads:
             self._overheads[overhead.target].append(overhead.ns)
         # Trials begun and not yet judged, by target.
         self._open: dict[str, dict[str, Progressing]] = defaultdict(dict)
+        self._waited_s = 0.0
         self._stopped = False
         self._chance = random.Random()
 
@@ -265,18 +267,17 @@ class _Run:
         for retries_left in range(self._protocol.retries, -1, -1):
             number = self._round
             self._round += 1
-            before = self._read_sentinels(target, process)
+            before = self._await_calm(target, process)
             taken = self._one_round(target, process, states, number)
             if self._is_over() and not taken:
                 return
             after = self._read_sentinels(target, process)
             # A low quantile over the whole round, as the labels are: a moment's disturbance is no drift.
             reading = {name: min(ns, after.get(name, ns)) for name, ns in before.items()}
-            drift = self._drift(target, reading)
+            drift = self._drift.of(target.name, reading)
             accepted = drift <= self._protocol.sentinel_drift or retries_left == 0
             off = drift if drift > self._protocol.sentinel_drift else 0.0
-            if reading:
-                self._readings[target.name].append(reading)
+            self._drift.add(target.name, reading)
             self._append(
                 Sentinels(round=number, target=target.name, ns=reading, accepted=accepted, drift=round(off, 4))
             )
@@ -333,6 +334,22 @@ class _Run:
         self._append(block)
         return block
 
+    def _await_calm(self, target: Target, process: int) -> dict[str, float]:
+        """A reading of the sentinels, taken again for a while where the machine is not itself.
+
+        A round measured then would have to be measured again; but no more than a part of the run is spent waiting.
+        """
+        reading = self._read_sentinels(target, process)
+        start = time.monotonic()
+        patience_s = min(_MOST_PATIENCE_S, _PATIENT_SHARE * (start - self._start) - self._waited_s)
+        while self._drift.of(target.name, reading) > self._protocol.sentinel_drift and not self._is_over():
+            if self._protocol.retries == 0 or time.monotonic() - start > patience_s:
+                break
+            time.sleep(_CALM_PAUSE_S)
+            reading = self._read_sentinels(target, process)
+        self._waited_s += time.monotonic() - start
+        return reading
+
     def _read_sentinels(self, target: Target, process: int) -> dict[str, float]:
         return self._ask(target, process, self._crew.worker(target, process), {"do": "sentinel"})
 
@@ -344,14 +361,6 @@ class _Run:
             self._crew.dismiss(target, process)
             return {}
         return {} if "failed" in answer or "skipped" in answer else answer
-
-    def _drift(self, target: Target, reading: Mapping[str, float]) -> float:
-        """How far the worse sentinel is from where it usually is, as a fraction."""
-        earlier = self._readings[target.name]
-        if len(earlier) < _FEW_READINGS or not reading:
-            return 0.0
-        usual = {name: median([item[name] for item in earlier if name in item] or [ns]) for name, ns in reading.items()}
-        return max(abs(ns / usual[name] - 1) for name, ns in reading.items())
 
     def _worker_started(self, target: Target, process: int, worker: WorkerProcess) -> None:
         self._overheads[target.name].append(worker.overhead_ns)

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,3 +58,10 @@ def prefer_as_victim() -> None:
     """When memory runs out, this process goes before any other."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def limit_memory() -> None:
+    """Let an allocation beyond the machine's memory fail here, before something else is killed for it."""
+    with contextlib.suppress(OSError, ValueError):
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        resource.setrlimit(resource.RLIMIT_DATA, (physical, physical))

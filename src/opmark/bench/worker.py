@@ -25,6 +25,7 @@ from opmark.bench.scheduling import (
     cpu_pressure,
     die_with_parent,
     fifo,
+    limit_memory,
     may_use_fifo,
     prefer_as_victim,
 )
@@ -150,6 +151,7 @@ def main(make: type[Worker] = Worker) -> None:
     """Serve on standard input and output; whatever else a library prints goes to standard error."""
     die_with_parent()
     prefer_as_victim()
+    limit_memory()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     gc.disable()

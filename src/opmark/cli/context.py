@@ -47,7 +47,7 @@ class Percent(click.ParamType[float]):
         except ValueError:
             fraction = -1.0
         if not 0 < fraction < 1:
-            self.fail(f"{value!r} is not an error to reach; write it like 5% or 0.05", param, ctx)
+            self.fail(f"{value!r} is not a share; write it like 5% or 0.05", param, ctx)
         return fraction
 
 

@@ -1,4 +1,4 @@
-"""A runtime whose kernels misbehave as their activation says: crash, hang, refuse, raise; else take 50 µs."""
+"""A runtime whose kernels misbehave as their activation says: crash, hang, refuse, raise, allocate; else take 50 µs."""
 
 import os
 import signal
@@ -26,6 +26,8 @@ class _Fault:
             raise ZeroDivisionError("in the kernel")
         if self.kind == "exit":
             os._exit(7)
+        if self.kind == "allocate":
+            bytearray(64 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
         if self.kind == "empty":
             return
         end = time.perf_counter_ns() + 50_000

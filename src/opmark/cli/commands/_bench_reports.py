@@ -1,4 +1,4 @@
-"""`opmark bench fusion`, `links` and `models`: measurements that are no suite of kernels."""
+"""`opmark bench fusion`, `links`, `models` and `retest`: measurements that are no suite of kernels."""
 
 import contextlib
 from collections import Counter
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opmark.cli.context import DURATION, workspace
+from opmark.cli.context import DURATION, PERCENT, workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
 from opmark.core.errors import ContentError, ExitCode, UsageError
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
@@ -191,6 +191,59 @@ def models(
         ctx.exit(ExitCode.INTERRUPTED)
 
 
+@click.command()
+@click.argument("suite")
+@click.option("--share", type=PERCENT, default="5%", show_default=True, help="How many of the kernels.")
+@click.option("--budget", type=DURATION, help="Stop after this long: 90s, 10m, 2h.")
+@click.option(
+    "--first",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The log to compare with. Default: bench/journals/SUITE.jsonl.",
+)
+@_journal_option
+@json_option
+@click.pass_context
+def retest(
+    ctx: click.Context,
+    *,
+    suite: str,
+    share: float,
+    budget: float | None,
+    first: Path | None,
+    journal: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure a random share of the kernels of SUITE once more, in new processes, and say how far both agree.
+
+    They are taken from the half that was finished first; `opmark datasets build` keeps both rows.
+    """
+    from opmark.bench.retest import agreement, retest_suite
+    from opmark.bench.runner import run
+    from opmark.bench.shipped import find_suite
+    from opmark.bench.suite import load_suite
+
+    whole = load_suite(find_suite(suite, _folder(ctx, "suites")))
+    before = first or _journal(ctx, whole.name)
+    again = journal or before.with_name(f"{before.stem}-retest.jsonl")
+    with _progress("retest") as show:
+        chosen = retest_suite(whole, before, share=share)
+        summary = run(chosen, journal=again, budget_s=budget, progress=show, cache=_folder(ctx, "cache"))
+    found = agreement(before, again)
+    if as_json:
+        show_json({"journal": str(again), "planned": summary.planned, "done": summary.done, "targets": found})
+    else:
+        show_table(
+            ("target", "kernels", "median", "90 %", "95 %", "largest"),
+            [
+                (target, f"{one.kernels:,}", *(f"{part:.1%}" for part in (one.median, one.p90, one.p95, one.largest)))
+                for target, one in found.items()
+            ],
+        )
+        click.echo(f"{summary.done:,} of {summary.planned:,} in {format_duration(summary.seconds)}: {again}", err=True)
+    if summary.interrupted:
+        ctx.exit(ExitCode.INTERRUPTED)
+
+
 @contextlib.contextmanager
 def _progress(name: str) -> "Iterator[Callable[[Progress], None]]":
     """A bar, as a function that a run tells how far it is."""
@@ -304,4 +357,4 @@ def _folder(ctx: click.Context, name: str) -> Path | None:
     return found
 
 
-REPORTS = (fusion, links, models)
+REPORTS = (fusion, links, models, retest)
