@@ -1,5 +1,6 @@
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -77,6 +78,22 @@ def test_an_onnx_file_is_not_for_torch() -> None:
         name="s", targets=("torch-eager-t1",), networks=Networks(held_out=("light-squeezenet", "inception-tiny"))
     )
     assert [trial.network for trial in plan(suite).networks] == ["inception-tiny"]
+
+
+def test_a_variant_is_for_its_runtime_and_the_family_of_its_base(tmp_path: Path) -> None:
+    names = ("plain-tiny@int8-dynamic", "plain-tiny@bf16", "light-squeezenet@int8-static")
+    suite = Suite(name="s", targets=("onnxruntime-cpu-t1", "torch-eager-t1"), networks=Networks(training=names))
+    planned = plan(suite, cache=tmp_path)
+    found = {(trial.target, trial.network): trial for trial in planned.networks}
+    assert set(found) == {
+        ("onnxruntime-cpu-t1", "plain-tiny@int8-dynamic"),
+        ("onnxruntime-cpu-t1", "light-squeezenet@int8-static"),
+        ("torch-eager-t1", "plain-tiny@bf16"),
+    }
+    squeezed = found["onnxruntime-cpu-t1", "light-squeezenet@int8-static"]
+    assert squeezed.family == "squeezenet"
+    # The worker is handed a file that is already quantised.
+    assert Path(planned.models[squeezed.trial].model).is_relative_to(tmp_path)
 
 
 def test_what_cannot_be_planned_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

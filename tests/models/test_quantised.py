@@ -1,13 +1,18 @@
 """Eight-bit files from any ONNX source: made once, open dimensions filled in, and still the network they came from."""
 
+import os
+
 import pytest
 from tests.models.onnx_models import array, model, node, saved
 
 from opmark.core.errors import ContentError, UsageError
+from opmark.models.coverage import coverage
 from opmark.models.quantised import quantised
 from opmark.models.resolve import graph_of, onnx_file
 
 VARIANTS = ["int8-static", "int8-dynamic"]
+# Others by name: OPMARK_TEST_NETWORKS=light-vgg19,bert-tiny,swin-mini
+NETWORKS = os.environ.get("OPMARK_TEST_NETWORKS", "light-squeezenet,light-shufflenet,encoder-tiny").split(",")
 
 
 def small(path, batch="batch"):
@@ -70,3 +75,15 @@ def test_a_file_has_the_kernels_of_its_variant(tmp_path):
     assert [graph.name for graph in graphs] == ["small", "small@int8-static", "small@int8-dynamic"]
     assert len({graph.id for graph in graphs}) == 3
     assert all(4 * graph.weight_bytes < 2 * graphs[0].weight_bytes for graph in graphs[1:])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("model", NETWORKS)
+def test_every_eight_bit_kernel_has_a_family(model, variant, tmp_path):
+    graph = graph_of(f"{model}@{variant}", "onnxruntime-cpu-t1", cache=tmp_path)
+    found = coverage(graph)
+    assert found.hidden == ()
+    assert found.bytes_moved_share <= 0.01, found.generic
+    kinds = {node.kernel.kind for node in graph.costly}
+    assert {"conv-int8", "gemm-int8"} & kinds
+    assert "quantize" in kinds or variant == "int8-dynamic"

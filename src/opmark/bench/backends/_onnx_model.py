@@ -198,7 +198,7 @@ def _magnitudes() -> Any:
     """Numbers to fill tensors with, all of them twice over.
 
     Magnitudes keep roots and logarithms in their ordinary path, and products of a long chain off the denormals,
-    which some processors are slow at; telling the runtime to flush those would change this whole process.
+    which some processors are slow at, and which not every process that uses this counts as zero.
     """
     normal = np.random.default_rng(0).standard_normal(_POOL_ELEMENTS).astype(np.float32)
     return np.tile(np.abs(normal) + np.float32(0.1), 2)
