@@ -10,7 +10,8 @@ from opmark.core.files import read_json
 from opmark.leaderboards.exhibition import publish_tracks
 from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.problem import save_problem
-from opmark.leaderboards.track import Track, freeze_track, load_track, score_track, track_names
+from opmark.leaderboards.scoring import score_track
+from opmark.leaderboards.track import Track, freeze_track, load_track, track_names
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +37,7 @@ def test_scoring_stores_answers_and_ranks_them_again_to_the_same_bytes(track: Tr
         "standings.json",
         "track.yaml",
     ]
-    assert set(read_json(track.folder / "runs.json")) == {"heft", "random"}
+    assert set(read_json(track.folder / "runs.json")["runs"]) == {"heft", "random"}
 
 
 def test_a_later_score_keeps_the_other_entries(track: Track) -> None:

@@ -12,18 +12,31 @@ from opmark.leaderboards.problem import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A valid answer, what it costs, and how long it took to find."""
+    """A valid answer, what it costs, how long planning took, and after how long this answer was there (None: then)."""
 
     solution: Solution
     evaluation: Evaluation
     planning_s: float
+    answered_s: float | None = None
 
 
 def attempt(problem: Problem, name: str, *, budget_s: float, seed: int = 0, placer: Placer | None = None) -> Attempt:
-    """Run the placer called `name` (or the one given under that name) and judge its answer.
+    """Run the placer called `name` (or the one given under that name) in this process, and judge its answer.
 
     Raises `UnknownNameError`, or `SubmissionError` where it raises, answers with no solution, or an invalid one.
     """
+    solution, planning_s = plan(problem, name, budget_s=budget_s, seed=seed, placer=placer)
+    try:
+        evaluation = evaluate(problem, solution)
+    except OpMarkError as error:
+        raise SubmissionError(f"placer {name!r} is invalid: {error}", where=problem.name) from error
+    return Attempt(solution=solution, evaluation=evaluation, planning_s=planning_s)
+
+
+def plan(
+    problem: Problem, name: str, *, budget_s: float, seed: int = 0, placer: Placer | None = None
+) -> tuple[Solution, float]:
+    """What a placer answers, not yet judged, and how many seconds it took. Raises like `attempt`."""
     chosen = PLACERS.load(name) if placer is None else placer
     problem.arrays  # noqa: B018 (compiling is not the placer's work)
     begun = time.perf_counter()
@@ -38,8 +51,4 @@ def attempt(problem: Problem, name: str, *, budget_s: float, seed: int = 0, plac
     if not isinstance(solution, Solution):
         found = type(solution).__name__
         raise SubmissionError(f"placer {name!r} returned a {found}, not a Solution", where=problem.name)
-    try:
-        evaluation = evaluate(problem, solution)
-    except OpMarkError as error:
-        raise SubmissionError(f"placer {name!r} is invalid: {error}", where=problem.name) from error
-    return Attempt(solution=solution, evaluation=evaluation, planning_s=planning_s)
+    return solution, planning_s

@@ -1,38 +1,55 @@
 """A track: its rules, its problems, and the stored answers of every entry."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError
-from opmark.core.files import read_json, write_json
+from opmark.core.files import write_json
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
-from opmark.leaderboards.placement import Solution, load_solution, save_solution, solution_of
+from opmark.leaderboards.placement import Solution, load_solution, save_solution
 from opmark.leaderboards.problem import Problem, Reference, load_problem, save_problem
-from opmark.leaderboards.standings import Standings, rank_solutions, score_placers
+from opmark.leaderboards.run_record import RunRecord, read_runs, write_runs
+from opmark.leaderboards.standings import Standings, rank_solutions
+from opmark.leaderboards.time_limit import budget_by_size_s
 
 SCHEMA = 1
+SPLITS = ("public", "validation")
+SPLIT_FOLDERS = {"public": "problems", "validation": "validation"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What `track.yaml` says."""
+    """What `track.yaml` says.
+
+    Without a `budget_s` the budget of a problem follows its size. `hidden_seed_sha256` commits to the seed of the
+    track's hidden instances.
+    """
 
     title: str
     version: str
     description: str = ""
     objective: str = "latency"
     semantics: str = "opsim1"
-    budget_s: float = 10.0
+    budget_s: float | None = None
+    hidden_seed_sha256: str = ""
+
+    def budget_for(self, problem: Problem) -> float:
+        """Seconds to plan in."""
+        return budget_by_size_s(len(problem.units)) if self.budget_s is None else self.budget_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Track:
-    """A folder with `track.yaml`, `problems/`, `solutions/<entry>/<problem>.json` and `standings.json`."""
+    """A folder with `track.yaml`, `problems/`, `solutions/<entry>/<problem>.json` and `standings.json`.
+
+    `problems/` is public; problems of other model families may stand in `validation/`, where only scores are shown.
+    `given` are problems that exist only in memory: hidden ones.
+    """
 
     folder: Path
     rules: Rules
+    given: tuple[Problem, ...] = ()
 
     @property
     def name(self) -> str:
@@ -40,12 +57,25 @@ class Track:
         return self.folder.name
 
     def problem_paths(self) -> list[Path]:
-        """The files of its problems, by name."""
-        return sorted((self.folder / "problems").glob("*.json"))
+        """The files of its public problems by name, then those of its validation problems."""
+        return [path for split in SPLITS for path in sorted((self.folder / SPLIT_FOLDERS[split]).glob("*.json"))]
 
-    def problems(self) -> tuple[Problem, ...]:
-        """Every problem, by file name. Raises `NothingSelectedError` without one, `ContentError` for a wrong one."""
-        paths = self.problem_paths()
+    def split_of(self, problem: str) -> str:
+        """To which split the problem of that name belongs."""
+        if self.given:
+            return "hidden"
+        return "validation" if (self.folder / SPLIT_FOLDERS["validation"] / f"{problem}.json").is_file() else "public"
+
+    def problems(self, split: str = "") -> tuple[Problem, ...]:
+        """Every problem (of one split), by file name.
+
+        Raises `NothingSelectedError` without one, `ContentError` for a wrong one.
+        """
+        if self.given:
+            return self.given
+        paths = [
+            path for path in self.problem_paths() if path.parent.name == SPLIT_FOLDERS.get(split, path.parent.name)
+        ]
         if not paths:
             raise NothingSelectedError("this track has no problems yet", where=str(self.folder / "problems"))
         problems = tuple(load_problem(path) for path in paths)
@@ -67,7 +97,7 @@ class Track:
 
     def store(self, entry: str, problem: str, solution: Solution | None) -> None:
         """Keep an entry's answer to a problem; None removes it."""
-        path = self.folder / "solutions" / entry / f"{problem}.json"
+        path = self._answer(entry, problem)
         if solution is None:
             path.unlink(missing_ok=True)
         else:
@@ -91,19 +121,29 @@ class Track:
         write_json(path, standings.file())
         return path
 
-    def record_planning(self, seconds: dict[tuple[str, str], float]) -> None:
-        """Add planning times to `runs.json`: {entry: {problem: seconds}}."""
-        path = self.folder / "runs.json"
-        runs = self.planning()
-        for (entry, problem), value in seconds.items():
-            runs.setdefault(entry, {})[problem] = round(value, 6)
-        write_json(path, runs)
+    def has_answer(self, entry: str, problem: str) -> bool:
+        """Whether an entry's answer to a problem is stored."""
+        return self._answer(entry, problem).is_file()
+
+    def runs(self) -> dict[str, dict[str, RunRecord]]:
+        """How answers came to be, by entry and problem."""
+        return read_runs(self.folder / "runs.json")
+
+    def record_run(self, entry: str, problem: str, record: RunRecord) -> None:
+        """Remember how an answer came to be, or why there is none."""
+        runs = self.runs()
+        runs.setdefault(entry, {})[problem] = record
+        write_runs(self.folder / "runs.json", runs)
 
     def planning(self) -> dict[str, dict[str, float]]:
         """Planning times in seconds by entry and problem."""
-        path = self.folder / "runs.json"
-        found: dict[str, dict[str, float]] = read_json(path) if path.is_file() else {}
-        return found
+        return {
+            entry: {problem: record.planning_s for problem, record in row.items() if record.planning_s is not None}
+            for entry, row in self.runs().items()
+        }
+
+    def _answer(self, entry: str, problem: str) -> Path:
+        return self.folder / "solutions" / entry / f"{problem}.json"
 
 
 def load_track(leaderboards: Path, name: str) -> Track:
@@ -119,25 +159,6 @@ def track_names(leaderboards: Path) -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in leaderboards.glob("*/track.yaml")))
 
 
-def score_track(track: Track, names: Sequence[str], *, budget_s: float | None = None, seed: int = 0) -> Standings:
-    """Run placers on every problem of a track, keep their answers, and rank everything that is stored.
-
-    An answer replaces the stored one of its entry; a failed attempt removes it. `budget_s` defaults to the track's.
-    """
-    problems = track.problems()
-    budget = track.rules.budget_s if budget_s is None else budget_s
-    fresh = score_placers(problems, names, budget_s=budget, seed=seed, track=track.name)
-    for name in names:
-        for problem in problems:
-            found = fresh.evaluations.get((name, problem.name))
-            answer = None if found is None else solution_of(problem, found.placement, placer=name)
-            track.store(name, problem.name, answer)
-    track.record_planning(dict(fresh.planning_s))
-    standings = track.standings()
-    track.write_standings(standings)
-    return standings
-
-
 def freeze_track(track: Track) -> dict[str, Reference]:
     """Give every problem without a reference its lower bound and the best stored cost; returns what was frozen.
 
@@ -150,6 +171,7 @@ def freeze_track(track: Track) -> dict[str, Reference]:
         best = min((result.cost for result in results if result.cost is not None), default=None)
         if problem.reference is None and best is not None:
             found = Reference(bound_ns=results[0].bound, best_known_ns=best, source="stored solutions")
-            save_problem(replace(problem, reference=found), track.folder / "problems" / f"{problem.name}.json")
+            folder = SPLIT_FOLDERS[track.split_of(problem.name)]
+            save_problem(replace(problem, reference=found), track.folder / folder / f"{problem.name}.json")
             frozen[problem.name] = found
     return frozen

@@ -11,9 +11,10 @@ from opmark.core.workspace import Workspace
 from opmark.leaderboards.pictures.timeline import Timeline
 from opmark.leaderboards.placer import PLACERS
 from opmark.leaderboards.problem import SEMANTICS, Problem, load_problem, save_problem
+from opmark.leaderboards.scoring import score_track
 from opmark.leaderboards.standings import Standings
 from opmark.leaderboards.timeline import timeline_of
-from opmark.leaderboards.track import Rules, load_track, score_track
+from opmark.leaderboards.track import Rules, load_track
 from opmark.leaderboards.units import make_problem
 from opmark.predictors.bundle import Bundle
 from opmark.predictors.cost_model import BYTES_MOVED, CostModel

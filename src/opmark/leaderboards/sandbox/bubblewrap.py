@@ -51,8 +51,8 @@ class Bubblewrap:
             "read-only files, a private /tmp",
             "no new privileges, no capabilities",
             "seccomp: no processes, no sockets",
-            f"limits: {limits.memory_bytes >> 20} MiB memory, {limits.cpu_s} s processor time,"
-            f" {limits.temporary_bytes >> 20} MiB disk, {limits.output_bytes >> 20} MiB output",
+            f"limits: {limits.memory_bytes >> 20} MiB memory, {limits.temporary_bytes >> 20} MiB disk,"
+            f" {limits.output_bytes >> 20} MiB output, {limits.processes} threads, processor time",
             "wall clock",
         )
 

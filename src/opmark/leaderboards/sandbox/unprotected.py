@@ -20,7 +20,7 @@ class Unprotected:
         """What holds a run back, for its record."""
         return (
             "no sandbox: the run was trusted",
-            f"limits: {limits.memory_bytes >> 20} MiB memory, {limits.cpu_s} s processor time",
+            f"limits: {limits.memory_bytes >> 20} MiB memory, {limits.output_bytes >> 20} MiB output, processor time",
             "wall clock",
         )
 

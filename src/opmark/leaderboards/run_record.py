@@ -1,0 +1,65 @@
+"""What is known about how answers came to be: `runs.json` of a track. Standings never depend on it."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opmark.core.canonical import plain
+from opmark.core.errors import ContentError
+from opmark.core.files import read_json, write_json
+from opmark.core.schema import check_schema, convert
+from opmark.leaderboards import placers
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One entry's run on one problem: what was asked of what, how long it took, and why it failed if it did.
+
+    `problem` is the problem's id, `code` identifies the entry's code; `layers` is what held a submission back.
+    """
+
+    problem: str
+    code: str
+    budget_s: float
+    seed: int
+    planning_s: float | None = None
+    answered_s: float | None = None
+    reason: str = ""
+    layers: tuple[str, ...] = ()
+
+    def asks_the_same(self, other: "RunRecord") -> bool:
+        """Whether running `other` again could only bring what this one brought."""
+        mine, theirs = (self.problem, self.code, self.budget_s, self.seed), other
+        return mine == (theirs.problem, theirs.code, theirs.budget_s, theirs.seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    runs: Mapping[str, Mapping[str, RunRecord]] = field(default_factory=dict)
+
+
+def read_runs(path: Path) -> dict[str, dict[str, RunRecord]]:
+    """Records by entry and problem; none where there is no file. Raises `ContentError` for a wrong one."""
+    content = read_json(path) if path.is_file() else {}
+    if not isinstance(content, dict):
+        raise ContentError("expected a mapping at the top", where=str(path))
+    if "schema" not in content:
+        return {}  # the first version knew seconds only: not enough to tell whether a run would be the same
+    check_schema(content, SCHEMA, path)
+    found = convert({key: value for key, value in content.items() if key != "schema"}, _File, where=str(path))
+    return {entry: dict(row) for entry, row in found.runs.items()}
+
+
+def write_runs(path: Path, runs: Mapping[str, Mapping[str, RunRecord]]) -> None:
+    """Write every record, by entry and problem in order of name."""
+    ordered = {entry: dict(sorted(row.items())) for entry, row in sorted(runs.items())}
+    write_json(path, {"schema": SCHEMA, "runs": plain(ordered)})
+
+
+def code_of_placer(name: str) -> str:
+    """What identifies the code of one of OpMark's own placers: a hash of its file."""
+    path = Path(placers.__path__[0]) / f"{name.replace('-', '_')}.py"
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else name

@@ -1,0 +1,1 @@
+"""The door: folders that others hand in, checked, packed, run against the clock and scored."""

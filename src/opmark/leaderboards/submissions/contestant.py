@@ -1,0 +1,107 @@
+"""Let a submission try a problem: in the sandbox, against the clock, with the last valid solution as its answer."""
+
+import math
+import sys
+from dataclasses import dataclass, field, replace
+
+from opmark.core.errors import SubmissionError
+from opmark.leaderboards.attempt import Attempt
+from opmark.leaderboards.placer_worker import compile_simulator
+from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.sandbox.choice import Sandbox
+from opmark.leaderboards.sandbox.limits import Limits
+from opmark.leaderboards.sandbox.runtime import FOLDER, environment
+from opmark.leaderboards.sandbox.session import LATE, LOUD, UNREADY, Heard, listen
+from opmark.leaderboards.submissions.manifest import Submission
+from opmark.leaderboards.submissions.protocol import last_valid, question
+from opmark.leaderboards.time_limit import hard_end_s
+
+# A Python placer may import what it needs before it sees the problem; the clock begins afterwards.
+READY_WITHIN_S = 60.0
+_DRIVER = "opmark.leaderboards.submissions.driver"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contestant:
+    """A submission, the sandbox it runs in, and the processor it is kept on (None: any)."""
+
+    submission: Submission
+    sandbox: Sandbox
+    limits: Limits = field(default_factory=Limits)
+    processor: int | None = None
+
+    def command(self) -> tuple[str, ...]:
+        """What is started, once per problem."""
+        if self.submission.python:
+            return (sys.executable, "-m", _DRIVER, FOLDER)
+        first, *rest = self.submission.manifest.command
+        own = (self.submission.folder / first).is_file()
+        return (f"{FOLDER}/{first}" if own else first, *rest)
+
+    def hear(self, problem: Problem, *, budget_s: float, seed: int = 0, hash_seed: int = 0) -> Heard:
+        """Run it once; the answer is still to be judged."""
+        compile_simulator(problem)
+        ready = READY_WITHIN_S if self.submission.python else None
+        seconds = hard_end_s(budget_s)
+        cpu_s = math.ceil(seconds + (ready or 0)) + 1
+        variables = {**environment(budget_s=budget_s, seed=seed), "PYTHONHASHSEED": str(hash_seed)}
+        confinement = self.sandbox.confined(
+            self.command(),
+            self.submission.folder,
+            limits=replace(self.limits, cpu_s=cpu_s),
+            environment=variables,
+            processor=self.processor,
+        )
+        with confinement as confined:
+            return listen(
+                confined,
+                question(problem),
+                seconds=seconds,
+                output_bytes=self.limits.output_bytes,
+                ready_within_s=ready,
+            )
+
+    def attempt(
+        self, problem: Problem, name: str = "", *, budget_s: float, seed: int = 0, hash_seed: int = 0
+    ) -> Attempt:
+        """Run it and judge its last valid answer. Raises `SubmissionError` with one sentence where there is none."""
+        del name  # the entry's own, which this is
+        heard = self.hear(problem, budget_s=budget_s, seed=seed, hash_seed=hash_seed)
+        return self.judge(problem, heard, budget_s=budget_s)
+
+    def judge(self, problem: Problem, heard: Heard, *, budget_s: float) -> Attempt:
+        """What a run was worth. Raises `SubmissionError` with one sentence where it was worth nothing."""
+        name = self.submission.manifest.name
+        if heard.end == UNREADY:
+            raise SubmissionError(f"{name!r} was not ready to start: {_last_words(heard)}", where=problem.name)
+        try:
+            solution, evaluation, end = last_valid(problem, heard.output, complete=heard.end not in {LATE, LOUD})
+        except SubmissionError as error:
+            raise SubmissionError(
+                f"{name!r} {_ending(heard, self.limits, budget_s)}{error.message}{_after(heard)}", where=problem.name
+            ) from error
+        named = replace(solution, placer=name, problem=problem.name)
+        return Attempt(
+            solution=named, evaluation=evaluation, planning_s=heard.seconds, answered_s=heard.heard_at(end - 1)
+        )
+
+
+def _ending(heard: Heard, limits: Limits, budget_s: float) -> str:
+    if heard.end == LATE:
+        return f"was ended {hard_end_s(budget_s):.3g} s after it got the problem and "
+    if heard.end == LOUD:
+        return f"was ended for printing more than {limits.output_bytes >> 20} MiB; "
+    return f"ended with code {heard.code} and " if heard.code else ""
+
+
+def _after(heard: Heard) -> str:
+    words = _last_words(heard, nothing="")
+    return f" ({words})" if words else ""
+
+
+def _last_words(heard: Heard, nothing: str = "it printed nothing on standard error") -> str:
+    """The last line of standard error, made safe to show."""
+    lines = [line.strip() for line in heard.errors.splitlines() if line.strip()]
+    if not lines:
+        return nothing
+    return "".join(character if character.isprintable() else "�" for character in lines[-1][:200])

@@ -1,0 +1,93 @@
+"""Calls `place(problem, budget)` of a `placer.py`; runs inside the sandbox, in the process it cannot leave.
+
+    python -m opmark.leaderboards.submissions.driver FOLDER
+
+`place` returns a solution, or yields one after another. What it prints goes to standard error.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from opmark.core.schema import convert
+from opmark.leaderboards.placement import Solution
+from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.sandbox.runtime import COMPILED_VARIABLE, numba_folder
+from opmark.leaderboards.submissions.budget import Budget, as_solution
+from opmark.leaderboards.submissions.manifest import PYTHON_FILE
+from opmark.leaderboards.submissions.protocol import answer_line
+
+READY = b'{"ready": true}\n'
+
+
+def main(folder: str) -> int:
+    """Load the placer, say that it is ready, read the problem, answer."""
+    import json
+
+    # The real standard output is kept for answers: what the placer prints must not look like one.
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    _take_compiled_code()
+    importlib.import_module("opmark.leaderboards.engine")  # seconds that no budget should pay for
+    module = _load(Path(folder))
+    _write(answers.fileno(), READY)
+    content = json.loads(sys.stdin.buffer.readline())
+    seconds, seed = float(os.environ["OPMARK_BUDGET_S"]), int(os.environ["OPMARK_SEED"])
+
+    def send(solution: Solution) -> None:
+        _write(answers.fileno(), answer_line(solution))
+
+    budget = Budget(seconds=seconds, seed=seed, send=send)
+    content.pop("schema")
+    found = module.place(convert(content, Problem, where="problem"), budget)
+    if isinstance(found, Iterator):
+        for answer in found:
+            send(as_solution(answer))
+    elif found is not None:
+        send(as_solution(found))
+    return 0
+
+
+def _load(folder: Path) -> ModuleType:
+    sys.path.insert(0, str(folder))
+    spec = importlib.util.spec_from_file_location("placer", folder / PYTHON_FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["placer"] = module
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, "place", None)):
+        raise SystemExit(f"{PYTHON_FILE} defines no function place(problem, budget)")
+    return module
+
+
+def _take_compiled_code() -> None:
+    """Copy what numba compiled of the simulator, so that no budget pays for compiling it again."""
+    source, target = os.environ.get(COMPILED_VARIABLE), os.environ.get("NUMBA_CACHE_DIR")
+    if not source or not target or not Path(source).is_dir():
+        return
+    with contextlib.suppress(OSError):
+        shutil.copytree(source, Path(target) / numba_folder(), ignore=_not_compiled)
+
+
+def _not_compiled(_folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if not name.endswith((".nbi", ".nbc"))]
+
+
+def _write(descriptor: int, line: bytes) -> None:
+    """The whole line, however small the pipe's pieces are."""
+    left = memoryview(line)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1])
+    sys.stderr.flush()
+    os._exit(status)  # everything was said, and taking an interpreter apart takes a while
