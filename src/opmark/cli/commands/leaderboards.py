@@ -1,18 +1,17 @@
 """Tracks, problems, placement algorithms and their standings."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from opmark.cli.commands.predict import parse_dimensions
 from opmark.cli.context import DURATION, workspace
+from opmark.cli.door import check, submit
 from opmark.cli.output import json_option, show_json, show_table
+from opmark.cli.ranking import freeze, score, standings
 from opmark.core.errors import SubmissionError
 from opmark.core.units import format_bytes, format_ns
-
-if TYPE_CHECKING:
-    from opmark.leaderboards.standings import Standings
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -20,6 +19,10 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.group(name="leaderboards")
 def group() -> None:
     """Tracks, problems, placement algorithms and their standings."""
+
+
+for command in (check, submit, score, standings, freeze):
+    group.add_command(command)
 
 
 @group.command()
@@ -147,16 +150,19 @@ def make_problem(
 def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Path | None, as_json: bool) -> None:
     """Let a placer solve PROBLEM and say what its answer costs."""
     from opmark.core.canonical import plain
-    from opmark.leaderboards.attempt import attempt
     from opmark.leaderboards.bounds import lower_bound
     from opmark.leaderboards.cost_unit import format_cost, in_unit
     from opmark.leaderboards.placement import save_solution
+    from opmark.leaderboards.placer import PLACERS
+    from opmark.leaderboards.placer_process import PlacerProcess
     from opmark.leaderboards.problem import load_problem
 
+    PLACERS.load(name)
     problem = load_problem(problem_file)
     facts: dict[str, Any] = {"objective": problem.objective, "unit": problem.unit}
     try:
-        found = attempt(problem, name, budget_s=budget, seed=seed)
+        with PlacerProcess() as process:
+            found = process.attempt(problem, name, budget_s=budget, seed=seed)
     except SubmissionError as error:
         if as_json:
             empty = {"cost": None, "bound": in_unit(lower_bound(problem), problem.unit), "solution": None}
@@ -179,56 +185,6 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
     placed = found.evaluation.placement.device.tolist()
     devices = enumerate(problem.cluster.devices)
     show_table(("device", "units"), [(device.name, str(placed.count(number))) for number, device in devices])
-
-
-@group.command()
-@click.option("--track", "track_name", required=True, help="The track's folder name.")
-@click.option("--placer", "names", multiple=True, help="Only these algorithms; default: all. Repeatable.")
-@click.option("--budget", type=DURATION, help="Time per problem; default: the track's.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For placers that draw.")
-@json_option
-@click.pass_context
-def score(
-    ctx: click.Context, *, track_name: str, names: tuple[str, ...], budget: float | None, seed: int, as_json: bool
-) -> None:
-    """Run placers on every problem of a track, keep their solutions, and rank what is stored."""
-    from opmark.leaderboards.placer import PLACERS
-    from opmark.leaderboards.track import load_track, score_track
-
-    track = load_track(workspace(ctx).leaderboards, track_name)
-    for name in names:
-        PLACERS.load(name)
-    _show_standings(score_track(track, names or PLACERS.names(), budget_s=budget, seed=seed), as_json)
-
-
-@group.command()
-@click.option("--track", "track_name", required=True, help="The track's folder name.")
-@json_option
-@click.pass_context
-def standings(ctx: click.Context, track_name: str, as_json: bool) -> None:
-    """Rank the stored solutions of a track, and write its standings.json."""
-    from opmark.leaderboards.track import load_track
-
-    track = load_track(workspace(ctx).leaderboards, track_name)
-    found = track.standings()
-    track.write_standings(found)
-    _show_standings(found, as_json)
-
-
-@group.command()
-@click.option("--track", "track_name", required=True, help="The track's folder name.")
-@json_option
-@click.pass_context
-def freeze(ctx: click.Context, track_name: str, as_json: bool) -> None:
-    """Make the best stored costs the references that scores of a track are held against."""
-    from opmark.leaderboards.track import freeze_track, load_track
-
-    frozen = freeze_track(load_track(workspace(ctx).leaderboards, track_name))
-    if as_json:
-        show_json(frozen)
-        return
-    rows = [(name, format_ns(one.best_known_ns), format_ns(one.bound_ns)) for name, one in frozen.items()]
-    show_table(("frozen", "best known", "lower bound"), rows)
 
 
 @group.command()
@@ -350,27 +306,6 @@ def site(ctx: click.Context, output: Path | None, as_json: bool) -> None:
         show_json({"index": str(files[0]), "files": [str(path) for path in files]})
     else:
         click.echo(f"{files[0]} ({len(files)} pages)")
-
-
-def _show_standings(found: "Standings", as_json: bool) -> None:
-    if found.note:
-        click.echo(f"Note: {found.note}.", err=True)
-    if as_json:
-        show_json(found.table())
-        return
-    rows = [
-        (str(row.rank), row.name, f"{row.score:.3f}", f"{row.low:.3f} – {row.high:.3f}", _percent(row.metrics["gain"]))
-        for row in found.rows
-    ]
-    show_table(("rank", "entry", "score", "95 % interval", "gain"), rows, left=2)
-    for row in found.rows:
-        for result in row.results:
-            if result.reason:
-                click.echo(f"{row.name} on {result.problem}: {result.reason}", err=True)
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
 
 
 COMMAND = group

@@ -8,12 +8,12 @@ from opmark.cli.context import workspace
 
 
 @click.command(name="new")
-@click.argument("what", type=click.Choice(["kind", "placer", "estimator", "track"]))
+@click.argument("what", type=click.Choice(["kind", "placer", "estimator", "track", "submission"]))
 @click.argument("name")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the file there instead.")
 @click.pass_context
 def new(ctx: click.Context, what: str, name: str, output: Path | None) -> None:
-    """Write the template of an extension called NAME; it passes the contract tests as it is."""
+    """Write the template of an extension or a submission called NAME; it passes its tests as it is."""
     from opmark.core.scaffold import write_extension
 
     leaderboards = workspace(ctx).leaderboards if what == "track" and output is None else None

@@ -1,0 +1,112 @@
+"""`opmark leaderboards score`, `standings` and `freeze`: entries, ranked by what is stored."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from opmark.cli.context import DURATION, workspace
+from opmark.cli.door import score_progress
+from opmark.cli.output import json_option, show_json, show_table
+from opmark.core.units import format_ns
+
+if TYPE_CHECKING:
+    from opmark.leaderboards.standings import Standings
+
+
+@click.command()
+@click.option("--track", "track_name", required=True, help="The track's folder name.")
+@click.option("--placer", "names", multiple=True, help="Only these algorithms; default: all. Repeatable.")
+@click.option("--budget", type=DURATION, help="Time per problem; default: the track's.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For placers that draw.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many runs at a time.")
+@click.option("--again", is_flag=True, help="Repeat runs that are finished.")
+@click.option("--hidden", is_flag=True, help="On the hidden instances, made from OPMARK_HIDDEN_SEED.")
+@json_option
+@click.pass_context
+def score(
+    ctx: click.Context,
+    *,
+    track_name: str,
+    names: tuple[str, ...],
+    budget: float | None,
+    seed: int,
+    jobs: int,
+    again: bool,
+    hidden: bool,
+    as_json: bool,
+) -> None:
+    """Run placers on every problem of a track, keep their solutions, and rank what is stored.
+
+    A finished run is kept while code, problem, budget and seed stay the same; one that was interrupted goes on.
+    """
+    from opmark.leaderboards.hidden import need_hidden
+    from opmark.leaderboards.placer import PLACERS
+    from opmark.leaderboards.scoring import score_track
+    from opmark.leaderboards.track import load_track
+
+    track = load_track(workspace(ctx).leaderboards, track_name)
+    for name in names:
+        PLACERS.load(name)
+    half = need_hidden(track) if hidden else track
+    with score_progress() as show:
+        found = score_track(
+            half,
+            names or PLACERS.names(),
+            budget_s=budget,
+            seed=seed,
+            jobs=jobs,
+            again=again,
+            progress=lambda step: show(track_name, step),
+        )
+    _show_standings(found, as_json)
+
+
+@click.command()
+@click.option("--track", "track_name", required=True, help="The track's folder name.")
+@json_option
+@click.pass_context
+def standings(ctx: click.Context, track_name: str, as_json: bool) -> None:
+    """Rank the stored solutions of a track, and write its standings.json."""
+    from opmark.leaderboards.track import load_track
+
+    track = load_track(workspace(ctx).leaderboards, track_name)
+    found = track.standings()
+    track.write_standings(found)
+    _show_standings(found, as_json)
+
+
+@click.command()
+@click.option("--track", "track_name", required=True, help="The track's folder name.")
+@json_option
+@click.pass_context
+def freeze(ctx: click.Context, track_name: str, as_json: bool) -> None:
+    """Make the best stored costs the references that scores of a track are held against."""
+    from opmark.leaderboards.track import freeze_track, load_track
+
+    frozen = freeze_track(load_track(workspace(ctx).leaderboards, track_name))
+    if as_json:
+        show_json(frozen)
+        return
+    rows = [(name, format_ns(one.best_known_ns), format_ns(one.bound_ns)) for name, one in frozen.items()]
+    show_table(("frozen", "best known", "lower bound"), rows)
+
+
+def _show_standings(found: "Standings", as_json: bool) -> None:
+    if found.note:
+        click.echo(f"Note: {found.note}.", err=True)
+    if as_json:
+        show_json(found.table())
+        return
+    rows = [
+        (str(row.rank), row.name, f"{row.score:.3f}", f"{row.low:.3f} – {row.high:.3f}", _percent(row.metrics["gain"]))
+        for row in found.rows
+    ]
+    show_table(("rank", "entry", "score", "95 % interval", "gain"), rows, left=2)
+    for row in found.rows:
+        for result in row.results:
+            if result.reason:
+                click.echo(f"{row.name} on {result.problem}: {result.reason}", err=True)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
