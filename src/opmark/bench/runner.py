@@ -33,7 +33,7 @@ _NETWORKS_PER_CHUNK = 4
 _LASTING_PROCESSES = 2
 # How long to wait for a calm machine: at a time, of a whole run, and between two looks.
 _MOST_PATIENCE_S = 15.0
-_PATIENT_SHARE = 0.2
+_PATIENT_SHARE = 0.08
 _CALM_PAUSE_S = 0.3
 # A chunk ends when so small a part of a full one is left: a quarter.
 _STAYING_SHARE = 4
@@ -123,7 +123,9 @@ class _Run:
         self._known = set(found.trials)
         self._earlier = found.blocks
         self._done = dict(found.done)
-        self._done_before = self._count_done()
+        # Counted once and then kept: progress is reported with every block, and plans are long.
+        self._planned = {trial.trial for trial in trials.trials}
+        self._done_count = self._done_before = len(self._planned & self._done.keys())
         self._round = found.rounds
         self._drifted = set(found.drifted_rounds)
         self._drift = Drift(found.sentinels)
@@ -156,7 +158,7 @@ class _Run:
             journal=self._path,
             suite=self._plan.suite.name,
             planned=len(self._plan.trials),
-            done=self._count_done(),
+            done=self._done_count,
             statuses=dict(sorted(counted.items())),
             seconds=time.monotonic() - self._start,
             interrupted=self._stopped,
@@ -211,7 +213,7 @@ class _Run:
 
     def _affordable(self) -> int:
         """How many trials fit in the time left, as far as one can tell."""
-        finished = self._count_done() - self._done_before
+        finished = self._done_count - self._done_before
         if self._deadline is None or not finished:
             return self._protocol.chunk_trials
         now = time.monotonic()
@@ -367,6 +369,7 @@ class _Run:
         self._append(Overhead(target=target.name, process=process, ns=worker.overhead_ns))
 
     def _finish(self, verdict: Done) -> None:
+        self._done_count += verdict.trial in self._planned and verdict.trial not in self._done
         self._done[verdict.trial] = verdict
         self._append(verdict)
         self._report("")
@@ -375,12 +378,9 @@ class _Run:
         if records:
             self._writer.append(records)
 
-    def _count_done(self) -> int:
-        return sum(1 for trial in self._plan.trials if trial.trial in self._done)
-
     def _report(self, doing: str) -> None:
         seconds = time.monotonic() - self._start
-        done, total = self._count_done(), len(self._plan.trials)
+        done, total = self._done_count, len(self._plan.trials)
         fresh = done - self._done_before
         left_s = seconds / fresh * (total - done) if fresh else None
         if self._deadline is not None:
