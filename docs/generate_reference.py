@@ -25,6 +25,11 @@ EXTENSIONS = (
     ("Tables of others that can be imported", "opmark.datasets.importers"),
     ("Estimators", "opmark.predictors.estimators"),
     ("Placers", "opmark.leaderboards.placers"),
+    ("Objectives of a problem", "opmark.leaderboards.objectives"),
+    ("Profiles of the simulator", "opmark.leaderboards.profiles"),
+    ("Synchronisation of replicas", "opmark.leaderboards.synchronisations"),
+    ("Formats of placement problems", "opmark.leaderboards.importers"),
+    ("Lower bounds", "opmark.leaderboards.relaxations"),
     ("Metrics of a board", "opmark.leaderboards.metrics"),
     ("Pages of the site", "opmark.leaderboards.site"),
 )

@@ -51,6 +51,43 @@ def test_place_simulate_bound(problem: Path, tmp_path: Path) -> None:
         assert run("leaderboards", *command).exit_code == 0
 
 
+def test_import_place_and_simulate_in_the_sources_unit(tmp_path: Path) -> None:
+    problem, solution, trace = (tmp_path / name for name in ("problem.json", "solution.json", "trace.json"))
+    node = {"cpuLatency": 5.0, "fpgaLatency": 0.5, "size": 1.0, "supportedOnFpga": True, "isBackwardNode": False}
+    nodes = [{"id": number, "colorClass": number, **node} for number in range(4)]
+    edges = [{"sourceId": number, "destId": number + 1, "cost": 0.125} for number in range(3)]
+    source = tmp_path / "chain.json"
+    content = {"maxSizePerFPGA": 9.0, "maxFPGAs": 2, "maxCPUs": 1, "nodes": nodes, "edges": edges}
+    source.write_text(json.dumps(content))
+    made = run("leaderboards", "import", source, "--format", "dnn-partitioning", "-o", problem, "--json")
+    assert json.loads(made.stdout).items() >= {"unit": "ms", "units": 4, "objective": "throughput"}.items()
+    assert json.loads(problem.read_text()).items() >= {"contiguous": True, "profile": "maxload_serial"}.items()
+    bound = json.loads(run("leaderboards", "bound", problem, "--solver", "5s", "--json").stdout)
+    assert bound["bounds"]["area"] == pytest.approx(4 / 4.2, rel=1e-3)
+    assert bound["bounds"]["solver"] == pytest.approx(1.125, rel=1e-3)
+    start = ("leaderboards", "place", problem, "--placer", "dnn-partitioning-dp", "--budget", "5s")
+    placed = json.loads(run(*start, "-o", solution, "--json").stdout)
+    assert placed["cost"] == pytest.approx(1.125)
+    assert placed["bound"] == pytest.approx(bound["bounds"]["area"])
+    start = ("leaderboards", "simulate", problem, solution)
+    shown = json.loads(run(*start, "--draws", 3, "--trace", trace, "--json").stdout)
+    assert (shown["cost"], shown["median"], shown["p95"]) == pytest.approx((1.125, 1.125, 1.125))
+    assert "draws of the predictors' errors" in run(*start, "--draws", 3).stdout
+    again = run(
+        "leaderboards", "import", source, "--format", "dnn-partitioning", "--objective", "latency", "-o", problem
+    )
+    assert again.exit_code == 0
+    assert "5 devices" not in again.stdout
+    assert json.loads(problem.read_text())["profile"] == "atomic_calls"
+    loose = ("--no-contiguous", "--devices", 1, "-o", problem)
+    assert run("leaderboards", "import", source, "--format", "dnn-partitioning", *loose).exit_code == 0
+    assert json.loads(problem.read_text())["contiguous"] is False
+    wrong = run("leaderboards", "import", source, "--format", "pipedream", "-o", problem)
+    assert wrong.exit_code == ExitCode.CONTENT
+    assert "chain.json:1: neither a node nor an edge" in wrong.stderr
+    assert run("leaderboards", "import", source, "--format", "onnx", "-o", problem).exit_code == ExitCode.USAGE
+
+
 def test_tracks_score_standings_site(workspace: Path) -> None:
     start = ("--workspace", workspace, "leaderboards")
     assert json.loads(run(*start, "tracks", "--json").stdout)[0]["problems"] == 1

@@ -15,6 +15,7 @@ from tests.leaderboards.reference_loads import is_contiguous, stashed, throughpu
 
 from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError, PlacementError
+from opmark.leaderboards import engine, loads
 from opmark.leaderboards.contiguity import contiguous_rows, returning_unit
 from opmark.leaderboards.cost_unit import UNITS, format_cost, in_unit
 from opmark.leaderboards.evaluation import evaluate
@@ -40,6 +41,14 @@ def test_a_pipeline_is_as_fast_as_its_busiest_server() -> None:
     two_slots = replace(problem, cluster=Cluster(name="one", devices=(device("d0", slots=2),)))
     found = evaluate(two_slots, Solution(device=dict.fromkeys("abc", "d0")))
     assert (found.cost, found.schedule.value) == (23, Fraction(45, 2))
+
+
+def test_compiled_loads_of_one_row() -> None:
+    problem = graph({"a": 10, "b": 30}, [("a", ["b"])], pair(20))
+    row = np.array([0, 1])
+    assert loads.bottleneck_rows(*problem.arrays.packed, row, 1).tolist() == [30]
+    assert loads.sum_rows(*problem.arrays.packed, row).tolist() == [0, 0]
+    assert engine.INVALID == INVALID_COST
 
 
 def test_replicas_take_turns() -> None:

@@ -16,6 +16,7 @@ from opmark.leaderboards.device_prices import device_prices, summed_bytes, unsup
 from opmark.leaderboards.placement import Placement, Solution, placement_of
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.profile import PROFILES, profile_named
+from opmark.leaderboards.profiles import atomic_calls, contention_free, maxload_serial, source_bus_multicast
 from opmark.leaderboards.profiles.pipedream_stage import slowest_bandwidth, stage_ns
 from opmark.leaderboards.simulator import INVALID_COST, simulate, simulate_many
 from opmark.leaderboards.stage_schedule import check_supported
@@ -29,6 +30,10 @@ def test_the_profiles_of_the_design_exist() -> None:
     published = {"contention_free", "maxload_serial", "atomic_calls", "half_duplex_port", "source_bus_multicast"}
     assert {profile.name for profile in PROFILES} == published | {"pipedream_stage", "opsim1"}
     assert all(profile.summary for profile in PROFILES)
+    assert profile_named("maxload_serial") is maxload_serial.PROFILE
+    assert profile_named("atomic_calls") is atomic_calls.PROFILE
+    assert source_bus_multicast.PROFILE.multicast
+    assert not contention_free.PROFILE.contention
     assert profile_named("half-duplex-port") is profile_named("half_duplex_port")
     with pytest.raises(UnknownNameError, match="no profile is called 'opsim9'"):
         profile_named("opsim9")

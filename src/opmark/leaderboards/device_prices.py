@@ -1,6 +1,7 @@
 """What a device pays for handing a tensor to the common memory, or fetching it: the host's, by way of its routes."""
 
 import numpy as np
+import numpy.typing as npt
 
 from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.problem import Problem
@@ -40,8 +41,7 @@ def summed_bytes(problem: Problem, devices: Integers) -> Integers:
     return found.reshape(-1, problem.arrays.devices)
 
 
-def unsupported(problem: Problem, devices: Integers) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def unsupported(problem: Problem, devices: Integers) -> npt.NDArray[np.bool_]:
     """Which rows place a unit where it cannot run."""
     run = problem.arrays.run_ns
-    wrong: np.ndarray[tuple[int], np.dtype[np.bool_]] = (run[np.arange(len(run)), devices] < 0).any(axis=1)
-    return wrong
+    return np.asarray((run[np.arange(len(run)), devices] < 0).any(axis=1), dtype=np.bool_)

@@ -80,11 +80,11 @@ def _drawn(problem: Problem, placement: Placement, factors: npt.NDArray[np.float
         units = []
         for unit, row in zip(problem.units, factors.tolist(), strict=True):
             of_type = dict(zip(types, row, strict=True))
-            exec_ns = {name: value * of_type.get(name, 1.0) for name, value in unit.exec_ns.items()}
+            whole = {name: value * of_type.get(name, 1.0) for name, value in unit.exec_ns.items()}
             split = {
                 name: tuple(value * of_type.get(name, 1.0) for value in parts) for name, parts in unit.split_ns.items()
             }
-            units.append(replace(unit, exec_ns=exec_ns, split_ns=split))
+            units.append(replace(unit, exec_ns=whole, split_ns=split))
         return replace(problem, units=tuple(units))
     table = problem.arrays.exec_ns.reshape(factors.shape)
     exec_ns: Integers = np.where(table > 0, np.maximum(1, np.rint(table * factors)), table).astype(np.int64)

@@ -7,8 +7,10 @@ from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError
 from opmark.core.files import write_json
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
+from opmark.leaderboards.bounds import bounds
 from opmark.leaderboards.placement import Solution, load_solution, save_solution
 from opmark.leaderboards.problem import Problem, Reference, load_problem, save_problem
+from opmark.leaderboards.response_time import guarantee_ns
 from opmark.leaderboards.run_record import RunRecord, read_runs, write_runs
 from opmark.leaderboards.standings import Standings, rank_solutions
 from opmark.leaderboards.time_limit import budget_by_size_s
@@ -170,7 +172,13 @@ def freeze_track(track: Track) -> dict[str, Reference]:
         results = [result for row in rows for result in row.results if result.problem == problem.name]
         best = min((result.cost for result in results if result.cost is not None), default=None)
         if problem.reference is None and best is not None:
-            found = Reference(bound_ns=results[0].bound, best_known_ns=best, source="stored solutions")
+            found = Reference(
+                bound_ns=results[0].bound,
+                best_known_ns=best,
+                source="stored solutions",
+                bounds=bounds(problem),
+                guarantee_ns=guarantee_ns(problem),
+            )
             folder = SPLIT_FOLDERS[track.split_of(problem.name)]
             save_problem(replace(problem, reference=found), track.folder / folder / f"{problem.name}.json")
             frozen[problem.name] = found

@@ -165,22 +165,22 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
             found = process.attempt(problem, name, budget_s=budget, seed=seed)
     except SubmissionError as error:
         if as_json:
-            empty = {"cost": None, "bound": in_unit(lower_bound(problem), problem.unit), "solution": None}
-            empty["reason"] = error.message
+            bound = in_unit(lower_bound(problem), problem.unit)
+            empty = {"cost": None, "bound": bound, "solution": None, "reason": error.message}
             show_json({"valid": False, **facts, **empty})
         raise
-    bound = lower_bound(problem)
+    least = lower_bound(problem)
     if output is not None:
         save_solution(found.solution, output)
     if as_json:
         answer = {"schema": 1, **plain(found.solution)}
-        cost = {"cost": found.evaluation.value(problem.unit), "bound": in_unit(bound, problem.unit)}
+        cost = {"cost": found.evaluation.value(problem.unit), "bound": in_unit(least, problem.unit)}
         cost["planning_s"] = found.planning_s
         show_json({"valid": True, **facts, **cost, "solution": answer})
         return
     click.echo(
         f"{name} on {problem.name}: {format_cost(found.evaluation.schedule.value, problem.unit)}, "
-        f"lower bound {format_cost(bound, problem.unit)}, planned in {format_ns(found.planning_s * 1e9)}"
+        f"lower bound {format_cost(least, problem.unit)}, planned in {format_ns(found.planning_s * 1e9)}"
     )
     placed = found.evaluation.placement.device.tolist()
     devices = enumerate(problem.cluster.devices)
@@ -192,15 +192,19 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
 @click.argument("solution_file", metavar="SOLUTION", type=FILE)
 @click.option("--profile", default="", help="The rules to follow; default: the problem's own.")
 @click.option("--trace", type=FILE, help="Write a Chrome trace here (opens in Perfetto).")
+@click.option("--draws", type=click.IntRange(min=1), help="Also draw errors from the predictors' intervals this often.")
 @json_option
-def simulate(*, problem_file: Path, solution_file: Path, profile: str, trace: Path | None, as_json: bool) -> None:
+def simulate(
+    *, problem_file: Path, solution_file: Path, profile: str, trace: Path | None, draws: int | None, as_json: bool
+) -> None:
     """Check SOLUTION, simulate it on PROBLEM, and say what it costs."""
     from opmark.core.files import write_json
-    from opmark.leaderboards.cost_unit import format_cost
+    from opmark.leaderboards.cost_unit import format_cost, in_unit
     from opmark.leaderboards.evaluation import evaluate
     from opmark.leaderboards.placement import load_solution
     from opmark.leaderboards.problem import load_problem
     from opmark.leaderboards.profile import profile_named
+    from opmark.leaderboards.robustness import robustness
     from opmark.leaderboards.trace import chrome_trace
 
     problem = load_problem(problem_file)
@@ -208,6 +212,7 @@ def simulate(*, problem_file: Path, solution_file: Path, profile: str, trace: Pa
     found = evaluate(problem, load_solution(solution_file), rules)
     if trace is not None:
         write_json(trace, chrome_trace(problem, found, rules))
+    drawn = robustness(problem, found.placement, draws=draws, profile=rules) if draws else None
     busy = found.busy_ns(len(problem.cluster.devices))
     names = [device.name for device in problem.cluster.devices]
     rows = list(zip(names, busy, found.schedule.peak_bytes.tolist(), strict=True))
@@ -215,24 +220,31 @@ def simulate(*, problem_file: Path, solution_file: Path, profile: str, trace: Pa
         cost = found.value(problem.unit)
         facts = {"valid": True, "objective": problem.objective, "unit": problem.unit, "cost": cost}
         devices = [{"name": name, "busy_ns": spent, "peak_bytes": peak} for name, spent, peak in rows]
-        show_json({**facts, "profile": rules.name, "devices": devices})
+        facts |= {"profile": rules.name, "latency_ns": found.schedule.latency_ns, "devices": devices}
+        if drawn is not None:
+            facts |= {"median": in_unit(drawn.median, problem.unit), "p95": in_unit(drawn.p95, problem.unit)}
+        show_json(facts)
         return
     click.echo(f"{problem.name}: {format_cost(found.schedule.value, problem.unit)} ({rules.name})")
+    if drawn is not None:
+        shown = [format_cost(cost, problem.unit) for cost in (drawn.median, drawn.p95)]
+        click.echo(f"In {draws} draws of the predictors' errors: median {shown[0]}, 95 % within {shown[1]}.")
     cells = [(name, format_ns(spent), format_bytes(peak)) for name, spent, peak in rows]
     show_table(("device", "busy", "peak memory"), cells)
 
 
 @group.command()
 @click.argument("problem_file", metavar="PROBLEM", type=FILE)
+@click.option("--solver", type=DURATION, help="Also let an integer program prove a bound for this long.")
 @json_option
-def bound(problem_file: Path, as_json: bool) -> None:
+def bound(problem_file: Path, solver: float | None, as_json: bool) -> None:
     """Say what no placement of PROBLEM can beat."""
     from opmark.leaderboards.bounds import bounds
     from opmark.leaderboards.cost_unit import format_cost, in_unit
     from opmark.leaderboards.problem import load_problem
 
     problem = load_problem(problem_file)
-    found = bounds(problem)
+    found = bounds(problem, solver_s=solver or 0.0)
     best = max(found.values(), default=0)
     if as_json:
         shown = {name: in_unit(value, problem.unit) for name, value in found.items()}

@@ -132,7 +132,7 @@ class _Calls:
 
     def _away(self, tensor: int, key: Call, call: list[Call]) -> bool:
         maker = self.producer[tensor]
-        return self.home[tensor] != key[0] if maker < 0 else call[maker] != key
+        return bool(self.home[tensor] != key[0]) if maker < 0 else call[maker] != key
 
 
 def _rows(offsets: Integers, values: Integers) -> list[list[int]]:
