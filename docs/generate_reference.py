@@ -14,6 +14,7 @@ from opmark.core.cluster import Cluster
 from opmark.core.files import json_text
 from opmark.core.schema import json_schema
 from opmark.leaderboards import placement, problem, recipe, track
+from opmark.leaderboards.submissions import manifest
 
 HERE = Path(__file__).resolve().parent / "reference"
 NOTICE = "<!-- Made by docs/generate_reference.py (make docs). Do not edit. -->\n"
@@ -41,6 +42,7 @@ FILES = {
     "problem": (problem.Problem, problem.SCHEMA),
     "solution": (placement.Solution, placement.SCHEMA),
     "track": (track.Rules, track.SCHEMA),
+    "submission": (manifest.Manifest, manifest.SCHEMA),
 }
 
 
