@@ -78,7 +78,7 @@ def test_hardware_is_read_from_checked_facts() -> None:
 
 def test_a_gpu_is_described_by_the_waves_of_tiles_over_its_multiprocessors() -> None:
     gpu = hardware_of({"multiprocessors": 4, "last_level_bytes": 40 << 20})
-    assert (gpu.multiprocessors, gpu.vector_bytes) == (4, 128)
+    assert (gpu.multiprocessors, gpu.vector_bytes) == (4, 512)
     kernels = tuple(Kernel.of("gemm", {"m": m, "k": 64, "n": 256}) for m in (128, 256, 300))
     # two, four and six tiles of 128 × 128 on four multiprocessors
     assert np.exp(column("log_waves_128", kernels, gpu)).tolist() == pytest.approx([0.5, 1.0, 1.5])

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from opmark.core.environment import Fact
 
-# Thirty-two threads of four bytes read side by side.
-_WARP_BYTES = 128
+# A GPU cuts products into tiles of up to 128 floats on a side, and sizes that do not fill one are padded to it.
+_TILE_BYTES = 512
 _CACHES = ("level1_bytes", "level2_bytes", "last_level_bytes")
 
 
@@ -14,7 +14,7 @@ _CACHES = ("level1_bytes", "level2_bytes", "last_level_bytes")
 class Hardware:
     """`vector_bytes` is the width of one vector register; `cache_bytes` are the caches, nearest first.
 
-    `multiprocessors` is how many of them a GPU has, 0 on a CPU.
+    `multiprocessors` is how many of them a GPU has, 0 on a CPU; its `vector_bytes` are the side of a tile.
     """
 
     vector_bytes: int = 32
@@ -35,7 +35,7 @@ def hardware_of(facts: Mapping[str, Fact]) -> Hardware:
     wide = "avx512f" in str(facts.get("instruction_sets", "")).split()
     several = facts.get("multiprocessors")
     multiprocessors = int(several) if isinstance(several, (int, float)) else 0
-    vector_bytes = _WARP_BYTES if multiprocessors else 64 if wide else default.vector_bytes
+    vector_bytes = _TILE_BYTES if multiprocessors else 64 if wide else default.vector_bytes
     return Hardware(
         vector_bytes=vector_bytes, cache_bytes=found or default.cache_bytes, multiprocessors=multiprocessors
     )
