@@ -12,6 +12,7 @@ from opmark.core.tensor import TensorSpec
 from opmark.kinds import KINDS
 from opmark.models import zoo
 from opmark.models.capture.aten import capture
+from opmark.models.capture.lower import in_bfloat16
 
 TARGET = BACKEND.targets("device")[0]
 
@@ -113,6 +114,38 @@ def test_every_kernel_of_a_network_can_be_measured():
         prepared = BACKEND.prepare(item, TARGET, copies=2, construction=BACKEND.construction(item), rotated=False)
         prepared.call()
         prepared.close()
+
+
+@pytest.mark.parametrize("model", ["encoder-tiny", "plain-tiny"])
+@pytest.mark.parametrize("bf16", [False, True])
+def test_every_kernel_of_a_training_step_can_be_measured_hot_and_rotated(model, bf16):
+    def built():
+        network = zoo.build(model, batch=2, weights=False)
+        pair = (network.module, network.inputs)
+        return in_bfloat16(*pair, weights=False) if bf16 else pair
+
+    graph = capture(built, name=model, training=True)
+    for item in {node.kernel for node in graph.costly}:
+        for rotated in (False, True):
+            prepared = BACKEND.prepare(item, TARGET, copies=2, construction=BACKEND.construction(item), rotated=rotated)
+            prepared.call()
+            prepared.close()
+
+
+@pytest.mark.parametrize("variant", ["training", "bf16-training"])
+def test_a_training_variant_is_measured_as_whole_steps(variant):
+    import torch
+
+    prepared = BACKEND.prepare_network(f"encoder-tiny@{variant}", TARGET, dimensions={"batch": 2})
+    step = prepared._run
+    before = [parameter.detach().clone() for parameter in step._module.parameters()]
+    prepared.call()
+    changed = [not torch.equal(old, new) for old, new in zip(before, step._module.parameters(), strict=True)]
+    assert any(changed)
+    assert {parameter.dtype for parameter in step._module.parameters()} == {
+        torch.bfloat16 if variant.startswith("bf16") else torch.float32
+    }
+    prepared.close()
 
 
 def test_whole_networks_and_nothing_at_all_can_be_measured():

@@ -147,7 +147,7 @@ class Recorder(TorchDispatchMode):
         if (
             self.phase != "backward"
             or spec_of(gradient) != spec_of(made)
-            or gradient.stride() != made.stride()
+            or _steps(gradient) != _steps(made)
             or spec_of(gradient) not in self.weights.values()
         ):
             return False
@@ -187,6 +187,11 @@ class Recorder(TorchDispatchMode):
             strides=tuple(None if item.is_contiguous() else tuple(item.stride()) for item in operands),
             parameters=tuple(index for index, item in enumerate(operands) if _storage(item) in self._weight_storages),
         )
+
+
+def _steps(tensor: torch.Tensor) -> list[int]:
+    """The strides that matter: along an axis of one element there is nowhere to step to."""
+    return [step for size, step in zip(tensor.shape, tensor.stride(), strict=True) if size != 1]
 
 
 def _is_composite(func: Any) -> bool:
