@@ -32,8 +32,8 @@ _NETWORKS_PER_CHUNK = 4
 # Processes above this number are needed seldom, and would hold memory all the time.
 _LASTING_PROCESSES = 2
 # How long to wait for a calm machine: at a time, of a whole run, and between two looks.
-_MOST_PATIENCE_S = 15.0
-_PATIENT_SHARE = 0.08
+_MOST_PATIENCE_S = 60.0
+_PATIENT_SHARE = 0.5
 _CALM_PAUSE_S = 0.3
 # A chunk ends when so small a part of a full one is left: a quarter.
 _STAYING_SHARE = 4
