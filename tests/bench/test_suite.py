@@ -89,6 +89,12 @@ def test_counts_of_a_target_win_over_those_of_the_suite(tmp_path: Path) -> None:
         ("share: 0.5", "share: 1.5", "prior.share: must be between 0 and 1"),
         ("training: [light-alexnet]", "training: [light-squeezenet]", "both training and held out"),
         ("networks: [light-alexnet]", "networks: [light-squeezenet]", "prior.networks: 'light-squeezenet' is held out"),
+        (
+            "networks: [light-alexnet]",
+            "networks: [light-squeezenet@int8-static]",
+            "prior.networks: 'light-squeezenet' is held out",
+        ),
+        ("networks: [light-alexnet]", "networks: [light-alexnet@int4]", "no variant of a network is called 'int4'"),
         ("schema: 1", "schema: 2", "newer"),
         ("schema: 1", "", "missing"),
         ("name: mine", "name: [mine", "not YAML"),

@@ -16,6 +16,7 @@ from opmark.core.target import parse_target_name
 from opmark.core.tensor import DTYPE_BYTES
 from opmark.core.units import parse_duration_s
 from opmark.kinds import KINDS, work_of
+from opmark.models.variant import split_variant
 
 # 1: the first.
 SCHEMA = 1
@@ -234,13 +235,21 @@ def problems(suite: Suite) -> list[str]:
             work_of(one.kernel)
         except (ContentError, TypeError, ValueError) as error:
             found.append(f"exact.{index}.parameters: {getattr(error, 'message', error)}")
-    roles = {role: {spec.model for spec in suite.networks.of(role)} for role in ("training", "held-out")}
-    both = sorted(roles["training"] & roles["held-out"])
-    found += [f"networks: {name!r} is both training and held out" for name in both]
-    hidden = roles["held-out"] | {spec.model for spec in specs(suite.exclude)}
-    drawn = {spec.model for spec in specs(suite.prior.networks)}
-    found += [f"prior.networks: {name!r} is held out" for name in sorted(drawn & hidden)]
-    return found
+    return [*found, *_told_secrets(suite)]
+
+
+def _told_secrets(suite: Suite) -> list[str]:
+    """Where hidden networks are not hidden; a variant shows as much of one as the network itself."""
+    try:
+        training, hidden = (
+            {split_variant(spec.model)[0] for spec in suite.networks.of(role)} for role in ("training", "held-out")
+        )
+        drawn = {split_variant(spec.model)[0] for spec in specs(suite.prior.networks)}
+    except UsageError as error:
+        return [f"networks: {error.message}" + (f" ({error.hint})" if error.hint else "")]
+    found = [f"networks: {name!r} is both training and held out" for name in sorted(training & hidden)]
+    hidden |= {spec.model for spec in specs(suite.exclude)}
+    return [*found, *(f"prior.networks: {name!r} is held out" for name in sorted(drawn & hidden))]
 
 
 def _nearest(noun: str, name: str, known: "Mapping[str, object] | tuple[str, ...]") -> str:
