@@ -1,0 +1,36 @@
+import os
+import signal
+import threading
+
+import pytest
+
+from opmark.bench.interrupt import on_interrupt
+
+
+def test_the_first_ctrl_c_asks_and_the_second_interrupts() -> None:
+    asked = []
+    with pytest.raises(KeyboardInterrupt), on_interrupt(lambda: asked.append(True)):
+        os.kill(os.getpid(), signal.SIGINT)
+        assert asked == [True]
+        os.kill(os.getpid(), signal.SIGINT)
+    assert asked == [True]
+
+
+def test_what_was_there_before_is_there_afterwards() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with on_interrupt(lambda: None):
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_another_thread_runs_the_block_as_it_is() -> None:
+    ran = []
+
+    def block() -> None:
+        with on_interrupt(lambda: ran.append("stopped")):
+            ran.append("ran")
+
+    thread = threading.Thread(target=block)
+    thread.start()
+    thread.join()
+    assert ran == ["ran"]
