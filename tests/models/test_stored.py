@@ -3,6 +3,7 @@
 import gzip
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -164,3 +165,9 @@ def test_graphs_of_a_network_are_found_in_any_batch_and_size(cache, tmp_path):
     assert [graph.id for graph in sized_graphs("plain-tiny", tmp_path)] == [graphs[1].id]
     assert list(sized_graphs("plain", tmp_path)) == []
     assert list(sized_graphs("plain-tiny", None)) == []
+
+
+def test_every_module_that_captures_decides_some_origin():
+    folder = Path(origin.__file__).parent / "capture"
+    named = {Path(place).name for places in origin._CAPTURE.values() for place in places}
+    assert {path.name for path in folder.glob("*.py")} - named == {"__init__.py", "quiet.py"}

@@ -9,7 +9,14 @@ from opmark.core.files import sha256
 from opmark.models.source import Source, code_id, zoo_sizes
 from opmark.models.zoo import family_of, models
 
-_CODE = ("kinds", "models/capture", "models/variant.py")
+# Besides the network's own code. What begins with `onnx_` reads ONNX Runtime, the other modules trace torch.
+_CAPTURE = {
+    "onnx": (
+        *(f"models/capture/onnx_{name}.py" for name in ("export", "origins", "quantise", "runtime", "session")),
+        "models/onnx_file.py",
+    ),
+    "aten": tuple(f"models/capture/{name}.py" for name in ("_recorder", "aten", "lower", "program", "training")),
+}
 _SHARED = tuple(f"models/zoo/{name}.py" for name in ("__init__", "_blocks", "_transformers", "_weights"))
 
 
@@ -46,7 +53,7 @@ def origin_of(source: Source, language: str, threads: int, sizes: Mapping[str, i
     Raises `UsageError` for a dimension that a network of the zoo does not have.
     """
     family = models().get(source.base)
-    code: tuple[str, ...] = _CODE
+    code: tuple[str, ...] = ("kinds", *_CAPTURE[language])
     packages: tuple[str, ...] = () if source.is_onnx else ("torch",)
     dimensions = dict(sizes)
     if family is not None and family.onnx_path(source.base) == source.path:
