@@ -1,4 +1,4 @@
-"""The schedule that list-scheduling placers build: gaps, slots, classes, memory, travel."""
+"""The plain list schedule that the compiled one is held against: gaps, slots, classes, memory, travel."""
 
 from dataclasses import replace
 
@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.leaderboards import examples
 from tests.leaderboards.examples import device, graph, pair
+from tests.leaderboards.reference_schedule import ListSchedule, mean_travel_ns
 
 from opmark.core.cluster import Cluster
-from opmark.leaderboards.list_schedule import ListSchedule, mean_travel_ns
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.simulator import simulate
 

@@ -4,57 +4,35 @@ Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, section 4.2: priority is upward pl
 critical path share the device that runs all of them fastest, every other unit goes where it finishes first.
 """
 
-import heapq
-
 import numpy as np
 
-from opmark.leaderboards.list_schedule import ListSchedule, mean_travel_ns
+from opmark.leaderboards.built_schedule import BuiltSchedule, build_in_sequence, mean_travel_ns, ready_sequence
+from opmark.leaderboards.groups import groups_of
 from opmark.leaderboards.placement import Solution, solution_of
 from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.placers.heft import cheapest, mean_upward_rank
+from opmark.leaderboards.placers.heft import cheapest, mean_ns, mean_upward_rank
 from opmark.leaderboards.problem import Problem
 
 
-def cpop_schedule(problem: Problem, *, contention: bool = True) -> tuple[ListSchedule, list[int]]:
+def cpop_schedule(problem: Problem, *, contention: bool = True) -> tuple[BuiltSchedule, list[int]]:
     """The schedule CPOP builds and its priorities, in ns; without `contention` it is the paper's algorithm."""
     arrays = problem.arrays
-    schedule = ListSchedule(problem, contention=contention)
-    up, travel, mean = mean_upward_rank(schedule).tolist(), mean_travel_ns(schedule).tolist(), _mean_ns(schedule)
+    up, travel, mean = mean_upward_rank(problem), mean_travel_ns(problem).tolist(), mean_ns(problem).tolist()
     edges = _edges(problem)
     down = [0] * arrays.units
     for unit in arrays.topological.tolist():
         for tensor, reader in edges[unit]:
             down[reader] = max(down[reader], down[unit] + mean[unit] + travel[tensor])
-    priority = [a + b for a, b in zip(up, down, strict=True)]
+    priority = (up + down).tolist()
     path = _critical_path(priority, edges, down)
-    table = schedule.groups.run_ns[schedule.groups.of_unit[path]]
+    groups = groups_of(problem)
+    table = groups.run_ns[groups.of_unit[path]]
     able = (table >= 0).all(axis=0)
-    chosen = int(np.where(able, table.sum(axis=0), np.iinfo(np.int64).max).argmin()) if able.any() else -1
-    on_path = set(path)
-    waiting = [0] * arrays.units
-    for row in edges:
-        for _, reader in row:
-            waiting[reader] += 1
-    ready = [(-priority[unit], unit) for unit in range(arrays.units) if not waiting[unit]]
-    heapq.heapify(ready)
-    while ready:
-        _, unit = heapq.heappop(ready)
-        device = min((end + schedule.return_ns(unit, device), device) for device, _, end in schedule.options(unit))[1]
-        if unit in on_path and chosen in schedule.allowed(unit):
-            device = chosen
-        schedule.put(unit, device)
-        for _, reader in edges[unit]:
-            waiting[reader] -= 1
-            if not waiting[reader]:
-                heapq.heappush(ready, (-priority[reader], reader))
-    return schedule, priority
-
-
-def _mean_ns(schedule: ListSchedule) -> list[int]:
-    table = schedule.problem.arrays.run_ns
-    able = table >= 0
-    mean: list[int] = np.rint(np.where(able, table, 0).sum(axis=1) / able.sum(axis=1)).astype(np.int64).tolist()
-    return mean
+    forced = np.full(arrays.units, -1, dtype=np.int64)
+    if able.any():
+        forced[path] = np.where(able, table.sum(axis=0), np.iinfo(np.int64).max).argmin()
+    sequence = ready_sequence(problem, np.array(priority))
+    return build_in_sequence(problem, sequence, contention=contention, forced=forced), priority
 
 
 def _edges(problem: Problem) -> list[list[tuple[int, int]]]:

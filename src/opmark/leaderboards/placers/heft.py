@@ -10,35 +10,37 @@ from dataclasses import replace
 
 import numpy as np
 
+from opmark.leaderboards.built_schedule import BuiltSchedule, build_in_sequence, mean_travel_ns
 from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.list_schedule import ListSchedule, mean_travel_ns
 from opmark.leaderboards.placement import Placement, Solution, solution_of
 from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.simulator import fits, simulate
 
 
-def mean_upward_rank(schedule: ListSchedule) -> Integers:
+def mean_ns(problem: Problem) -> Integers:
+    """Per unit, its mean time over the devices that can run it, in ns."""
+    run = problem.arrays.run_ns
+    able = run >= 0
+    mean: Integers = np.rint(np.where(able, run, 0).sum(axis=1) / able.sum(axis=1)).astype(np.int64)
+    return mean
+
+
+def mean_upward_rank(problem: Problem) -> Integers:
     """The paper's rank, in ns: a unit's mean time plus the dearest of mean transfer plus rank of a reader."""
     from opmark.leaderboards.sweeps import upward_rank
 
-    arrays = schedule.problem.arrays
-    able = arrays.run_ns >= 0
-    mean = np.rint(np.where(able, arrays.run_ns, 0).sum(axis=1) / able.sum(axis=1)).astype(np.int64)
-    rank: Integers = upward_rank(*arrays.packed, arrays.topological, mean, mean_travel_ns(schedule))
+    arrays = problem.arrays
+    rank: Integers = upward_rank(*arrays.packed, arrays.topological, mean_ns(problem), mean_travel_ns(problem))
     return rank
 
 
-def heft_schedule(problem: Problem, *, contention: bool = True) -> tuple[ListSchedule, Integers]:
+def heft_schedule(problem: Problem, *, contention: bool = True) -> tuple[BuiltSchedule, Integers]:
     """The schedule HEFT builds and the ranks behind it; without `contention` it is the paper's algorithm."""
-    schedule = ListSchedule(problem, contention=contention)
-    rank = mean_upward_rank(schedule)
+    rank = mean_upward_rank(problem)
     position = np.empty(len(rank), dtype=np.int64)
     position[problem.arrays.topological] = np.arange(len(rank))
-    for unit in np.lexsort((position, -rank)).tolist():
-        _, device = min((end + schedule.return_ns(unit, device), device) for device, _, end in schedule.options(unit))
-        schedule.put(unit, device)
-    return schedule, rank
+    return build_in_sequence(problem, np.lexsort((position, -rank)), contention=contention), rank
 
 
 def cheapest(problem: Problem, placement: Placement) -> Placement:

@@ -5,12 +5,10 @@ Arabnejad, Barbosa, "List scheduling algorithm for heterogeneous systems by an o
 device freely; units by falling mean OCT among the ready ones, each where finish + OCT is least.
 """
 
-import heapq
-
 import numpy as np
 
+from opmark.leaderboards.built_schedule import BuiltSchedule, build_in_sequence, mean_travel_ns, ready_sequence
 from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.list_schedule import ListSchedule, mean_travel_ns
 from opmark.leaderboards.placement import Solution, solution_of
 from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.placers.heft import cheapest
@@ -19,11 +17,11 @@ from opmark.leaderboards.problem import Problem
 _NEVER = 2**50
 
 
-def optimistic_cost(schedule: ListSchedule) -> Integers:
+def optimistic_cost(problem: Problem) -> Integers:
     """U×D, in ns; 2^50 where the device cannot run the unit."""
-    arrays = schedule.problem.arrays
+    arrays = problem.arrays
     run = np.where(arrays.run_ns < 0, _NEVER, arrays.run_ns)
-    travel = mean_travel_ns(schedule)
+    travel = mean_travel_ns(problem)
     apart = 1 - np.eye(arrays.devices, dtype=np.int64)
     table = np.zeros((arrays.units, arrays.devices), dtype=np.int64)
     for unit in arrays.topological[::-1].tolist():
@@ -35,37 +33,13 @@ def optimistic_cost(schedule: ListSchedule) -> Integers:
     return np.where(arrays.run_ns < 0, _NEVER, table)
 
 
-def peft_schedule(problem: Problem, *, contention: bool = True) -> tuple[ListSchedule, Integers]:
+def peft_schedule(problem: Problem, *, contention: bool = True) -> tuple[BuiltSchedule, Integers]:
     """The schedule PEFT builds and its cost table; without `contention` it is the paper's algorithm."""
-    arrays = problem.arrays
-    schedule = ListSchedule(problem, contention=contention)
-    table = optimistic_cost(schedule)
-    able = arrays.run_ns >= 0
-    mean = (np.where(able, table, 0).sum(axis=1) / able.sum(axis=1)).tolist()
-    waiting = [0] * arrays.units
-    readers: list[list[int]] = [[] for _ in range(arrays.units)]
-    offsets = arrays.consumer_offsets.tolist()
-    for tensor, producer in enumerate(arrays.tensor_producer.tolist()):
-        if producer >= 0:
-            row = arrays.consumer_units[offsets[tensor] : offsets[tensor + 1]].tolist()
-            readers[producer] += row
-            for reader in row:
-                waiting[reader] += 1
-    ready = [(-mean[unit], unit) for unit in range(arrays.units) if not waiting[unit]]
-    heapq.heapify(ready)
-    while ready:
-        _, unit = heapq.heappop(ready)
-        ahead = table[unit].tolist()
-        choices = [
-            (end + max(ahead[device], schedule.return_ns(unit, device)), device)
-            for device, _, end in schedule.options(unit)
-        ]
-        schedule.put(unit, min(choices)[1])
-        for reader in readers[unit]:
-            waiting[reader] -= 1
-            if not waiting[reader]:
-                heapq.heappush(ready, (-mean[reader], reader))
-    return schedule, table
+    table = optimistic_cost(problem)
+    able = problem.arrays.run_ns >= 0
+    mean = np.where(able, table, 0).sum(axis=1) / able.sum(axis=1)
+    sequence = ready_sequence(problem, mean)
+    return build_in_sequence(problem, sequence, contention=contention, ahead_ns=table), table
 
 
 class Peft(Placer):

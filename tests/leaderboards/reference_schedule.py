@@ -1,4 +1,4 @@
-"""A schedule that list-scheduling placers build unit by unit, with insertion and an estimate of the links' queues."""
+"""Plain Python list scheduling, unit by unit: slow, obvious, what the compiled one is held against."""
 
 import bisect
 from collections.abc import Iterator
@@ -171,3 +171,25 @@ def _rows(offsets: Integers, values: Integers) -> list[list[int]]:
     flat = values.tolist()
     starts = offsets.tolist()
     return [flat[a:b] for a, b in pairwise(starts)]
+
+
+def reference_heft(problem: Problem, *, contention: bool = True) -> ListSchedule:
+    """HEFT in plain Python: units by falling mean upward rank, each where it ends first."""
+    arrays = problem.arrays
+    schedule = ListSchedule(problem, contention=contention)
+    travel = mean_travel_ns(schedule).tolist()
+    mean = [round(sum(able) / len(able)) for able in ([ns for ns in row if ns >= 0] for row in arrays.run_ns.tolist())]
+    outputs, readers = (
+        _rows(arrays.output_offsets, arrays.output_tensors),
+        _rows(arrays.consumer_offsets, arrays.consumer_units),
+    )
+    rank = [0] * arrays.units
+    topological = arrays.topological.tolist()
+    for unit in reversed(topological):
+        ahead = [travel[tensor] + rank[reader] for tensor in outputs[unit] for reader in readers[tensor]]
+        rank[unit] = mean[unit] + max(ahead, default=0)
+    position = {unit: number for number, unit in enumerate(topological)}
+    for unit in sorted(range(arrays.units), key=lambda number: (-rank[number], position[number])):
+        _, device = min((end + schedule.return_ns(unit, device), device) for device, _, end in schedule.options(unit))
+        schedule.put(unit, device)
+    return schedule
