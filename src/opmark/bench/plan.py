@@ -20,6 +20,7 @@ from opmark.core.target import Target
 from opmark.kinds import KINDS, work_of
 from opmark.models.resolve import graph_of, onnx_file
 from opmark.models.source import source_of
+from opmark.models.zoo import family_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +141,7 @@ class _Planner:
                     graph_id=graph.id,
                     role=role,
                     batch=_batch(graph),
+                    size=_size(spec),
                 )
                 found.append((trial, self._runnable(spec)))
         return found
@@ -219,6 +221,14 @@ class _Planner:
         if key not in self._graphs:
             self._graphs[key] = graph_of(spec.model, self._target.name, cache=self._cache, dimensions=spec.dimensions)
         return self._graphs[key]
+
+
+def _size(spec: NetworkSpec) -> int | None:
+    """The size of a network whose size can be chosen: one of the zoo that is no file."""
+    source = source_of(spec.model)
+    if source.path is not None:
+        return spec.dimensions.get("size")
+    return spec.dimensions.get("size", family_of(source.base).sizes[source.base])
 
 
 def _batch(graph: Graph) -> int:

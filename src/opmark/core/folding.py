@@ -105,6 +105,7 @@ def fold_network(
         graph_id=trial.graph_id,
         role=trial.role,
         batch=trial.batch,
+        size=trial.size,
         status=done.status,
         reason=done.reason,
         latency_ns=folded.latency_ns if folded else None,

@@ -56,7 +56,8 @@ class Measurement:
 class NetworkMeasurement:
     """One whole network on a target, end to end: the ground truth for sums of predictions.
 
-    `role` is `training` where constants of the network sum may be fitted on it, else `held-out`.
+    `role` is `training` where constants of the network sum may be fitted on it, else `held-out`. `size` is the image's
+    side or the sequence length where that can be chosen.
     """
 
     network: str
@@ -67,6 +68,7 @@ class NetworkMeasurement:
     reason: str = ""
     role: str = "held-out"
     batch: int = 1
+    size: int | None = None
     latency_ns: float | None = None
     quantiles_ns: tuple[float, ...] = ()
     peak_memory_bytes: int | None = None

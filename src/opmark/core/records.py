@@ -70,6 +70,7 @@ class NetworkTrial:
     graph_id: str
     role: str
     batch: int = 1
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

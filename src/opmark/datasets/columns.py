@@ -108,6 +108,7 @@ _NETWORK_COLUMNS = (
     *_STATUS,
     Column("role", "string", "training where constants of the network sum may be fitted on it, else held-out"),
     Column("batch", "int64", "batch size"),
+    Column("size", "int64", "image side in pixels or sequence length, where it can be chosen", optional=True),
     Column("latency_ns", "double", "end to end", optional=True),
     Column("quantiles_ns", "list<double>", "0, 0.05 … 1 quantiles of the clean samples"),
     Column("peak_memory_bytes", "int64", "peak memory of the process above its start", optional=True),

@@ -34,9 +34,8 @@ def graphs_of(
         graph = captured[one.network].get(one.graph_id)
         if graph is None:
             try:
-                graph = graph_of(
-                    one.network, target_name, cache=cache, dimensions={"batch": one.batch} if one.batch != 1 else {}
-                )
+                dimensions = {} if one.size is None else {"batch": one.batch, "size": one.size}
+                graph = graph_of(one.network, target_name, cache=cache, dimensions=dimensions)
             except OpMarkError as error:
                 warn(f"{one.network} is left out: {error}")
                 continue
