@@ -3,14 +3,18 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from opmark.bench.protocol import Protocol as MeasuringRules
 from opmark.bench.timer import Timer
 from opmark.core.environment import Fact
 from opmark.core.errors import UnavailableError, UsageError
 from opmark.core.kernel import Kernel
 from opmark.core.registry import Registry, unknown_name
 from opmark.core.target import Target, parse_target_name
+
+if TYPE_CHECKING:
+    from opmark.bench.trial import Bench
 
 SINGLE = "single"
 # Copies feed one another: what a kernel costs inside a network, in place where the runtime works in place.
@@ -27,6 +31,29 @@ class Prepared(Protocol):
 
     def call(self) -> None:
         """Run all copies once; returns when they are finished."""
+
+    def close(self) -> None:
+        """Free everything."""
+
+
+class Trial(Protocol):
+    """A kernel in a worker: each call gives one block of samples, as the fields of its record."""
+
+    def hot(self) -> dict[str, Any]:
+        """With everything in cache."""
+
+    def rotated(self) -> dict[str, Any]:
+        """With nothing in cache."""
+
+    def close(self) -> None:
+        """Free everything."""
+
+
+class NetworkBlocks(Protocol):
+    """A whole network in a worker."""
+
+    def block(self) -> dict[str, Any]:
+        """One block of single calls, as the fields of its record."""
 
     def close(self) -> None:
         """Free everything."""
@@ -81,6 +108,30 @@ class Backend(ABC):
         """Two fixed pieces of work, `compute` and `memory`, that tell drift; None for the processor's own."""
         return None
 
+    def device(self) -> str | None:
+        """The slug of what it runs on, or None for the processor of this machine."""
+        return None
+
+    def rules(self, protocol: MeasuringRules) -> MeasuringRules:
+        """`protocol` as this runtime's device needs it; most take it as it is."""
+        return protocol
+
+    def as_run(self, kernel: Kernel) -> Kernel:
+        """What this runtime makes of `kernel` where its device chooses the implementation."""
+        return kernel
+
+    def kernel_trial(self, kernel: Kernel, bench: "Bench") -> Trial:
+        """`kernel`, built and ready to be timed by the rules of its device. Raises as `prepare` does."""
+        from opmark.bench.trial import KernelTrial
+
+        return KernelTrial(kernel, bench)
+
+    def network_trial(self, model: str, dimensions: Mapping[str, int], bench: "Bench") -> NetworkBlocks:
+        """The whole network `model`, built and ready to be timed. Raises as `prepare_network` does."""
+        from opmark.bench.trial import NetworkTrial
+
+        return NetworkTrial(model, dimensions, bench)
+
     @abstractmethod
     def construction(self, kernel: Kernel) -> str:
         """`CHAIN` or `PARALLEL`: how several copies of `kernel` are put together.
@@ -129,6 +180,13 @@ def backend_of(target_name: str) -> Backend:
     if not names:
         raise unknown_name("backend", runtime, BACKENDS.names())
     return BACKENDS.load(max(names, key=len))
+
+
+def rules_on(targets: Sequence[Target], protocol: MeasuringRules) -> MeasuringRules:
+    """`protocol` as the device of `targets` needs it; targets of one run are of one device."""
+    for name in sorted({target.backend for target in targets}):
+        protocol = BACKENDS.load(name).rules(protocol)
+    return protocol
 
 
 def target_named(target_name: str, device: str) -> tuple[Backend, Target]:

@@ -6,7 +6,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -119,9 +119,16 @@ def probe(backends: Iterable[Backend]) -> Environment:
         "hypervisor": hypervisor(),
         "operating_system": platform.system(),
     }
-    for backend in backends:
+    measured = tuple(backends)
+    for backend in measured:
         checked |= {f"{backend.name}.{name}": value for name, value in backend.facts().items()}
-    return Environment(device=device_slug(), checked=checked, noted=noted())
+    return Environment(device=measured_device(measured), checked=checked, noted=noted())
+
+
+def measured_device(backends: Sequence[Backend]) -> str:
+    """The device that `backends` run on: this machine's processor unless all of them run on one other."""
+    devices = {backend.device() or device_slug() for backend in backends}
+    return devices.pop() if len(devices) == 1 else device_slug()
 
 
 def noted() -> dict[str, Fact]:

@@ -77,6 +77,12 @@ def plan_once(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
 
 def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
     pairs = [_available(name) for name in suite.targets]
+    devices = sorted({target.device for _, target in pairs})
+    if len(devices) > 1:
+        raise UsageError(
+            f"suite {suite.name!r} has targets on {' and on '.join(devices)}",
+            hint="a run is about one device: give each a suite of its own",
+        )
     kernels: list[KernelTrial] = []
     networks: list[NetworkTrial] = []
     models: dict[str, NetworkSpec] = {}
@@ -155,7 +161,9 @@ class _Planner:
                 kernel=kernel,
                 work=work_of(kernel),
             )
-            for kernel in dict.fromkeys((*self._drawing.kernels(), *self._judging, *self._exact()))
+            for kernel in dict.fromkeys(
+                map(self._backend.as_run, (*self._drawing.kernels(), *self._judging, *self._exact()))
+            )
         ]
 
     def judging_trials(self) -> set[str]:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from opmark.core.estimate import LABEL_QUANTILE
 from opmark.core.registry import unknown_name
 
 
@@ -21,6 +22,7 @@ class Protocol:
 
     `blocks` are spread over as many shuffled rounds; `retries` is how often a round is measured again after its
     sentinels drifted; `extension` times the samples are taken before a trial is called `low_quality`.
+    `label_quantile` is which quantile of its samples a label is.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Protocol:
     chunk_bytes: int = 256 << 20
     restart_chunks: int = 8
     model_limit_bytes: int = 1 << 30
+    label_quantile: float = LABEL_QUANTILE
 
     def tier(self, latency_ns: float) -> Tier:
         """The tier of a kernel that takes about `latency_ns`."""

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opmark.bench.backend import BACKENDS, backend_of, target_named
+from opmark.bench.backend import backend_of, target_named
 from opmark.bench.environment import caches, device_slug
 from opmark.bench.process import WorkerProcess
 from opmark.bench.protocol import FULL
@@ -65,7 +65,7 @@ def measure_reference(target_name: str, seconds: float) -> Reference:
         "label": "hot",
         "kernel": {"kind": kernel.kind, "parameters": plain(kernel.params)},
     }
-    worker = WorkerProcess(target, BACKENDS.load(target.backend), FULL, caches())
+    worker = WorkerProcess(target, backend, backend.rules(FULL), caches())
     ns: list[float] = []
     clean_ns: list[float] = []
     try:

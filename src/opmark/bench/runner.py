@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opmark.bench.backend import BACKENDS
+from opmark.bench.backend import BACKENDS, rules_on
 from opmark.bench.crew import Crew
 from opmark.bench.drift import Drift
 from opmark.bench.environment import caches, probe
@@ -112,7 +112,7 @@ class _Run:
     ) -> None:
         self._plan = trials
         self._path = path
-        self._protocol = protocol_named(trials.suite.quality)
+        self._protocol = rules_on(trials.targets, protocol_named(trials.suite.quality))
         self._writer = writer
         self._progress = progress
         self._start = time.monotonic()

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from opmark.bench.device_clock import MOST_DISCARDED, unsteady_share
 from opmark.bench.protocol import Protocol
 from opmark.core.estimate import median
 from opmark.core.folding import RESOLUTION_NS, Folded, fold
@@ -74,11 +75,15 @@ def _doubts(state: Progressing, folded: Folded, protocol: Protocol, drifted: Col
     if folded.latency_ns <= RESOLUTION_NS:
         doubts.append("shorter than the clock can tell")
     elif state.label == HOT and folded.samples >= 5 and folded.half_width > protocol.half_width:
-        doubts.append(f"10th percentile known to ±{folded.half_width:.1%} only")
+        name = "median" if folded.label_quantile == 0.5 else f"{100 * folded.label_quantile:.0f}th percentile"
+        doubts.append(f"{name} known to ±{folded.half_width:.1%} only")
     if not _agree(state, protocol):
         doubts.append(f"processes differ by {folded.variation or 0:.1%}")
     if folded.clean_fraction == 0:
         doubts.append("every sample was interrupted")
+    moved = unsteady_share([mhz for block in state.blocks if block.label == state.label for mhz in block.clocks_mhz])
+    if moved > MOST_DISCARDED:
+        doubts.append(f"the device's clock was off its usual in {moved:.0%} of samples")
     off = sum(1 for block in state.blocks if block.round in drifted)
     if 2 * off > len(state.blocks):
         doubts.append("the machine drifted: sentinels were off in most rounds")

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
-from opmark.bench.backend import BACKENDS
+from opmark.bench.backend import BACKENDS, NetworkBlocks, Trial
 from opmark.bench.clock import Clock
 from opmark.bench.messages import protocol_from, target_from
 from opmark.bench.protocol import Protocol
@@ -31,7 +31,7 @@ from opmark.bench.scheduling import (
 )
 from opmark.bench.sentinel import processor_sentinels
 from opmark.bench.timer import Timer, machine_timer
-from opmark.bench.trial import Bench, KernelTrial, NetworkTrial, clean_or_all
+from opmark.bench.trial import Bench, clean_or_all
 from opmark.core.errors import OpMarkError
 from opmark.core.estimate import label
 from opmark.core.kernel import Kernel
@@ -63,7 +63,8 @@ class Worker:
         self._bench = dataclasses.replace(bench, overhead_ns=bench.measure_overhead())
         self._sentinels = backend.sentinels() or processor_sentinels()
         self._sentinel_ns = {name: bench.clock.warm_up(item.call) for name, item in self._sentinels.items()}
-        self._trials: dict[str, KernelTrial | NetworkTrial] = {}
+        self._kernels: dict[str, Trial] = {}
+        self._networks: dict[str, NetworkBlocks] = {}
 
     def started(self) -> dict[str, Any]:
         """The answer to the request that made this worker."""
@@ -71,20 +72,18 @@ class Worker:
 
     def kernel(self, request: dict[str, Any]) -> dict[str, Any]:
         """One block of a kernel, hot or rotated."""
-        trial = self._trials.get(request["trial"])
+        trial = self._kernels.get(request["trial"])
         if trial is None:
             kernel = Kernel.of(request["kernel"]["kind"], request["kernel"]["parameters"])
-            trial = self._trials[request["trial"]] = KernelTrial(kernel, self._bench)
-        assert isinstance(trial, KernelTrial)
+            trial = self._kernels[request["trial"]] = self._bench.backend.kernel_trial(kernel, self._bench)
         return trial.rotated() if request["label"] == "rotated" else trial.hot()
 
     def network(self, request: dict[str, Any]) -> dict[str, Any]:
         """One block of a whole network."""
-        trial = self._trials.get(request["trial"])
+        trial = self._networks.get(request["trial"])
         if trial is None:
-            trial = NetworkTrial(request["model"], request["dimensions"], self._bench)
-            self._trials[request["trial"]] = trial
-        assert isinstance(trial, NetworkTrial)
+            trial = self._bench.backend.network_trial(request["model"], request["dimensions"], self._bench)
+            self._networks[request["trial"]] = trial
         return trial.block()
 
     def sentinel(self, _request: dict[str, Any]) -> dict[str, Any]:
@@ -93,7 +92,8 @@ class Worker:
         count = clock.protocol.sentinel_samples
         return {
             name: label(
-                clean_or_all(clock.take(item.call, latency_ns=self._sentinel_ns[name], samples=count, limit_s=5.0))
+                clean_or_all(clock.take(item.call, latency_ns=self._sentinel_ns[name], samples=count, limit_s=5.0)),
+                clock.protocol.label_quantile,
             )
             for name, item in self._sentinels.items()
         }
@@ -101,7 +101,7 @@ class Worker:
     def close(self, request: dict[str, Any]) -> dict[str, Any]:
         """Forget the trials named."""
         for key in request["trials"]:
-            trial = self._trials.pop(key, None)
+            trial = self._kernels.pop(key, None) or self._networks.pop(key, None)
             if trial is not None:
                 trial.close()
         gc.collect()

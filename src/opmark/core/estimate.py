@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 # The label is the 10th percentile of clean samples: unlike the minimum it does not drift with their number,
-# unlike the median it is not moved by a busy machine.
+# unlike the median it is not moved by a busy machine. Nothing else runs on a GPU: its label is the median.
 LABEL_QUANTILE = 0.1
 _Z95 = 1.96
 
@@ -30,13 +30,13 @@ def median(values: Sequence[float]) -> float:
     return quantile(values, 0.5)
 
 
-def label(values: Sequence[float]) -> float:
-    """The latency that a set of clean samples stands for."""
-    return quantile(values, LABEL_QUANTILE)
+def label(values: Sequence[float], fraction: float = LABEL_QUANTILE) -> float:
+    """The latency that a set of clean samples stands for: their `fraction` quantile."""
+    return quantile(values, fraction)
 
 
-def half_width(values: Sequence[float]) -> float:
-    """Half the 95 % confidence interval of `label(values)`, as a fraction of it; infinite below five samples.
+def half_width(values: Sequence[float], fraction: float = LABEL_QUANTILE) -> float:
+    """Half the 95 % confidence interval of `label(values, fraction)`, as a part of it; infinite below five samples.
 
     The interval lies between the order statistics that a binomial count around the label's rank allows.
     """
@@ -44,11 +44,11 @@ def half_width(values: Sequence[float]) -> float:
     if count < 5:
         return math.inf
     ordered = sorted(values)
-    deviation = _Z95 * math.sqrt(count * LABEL_QUANTILE * (1 - LABEL_QUANTILE))
-    rank = LABEL_QUANTILE * (count - 1)
+    deviation = _Z95 * math.sqrt(count * fraction * (1 - fraction))
+    rank = fraction * (count - 1)
     low = ordered[max(0, math.floor(rank - deviation))]
     high = ordered[min(count - 1, math.ceil(rank + deviation))]
-    centre = label(ordered)
+    centre = label(ordered, fraction)
     return (high - low) / 2 / centre if centre > 0 else math.inf
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from opmark.core.estimate import half_width, label, median, quantiles, variation
+from opmark.core.estimate import LABEL_QUANTILE, half_width, label, median, quantiles, variation
 from opmark.core.measurement import QUANTILES, USABLE, Measurement, NetworkMeasurement
 from opmark.core.records import HOT, NETWORK, ROTATED, Block, Done, KernelTrial, NetworkTrial
 
@@ -15,10 +15,10 @@ RESOLUTION_NS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """One label: the median over processes of each one's 10th percentile of clean samples, in ns.
+    """One label: the median over processes of each one's `label_quantile` of clean samples, in ns.
 
-    `half_width` is the 95 % confidence half-width of the label, as a fraction of it: that of each process's 10th
-    percentile, averaged as independent ones. How far processes disagree is `variation`, and no part of it.
+    `half_width` is the 95 % confidence half-width of the label, as a fraction of it: that of each process's
+    quantile, averaged as independent ones. How far processes disagree is `variation`, and no part of it.
     """
 
     latency_ns: float
@@ -28,6 +28,7 @@ class Folded:
     clean_fraction: float
     samples: int
     processes: int
+    label_quantile: float = LABEL_QUANTILE
 
 
 def fold(blocks: Sequence[Block], which: str, overhead_ns: float) -> Folded | None:
@@ -38,18 +39,20 @@ def fold(blocks: Sequence[Block], which: str, overhead_ns: float) -> Folded | No
     by_process: dict[int, list[Block]] = defaultdict(list)
     for block in wanted:
         by_process[block.process].append(block)
+    fraction = wanted[0].label_quantile
     per_process = [list(_kernel_times(group, overhead_ns)) for group in by_process.values()]
     pooled = [ns for times in per_process for ns in times]
-    labels = [label(times) for times in per_process]
+    labels = [label(times, fraction) for times in per_process]
     flags = "".join(block.clean for block in wanted)
     return Folded(
         latency_ns=max(RESOLUTION_NS, median(labels)),
         quantiles_ns=tuple(max(RESOLUTION_NS, ns) for ns in quantiles(pooled, QUANTILES)),
-        half_width=_together([half_width(times) for times in per_process]),
+        half_width=_together([half_width(times, fraction) for times in per_process]),
         variation=variation(labels),
         clean_fraction=flags.count("1") / len(flags),
         samples=len(pooled),
         processes=len(per_process),
+        label_quantile=fraction,
     )
 
 
@@ -78,7 +81,7 @@ def fold_kernel(
         reason=done.reason,
         latency_hot_ns=hot.latency_ns,
         latency_rotated_ns=rotated.latency_ns if rotated else None,
-        overhead_ns=overhead_ns,
+        overhead_ns=_enqueue_ns(blocks, overhead_ns),
         construction=first.construction,
         hot_quantiles_ns=hot.quantiles_ns,
         rotated_quantiles_ns=rotated.quantiles_ns if rotated else (),
@@ -131,10 +134,12 @@ def _kernel_times(blocks: Sequence[Block], overhead_ns: float) -> Iterator[float
     for block in blocks:
         if block.base_copies:
             bases[block.base_copies] += _clean(block.base_ns, block.base_clean)
-    fixed = {copies: label(times) for copies, times in bases.items()}
+    fraction = blocks[0].label_quantile
+    fixed = {copies: label(times, fraction) for copies, times in bases.items()}
     anything_clean = any("1" in block.clean for block in blocks)
     for block in blocks:
-        below = fixed[block.base_copies] if block.base_copies else overhead_ns
+        outside_ns = overhead_ns if block.enqueue_ns is None else 0.0
+        below = fixed[block.base_copies] if block.base_copies else outside_ns
         for ns, flag in zip(block.ns, block.clean, strict=True):
             if flag == "1" or not anything_clean:
                 yield (ns - below) / (block.copies - block.base_copies)
@@ -145,6 +150,12 @@ def _clean(times: Sequence[float], flags: str) -> list[float]:
     return clean or list(times)
 
 
+def _enqueue_ns(blocks: Sequence[Block], overhead_ns: float) -> float:
+    """What one call costs the host: of a device, the time to hand it over."""
+    found = [block.enqueue_ns for block in blocks if block.label == HOT and block.enqueue_ns is not None]
+    return median(found) if found else overhead_ns
+
+
 def _faults(blocks: Sequence[Block], which: str) -> float:
     return median([block.faults_per_call for block in blocks if block.label == which])
 
@@ -152,4 +163,4 @@ def _faults(blocks: Sequence[Block], which: str) -> float:
 def _scheduling(blocks: Sequence[Block]) -> str:
     """How every block was scheduled, or the least favourable way where they differ."""
     ways = {block.scheduling for block in blocks}
-    return next((way for way in ("unfiltered", "contended", "normal", "fifo") if way in ways), "normal")
+    return next((way for way in ("unfiltered", "contended", "normal", "fifo", "device") if way in ways), "normal")

@@ -22,7 +22,8 @@ class Measurement:
     """One trial: a kernel on a target. A failed or skipped one has a reason and no latency.
 
     `latency_hot_ns` has its inputs in cache and the runtime's per-call overhead removed;
-    `latency_rotated_ns` walks over copies that do not fit in the last-level cache.
+    `latency_rotated_ns` walks over copies that do not fit in the last-level cache, or begins with that cache flushed.
+    `overhead_ns` is the runtime's fixed cost per call; on a GPU, the host's time to enqueue this kernel.
     """
 
     kernel: Kernel

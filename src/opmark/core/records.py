@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 from opmark.core.canonical import plain
 from opmark.core.environment import Environment
 from opmark.core.errors import ContentError
+from opmark.core.estimate import LABEL_QUANTILE
 from opmark.core.kernel import Kernel
 from opmark.core.measurement import STATUSES
 from opmark.core.target import Target
@@ -78,7 +79,11 @@ class Block:
     """Samples of one trial taken in one go: `ns[i]` is a call of `copies` copies, `clean` flags each (`1`, `0`).
 
     With `base_copies`, `base_ns` are calls of that many copies in the same block, and the difference is the
-    kernel's own time; without, the target's overhead is taken off.
+    kernel's own time; without, the target's overhead is taken off. `label_quantile` is which of their quantiles the
+    samples stand for.
+
+    Samples of a device's own clock have `enqueue_ns`, the host's time to hand over one kernel: it passes beside them,
+    and nothing is taken off. `clocks_mhz` is the processor clock of the device after each sample.
     """
 
     trial: str
@@ -96,8 +101,15 @@ class Block:
     faults_per_call: float = 0.0
     scheduling: str = "normal"
     peak_memory_bytes: int | None = None
+    label_quantile: float = LABEL_QUANTILE
+    enqueue_ns: float | None = None
+    clocks_mhz: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.clocks_mhz and len(self.clocks_mhz) != len(self.ns):
+            raise ValueError(f"clocks_mhz: {len(self.clocks_mhz)} for {len(self.ns)} samples")
+        if not 0 <= self.label_quantile <= 1:
+            raise ValueError(f"label_quantile: must be between 0 and 1, not {self.label_quantile}")
         if self.label not in LABELS:
             raise ValueError(f"label: one of {', '.join(LABELS)}, not {self.label!r}")
         _check_samples("ns", self.ns, self.clean)
@@ -109,6 +121,11 @@ class Block:
             or bool(self.base_ns) != bool(self.base_copies)
         ):
             raise ValueError("ns, base_ns, copies and base_copies do not fit each other")
+
+    @property
+    def cycles(self) -> tuple[float, ...]:
+        """The device's clock cycles per copy in each sample; empty where its clock is not known."""
+        return tuple(ns * mhz / 1e3 / self.copies for ns, mhz in zip(self.ns, self.clocks_mhz, strict=False))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +252,9 @@ _TYPES: dict[str, type[Any]] = {
 _NAMES = {kind: name for name, kind in _TYPES.items()}
 
 # Lists of JSON that are tuples here.
-_TUPLES = ("ns", "base_ns", "first_ns", "second_ns", "block_ns")
+_TUPLES = ("ns", "base_ns", "first_ns", "second_ns", "block_ns", "clocks_mhz")
+# What only blocks of a device's own clock have: not written where it says nothing.
+_RARE: dict[str, Any] = {"label_quantile": LABEL_QUANTILE, "enqueue_ns": None, "clocks_mhz": []}
 
 R = TypeVar("R")
 
@@ -245,6 +264,8 @@ def encode(record: Record) -> dict[str, Any]:
     content = plain(record)
     if isinstance(record, KernelTrial):
         content["kernel"] = {"kind": record.kernel.kind, "parameters": plain(record.kernel.params)}
+    if isinstance(record, Block):
+        content = {name: value for name, value in content.items() if name not in _RARE or value != _RARE[name]}
     return {"type": _NAMES[type(record)], **content}
 
 

@@ -34,13 +34,18 @@ def graphs_folder() -> Path | None:
         return None
 
 
-def stored_graph(origin: Origin, folder: Path | None) -> Graph | None:
-    """The graph in `folder` that may stand for one captured here, or None."""
+def stored_graph(origin: Origin, folder: Path | None, *, any_version: bool = False) -> Graph | None:
+    """The graph in `folder` that may stand for one captured here, or None.
+
+    With `any_version`, one that other versions of the packages made will do too.
+    """
     if folder is None:
         return None
     try:
         content = _read(graph_path(origin, folder))
         found = _origin(content)
+        if any_version:
+            found = replace(found, versions=origin.versions)
         if _comparable(found, origin) != _comparable(origin, origin):
             return None
         return store.decode(content, graph_path(origin, folder))

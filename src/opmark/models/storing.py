@@ -1,6 +1,6 @@
 """Writes the graphs that travel with OpMark; what is there already is kept, so that an interrupted run goes on."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,24 +66,31 @@ def targets_of(name: str) -> tuple[str, ...]:
     return tuple(target for target in TARGETS if ("onnx" if target.startswith("onnx") else "aten") in languages)
 
 
-def store_graphs(wanted: Iterable[tuple[str, str]], folder: Path, *, cache: Path | None) -> Iterator[Stored]:
+def store_graphs(
+    wanted: Iterable[tuple[str, str]],
+    folder: Path,
+    *,
+    cache: Path | None,
+    dimensions: Mapping[str, int] | None = None,
+) -> Iterator[Stored]:
     """Capture each model and target of `wanted` into `folder` unless it holds that very graph.
 
+    `dimensions` are a batch and a size that all of them get in place of their usual ones.
     Yields after each; a network that a runtime cannot have is `failed`, and the others go on.
     """
     for model, target in wanted:
         try:
-            yield _one(model, target, folder, cache)
+            yield _one(model, target, folder, cache, dimensions or {})
         except OpMarkError as error:
             yield Stored(model=model, target=target, status="failed", error=str(error))
 
 
-def _one(model: str, target: str, folder: Path, cache: Path | None) -> Stored:
-    origin = graph_origin(model, target)
+def _one(model: str, target: str, folder: Path, cache: Path | None, dimensions: Mapping[str, int]) -> Stored:
+    origin = graph_origin(model, target, dimensions=dimensions)
     path = graph_path(origin, folder)
     if is_stored(origin, folder):
         return Stored(model=model, target=target, status="kept", size_bytes=path.stat().st_size)
-    graph = captured_graph(model, target, cache=cache)
+    graph = captured_graph(model, target, cache=cache, dimensions=dimensions)
     save(graph, origin, folder)
     found = coverage(graph)
     return Stored(

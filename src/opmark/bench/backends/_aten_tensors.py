@@ -26,13 +26,15 @@ def chain_argument(call: AtenCall) -> int | None:
     return None
 
 
-def operands(call: AtenCall, *, copies: int, rotated: bool) -> list[tuple[list[Any], dict[str, Any]]]:
-    """The arguments of every copy. Each has its own weights, and with `rotated` its own activations too."""
+def operands(
+    call: AtenCall, *, copies: int, rotated: bool, device: str = "cpu"
+) -> list[tuple[list[Any], dict[str, Any]]]:
+    """The arguments of every copy on `device`: each has its own weights, and with `rotated` its own activations too."""
     import torch
 
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator(device).manual_seed(0)
     first = [
-        _maxima(call, spec, generator)
+        _maxima(call, spec).to(device)
         if call.op.startswith(_MAXIMA) and spec.dtype == "int64"
         else _filled(spec, _stride(call, at), _limit(call, at), generator)
         for at, spec in enumerate(call.tensors)
@@ -59,7 +61,7 @@ def _filled(
     size = spec.elements
     if stride is not None and size:
         size = 1 + sum((extent - 1) * step for extent, step in zip(spec.shape, stride, strict=True))
-    memory = torch.empty(size, dtype=dtype)
+    memory = torch.empty(size, dtype=dtype, device=generator.device)
     if dtype.is_floating_point:
         # Positive, so that roots and logarithms are numbers; near one, so that products stay in range.
         memory.uniform_(0.5, 1.5, generator=generator)
@@ -70,10 +72,11 @@ def _filled(
     return memory.view(spec.shape) if stride is None else memory.as_strided(spec.shape, stride)
 
 
-def _maxima(call: AtenCall, spec: TensorSpec, generator: "torch.Generator") -> "torch.Tensor":
+def _maxima(call: AtenCall, spec: TensorSpec) -> "torch.Tensor":
     """Where in its plane each maximum was: somewhere in its own window, as the forward pass leaves them."""
     import torch
 
+    generator = torch.Generator().manual_seed(0)
     places = torch.zeros(spec.shape[2:], dtype=torch.int64)
     size = call.tensors[1].shape[2:]
     for axis, (extent, positions) in enumerate(zip(size, spec.shape[2:], strict=True)):
@@ -89,7 +92,7 @@ def _copied(tensor: "torch.Tensor") -> "torch.Tensor":
     import torch
 
     size = tensor.untyped_storage().nbytes() // tensor.element_size()
-    memory = torch.empty(size, dtype=tensor.dtype)
+    memory = torch.empty(size, dtype=tensor.dtype, device=tensor.device)
     memory.copy_(tensor.as_strided((size,), (1,)))
     return memory.as_strided(tensor.shape, tensor.stride())
 
