@@ -74,7 +74,7 @@ def run_events(problem: Problem, placement: Placement, rules: Profile) -> Schedu
     from opmark.leaderboards import engine
 
     arrays = problem.arrays.under(rules)
-    outputs = _room(arrays)
+    outputs = room_for(arrays)
     order_offsets, order_units = placement.order_rows(arrays.devices)
     priority = arrays.default_priority if placement.priority is None else placement.priority
     compiled: Any = engine.run
@@ -139,6 +139,16 @@ def simulate_many(
     `priorities` has one row per placement or a single one for all; without it the default rank is used. Costs are those
     of the problem's objective under `profile` (default: the problem's own), without replicas.
     """
+    costs, peaks = costs_and_peaks(problem, devices, priorities, profile=profile)
+    if enforce_memory:
+        costs[(peaks > problem.arrays.device_memory_bytes).any(axis=1)] = INVALID_COST
+    return costs
+
+
+def costs_and_peaks(
+    problem: Problem, devices: Integers, priorities: Integers | None = None, *, profile: Profile | None = None
+) -> tuple[Integers, Integers]:
+    """As `simulate_many` without a look at the memory, and peak bytes per row and device."""
     rules = profile_named(problem.profile) if profile is None else profile
     table = np.ascontiguousarray(devices, dtype=np.int64).reshape(-1, problem.arrays.units)
     if rules.model is not None:
@@ -148,11 +158,9 @@ def simulate_many(
         costs = OBJECTIVES.load(problem.objective).costs(problem, table, latencies, rules)
         if problem.memory_mode == "stash":
             peaks = stashed_rows(problem, table)
-    if enforce_memory:
-        costs[(peaks > problem.arrays.device_memory_bytes).any(axis=1)] = INVALID_COST
     if problem.contiguous:
         costs[~contiguous_rows(problem, table)] = INVALID_COST
-    return costs
+    return costs, peaks
 
 
 def _event_costs(
@@ -173,13 +181,13 @@ def _event_costs(
         no_order,
         no_order[:0],
         int(rules.contention),
-        _room(arrays),
+        room_for(arrays),
         peaks,
     )
     return latencies, peaks.reshape(-1, arrays.devices)
 
 
-def _room(arrays: ProblemArrays) -> tuple[Integers, ...]:
+def room_for(arrays: ProblemArrays) -> tuple[Integers, ...]:
     """Arrays that hold the schedule of any placement, even with every tensor sent to every reader."""
     tensors = len(arrays.tensor_bytes)
     transfers = len(arrays.consumer_units) + tensors

@@ -1,0 +1,67 @@
+"""FlexFlow's search: a Metropolis chain at one temperature over the device of one class at a time.
+
+Jia, Zaharia, Aiken, "Beyond data and model parallelism for deep neural networks", MLSys 2019, section 6.2: a random
+operation gets a random configuration, accepted with min(1, exp(β(cost − new cost))); a chain starts from an expert's
+placement or a random one, and ends when half of its time brought nothing.
+"""
+
+import numpy as np
+
+from opmark.leaderboards.guided_search import GuidedSearch, State
+from opmark.leaderboards.incumbent import Incumbent
+from opmark.leaderboards.placement import Solution
+from opmark.leaderboards.placer import Placer
+from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.replication import replicated
+from opmark.leaderboards.single import fill_by_memory, single_device_rows
+
+# 1/β as a share of the cost.
+HEAT = 0.002
+PER_GROUP = 150
+BUDGET_SHARE = 0.9
+
+
+class FlexFlowMcmc(Placer):
+    """Two chains: from the best single device (or a filling by memory), and from random devices."""
+
+    summary = "Metropolis chains over one class's device at a time (FlexFlow, MLSys'19)"
+
+    def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
+        """The cheapest placement seen, or data parallelism where the problem allows replicas and that is cheaper."""
+        incumbent = Incumbent(problem, "flexflow-mcmc", budget_s * BUDGET_SHARE)
+        search = GuidedSearch(problem, incumbent, seed)
+        draw = np.random.default_rng(seed)
+        rows = [*single_device_rows(search.groups), fill_by_memory(problem, search.groups)]
+        expert = min((search.state(row) for row in rows), key=lambda state: state.energy)
+        search.report(expert)
+        drawn = np.array([draw.choice(np.flatnonzero(row)) for row in search.groups.allowed])
+        begun_s = incumbent.left_s
+        for share, state in ((0.5, expert), (0.0, search.state(drawn))):
+            _chain(search, incumbent, state, begun_s * share)
+        if problem.replication:
+            replicated(problem, incumbent)
+        return incumbent.solution()
+
+
+def _chain(search: GuidedSearch, incumbent: Incumbent, state: State, until_s: float) -> None:
+    """Rounds of moves; as many again as there were so far must bring something."""
+    length = PER_GROUP * (search.groups.count + 10)
+    search.report(state)
+    spent, best_at = 0, 0
+    while search.movable and incumbent.left_s > until_s and (spent == 0 or best_at * 2 >= spent) and spent < 8 * length:
+        found = search.anneal(
+            state,
+            length,
+            (HEAT, HEAT),
+            reorder=0.0,
+            guided=False,
+            regions=False,
+            stop=lambda: incumbent.left_s <= until_s,
+        )
+        spent += length
+        if found.energy < state.energy:
+            best_at = spent
+        state = found
+
+
+PLACER = FlexFlowMcmc()

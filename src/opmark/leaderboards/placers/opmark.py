@@ -1,0 +1,178 @@
+"""OpMark's own placer: every known start, then annealing of devices, regions and priorities, led by what is critical.
+
+An algorithm portfolio (Huberman, Lukose, Hogg, Science 275, 1997) over list schedules, dynamic programs and integer
+programs, followed by multilevel moves (Karypis, Kumar, SIAM J. Sci. Comput. 20(1), 1998) and simulated annealing that
+restarts from its best with longer and longer cycles (Luby, Sinclair, Zuckerman, Inf. Process. Lett. 47, 1993). Small
+problems are enumerated.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from opmark.leaderboards.bounds import cheap_lower_bound
+from opmark.leaderboards.guided_search import GuidedSearch, State
+from opmark.leaderboards.incumbent import Incumbent
+from opmark.leaderboards.integers import Integers
+from opmark.leaderboards.placement import Placement, Solution
+from opmark.leaderboards.placer import Placer
+from opmark.leaderboards.placers import (
+    cpop,
+    dnn_partitioning_dp,
+    dnn_partitioning_dp_linear,
+    etf,
+    heft,
+    m_topo,
+    peft,
+    pipedream,
+    sct,
+)
+from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.relaxation import is_load
+from opmark.leaderboards.replication import replicated
+from opmark.leaderboards.simulator import simulate
+from opmark.leaderboards.single import fill_by_memory, single_device_rows
+
+# The rest is for handing the answer over.
+SEARCH_SHARE = 0.95
+ENUMERATED_AT_MOST = 60_000
+# Evaluations per group after which a search is at its end, whatever the budget, and those of the first cycle.
+LAST_PER_GROUP, FIRST_PER_GROUP = 2_500, 30
+STRICT_UNITS_AT_MOST = 400
+# Start and end temperatures of successive cycles, as shares of the best cost.
+HEATS = ((0.02, 0.0005), (0.005, 0.0002), (0.06, 0.001))
+ELITES = 4
+
+
+class OpMark(Placer):
+    """Anytime, and never worse than the list schedules and single devices that it starts from."""
+
+    summary = "every list schedule, dynamic and integer program, then guided multilevel annealing; small ones exactly"
+
+    def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
+        """The cheapest placement found; the same for a seed where the budget does not cut the search short."""
+        incumbent = Incumbent(problem, "opmark", budget_s * SEARCH_SHARE)
+        search = GuidedSearch(problem, incumbent, seed)
+        states = _starts(problem, search, incumbent, seed)
+        bound = cheap_lower_bound(problem)
+
+        def proved() -> bool:
+            return incumbent.value is not None and incumbent.value <= bound
+
+        if search.movable and not proved():
+            states += _enumerated(search)
+            _search(search, incumbent, states, proved)
+        if problem.replication:
+            replicated(problem, incumbent)
+        return incumbent.solution()
+
+
+PLACER = OpMark()
+
+
+def _starts(problem: Problem, search: GuidedSearch, incumbent: Incumbent, seed: int) -> list[State]:
+    """States of everything that other placers answer, given to the incumbent as they are."""
+    groups = search.groups
+    rows: list[Integers] = [*single_device_rows(groups), fill_by_memory(problem, groups)]
+    states = [search.state(row) for row in rows]
+    for state in sorted(states, key=lambda one: one.energy)[:2]:
+        search.report(state)
+    split = is_load(problem) or problem.contiguous or problem.objective == "throughput"
+    programs = [dnn_partitioning_dp_linear.PLACER, pipedream.PLACER, dnn_partitioning_dp.PLACER]
+    lists = [heft.PLACER, etf.PLACER, cpop.PLACER, peft.PLACER, sct.PLACER, m_topo.PLACER]
+    for placer in (*programs, *lists) if split else (*lists, *programs[:2]):
+        left_s = incumbent.left_s
+        if left_s <= 0 or (incumbent.best is not None and left_s < 0.4 * (incumbent.deadline - incumbent.begun)):
+            break
+        found = incumbent.consider_placer(placer, seed)
+        if found is not None:
+            states += _states_of(search, found)
+    return states
+
+
+def _states_of(search: GuidedSearch, placement: Placement) -> list[State]:
+    """A placement with the default priorities, with its own, and with the order in which it really ran."""
+    chosen = np.zeros(search.groups.count, dtype=np.int64)
+    chosen[search.groups.of_unit] = placement.device
+    states = [search.state(chosen)]
+    if not search.ordered or placement.replicas:
+        return states
+    if placement.priority is not None:
+        states.append(search.state(chosen, placement.priority))
+    if len(placement.device) <= STRICT_UNITS_AT_MOST:
+        states.append(_strict(search, chosen, placement))
+    return states
+
+
+def _strict(search: GuidedSearch, chosen: Integers, placement: Placement) -> State:
+    schedule = simulate(search.problem, placement)
+    topological = search.problem.arrays.topological
+    position = np.empty(len(topological), dtype=np.int64)
+    position[topological] = np.arange(len(topological))
+    by_start = np.lexsort((position, schedule.unit_end_ns, schedule.unit_start_ns))
+    rank = np.empty(len(by_start), dtype=np.int64)
+    rank[by_start] = -np.arange(len(by_start))
+    return search.state(chosen, rank, strict=True)
+
+
+def _enumerated(search: GuidedSearch) -> list[State]:
+    """The best of all placements, where they are few."""
+    able = [np.flatnonzero(row).tolist() for row in search.groups.allowed]
+    if math.prod(map(len, able)) > ENUMERATED_AT_MOST:
+        return []
+    best: State | None = None
+    rank = search.state(np.array([row[0] for row in able], dtype=np.int64)).priority
+    every = itertools.product(*able)
+    while chunk := list(itertools.islice(every, 512)):
+        if search.incumbent.left_s <= 0:
+            break
+        rows = np.array(chunk, dtype=np.int64)
+        energies = search.energies(rows, rank[None, :])
+        least = int(energies.argmin())
+        if best is None or energies[least] < best.energy:
+            best = State(chosen=rows[least], priority=rank, energy=float(energies[least]))
+    if best is None:
+        return []
+    search.report(best)
+    return [best]
+
+
+def _search(search: GuidedSearch, incumbent: Incumbent, states: list[State], stop: Callable[[], bool]) -> None:
+    elites = _elites(states)
+    count = search.groups.count + 10
+    total_s = max(1e-9, incumbent.left_s)
+    for number, state in enumerate(elites):
+        share_s = total_s * (1 - 0.08 * (number + 1))
+        found = search.anneal(
+            state,
+            FIRST_PER_GROUP * count,
+            stop=lambda: stop() or incumbent.left_s < share_s,  # noqa: B023
+        )
+        elites[number] = found
+    draw = np.random.default_rng(len(elites))
+    last = LAST_PER_GROUP * count
+    begun, begun_s = search.evaluations, incumbent.left_s
+    cycle = 0
+    while incumbent.left_s > 0 and not stop() and search.evaluations < last:
+        elites = _elites(elites)
+        state = elites[0] if cycle % 3 < 2 else elites[int(draw.integers(len(elites)))]
+        if search.ordered and search.problem.arrays.units <= STRICT_UNITS_AT_MOST and cycle % 2 and not state.strict:
+            state = _strict(search, state.chosen, search.placement(state))
+        length = FIRST_PER_GROUP * count * 2 ** (cycle // len(HEATS))
+        spent_s = begun_s - incumbent.left_s
+        if cycle and spent_s > 0:  # a cycle that would not cool down in time is shortened
+            length = min(length, max(64, int((search.evaluations - begun) / spent_s * incumbent.left_s * 0.6)))
+        heat = HEATS[cycle % len(HEATS)]
+        elites.append(search.anneal(state, min(length, last), heat, stop=stop))
+        elites.append(search.anneal(_elites(elites)[0], FIRST_PER_GROUP * count // 4, stop=stop))
+        cycle += 1
+
+
+def _elites(states: list[State]) -> list[State]:
+    """The best few that differ in cost or in kind."""
+    found: dict[tuple[float, bool], State] = {}
+    for state in sorted(states, key=lambda one: one.energy):
+        found.setdefault((state.energy, state.strict), state)
+    return list(found.values())[:ELITES]

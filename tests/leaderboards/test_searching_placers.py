@@ -1,0 +1,171 @@
+"""Placers that search: known optima, budgets, memory, and what they are never worse than."""
+
+import time
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from tests.contracts.test_placers import branchy
+from tests.leaderboards.examples import canonical, device, graph, heft_canonical, pair, peft_canonical, star
+
+from opmark.core.cluster import Cluster
+from opmark.core.errors import PlacementError, SubmissionError
+from opmark.leaderboards.anytime import listening
+from opmark.leaderboards.attempt import attempt
+from opmark.leaderboards.bounds import bounds, cheap_lower_bound
+from opmark.leaderboards.cluster_levels import cluster_levels, group_edges
+from opmark.leaderboards.critical_units import critical_units
+from opmark.leaderboards.groups import groups_of
+from opmark.leaderboards.guided_search import GuidedSearch, spread_ranks
+from opmark.leaderboards.incumbent import Incumbent
+from opmark.leaderboards.placement import Placement
+from opmark.leaderboards.placer import PLACERS
+from opmark.leaderboards.problem import Problem, Tensor, Unit
+from opmark.leaderboards.replication import replicated
+from opmark.leaderboards.simulator import simulate, simulate_many
+
+SEARCHING = ("opmark", "simulated-annealing", "flexflow-mcmc", "genetic")
+
+
+def chain(count: int, cluster: Cluster) -> Problem:
+    names = [f"u{number}" for number in range(count)]
+    edges = [(a, [b]) for a, b in pairwise(names)]
+    return graph(dict.fromkeys(names, 10), edges, cluster)
+
+
+@pytest.mark.parametrize(("problem", "optimum"), [(heft_canonical(), 73), (peft_canonical(), 113)])
+def test_opmark_finds_the_proven_optima(problem: Problem, optimum: int) -> None:
+    # both were proved by constraint programming on infinitely wide links
+    assert attempt(replace(problem, profile="contention_free"), "opmark", budget_s=30).evaluation.cost == optimum
+
+
+@pytest.mark.parametrize("name", ["flexflow-mcmc", "opmark"])
+def test_queueing_links_change_nothing_about_the_optimum_of_peft(name: str) -> None:
+    assert attempt(peft_canonical(), name, budget_s=30).evaluation.cost == 113
+
+
+@pytest.mark.parametrize("name", ["genetic", "simulated-annealing"])
+def test_searching_beats_the_list_schedules(name: str) -> None:
+    cost = {one: attempt(heft_canonical(), one, budget_s=30).evaluation.cost for one in ("heft", "cpop", name)}
+    assert cost[name] < min(cost["heft"], cost["cpop"])
+
+
+@pytest.mark.parametrize("name", SEARCHING)
+def test_a_search_answers_even_when_there_is_no_time(name: str) -> None:
+    assert attempt(branchy(blocks=20), name, budget_s=0).evaluation.cost > 0
+
+
+def test_opmark_is_never_worse_than_what_it_starts_from() -> None:
+    for problem in (branchy(blocks=8), replace(branchy(blocks=5), objective="throughput", unit="ns")):
+        ours = attempt(problem, "opmark", budget_s=3).evaluation.cost
+        for name in ("best-single-device", "heft", "cpop", "peft", "etf", "sct", "m-topo"):
+            assert ours <= attempt(problem, name, budget_s=3).evaluation.cost, name
+
+
+def test_opmark_finds_its_way_out_of_too_little_memory() -> None:
+    # six weights of 100 on devices that hold three each: whatever fits puts three on each
+    problem = chain(6, replace(pair(7), devices=(device("d0", memory_bytes=300), device("d1", memory_bytes=300))))
+    units = tuple(replace(unit, weights=(f"w{n}",)) for n, unit in enumerate(problem.units))
+    tight = replace(problem, units=units, weights={f"w{n}": 100 for n in range(6)})
+    assert attempt(tight, "opmark", budget_s=10).evaluation.cost == 67
+    impossible = replace(tight, weights={f"w{n}": 101 for n in range(6)})
+    with pytest.raises(SubmissionError, match="fits"):
+        attempt(impossible, "opmark", budget_s=0.2)
+
+
+def test_a_search_that_meets_a_bound_stops() -> None:
+    begun = time.monotonic()
+    found = attempt(chain(400, pair()), "opmark", budget_s=500).evaluation.cost
+    assert found == 4000 == cheap_lower_bound(chain(400, pair()))
+    assert time.monotonic() - begun < 400, "it would search on without the bound"
+
+
+def test_the_cheap_bound_is_one_of_all() -> None:
+    for problem in (heft_canonical(), branchy()):
+        assert cheap_lower_bound(problem) <= max(bounds(problem).values())
+
+
+def test_energies_are_costs_where_everything_fits() -> None:
+    problem = branchy()
+    search = GuidedSearch(problem, Incumbent(problem, "mine", 10), 0)
+    draw = np.random.default_rng(0)
+    rows = np.array([[draw.choice(np.flatnonzero(row)) for row in search.groups.allowed] for _ in range(20)])
+    ranks = spread_ranks(problem, None)
+    assert search.energies(rows, ranks[None, :]).tolist() == simulate_many(problem, search.groups.spread(rows)).tolist()
+
+
+def test_a_strict_state_is_the_placement_it_says() -> None:
+    problem = branchy(blocks=4)
+    search = GuidedSearch(problem, Incumbent(problem, "mine", 10), 0)
+    draw = np.random.default_rng(1)
+    for _ in range(20):
+        chosen = np.array([draw.choice(np.flatnonzero(row)) for row in search.groups.allowed])
+        state = search.state(chosen, draw.permutation(len(problem.units)), strict=True)
+        assert simulate(problem, search.placement(state)).cost_ns == state.energy
+
+
+def test_too_much_memory_costs_the_more_the_worse_it_is() -> None:
+    problem = chain(4, replace(pair(7), devices=(device("d0", memory_bytes=200), device("d1", memory_bytes=200))))
+    units = tuple(replace(unit, weights=(f"w{n}",)) for n, unit in enumerate(problem.units))
+    tight = replace(problem, units=units, weights={f"w{n}": 100 for n in range(4)})
+    search = GuidedSearch(tight, Incumbent(tight, "mine", 10), 0)
+    all_here, three, two = (search.state(np.array(row)).energy for row in ([0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1]))
+    assert all_here > three > two == 47
+
+
+def test_the_incumbent_keeps_and_offers_the_best() -> None:
+    problem = chain(3, pair())
+    offered = []
+    with listening(offered.append):
+        incumbent = Incumbent(problem, "mine", 0)
+        with pytest.raises(PlacementError, match="nothing that was tried fits"):
+            incumbent.solution()
+        assert incumbent.consider(Placement(device=np.array([0, 1, 0])))
+        assert not incumbent.consider(Placement(device=np.array([1, 0, 1])))
+        assert incumbent.consider(Placement(device=np.array([0, 0, 0])))
+    assert incumbent.value == 30
+    assert [set(solution.device.values()) for solution in offered] == [{"d0", "d1"}, {"d0"}]
+    assert incumbent.solution().placer == "mine"
+
+
+def test_heavy_edges_are_merged_first() -> None:
+    problem = canonical([(10, 10, 10)] * 5, {(1, 2): 1, (2, 3): 90, (3, 4): 2, (4, 5): 80})
+    groups = groups_of(problem)
+    levels = cluster_levels(problem, groups)
+    assert group_edges(problem, groups) == {(0, 1): 1, (1, 2): 90, (2, 3): 2, (3, 4): 80}
+    assert levels.labels[1].tolist() == [0, 1, 1, 2, 2]
+    assert levels.at_most(3).tolist() == [0, 1, 1, 2, 2]
+    assert levels.at_most(5).tolist() == [0, 1, 2, 3, 4]
+    first = levels.base[1]
+    rows = [levels.members[levels.offsets[c] : levels.offsets[c + 1]].tolist() for c in range(first, first + 3)]
+    assert rows == [[0], [1, 2], [3, 4]]
+
+
+def test_critical_units_lie_on_the_last_chain_or_the_busiest_device() -> None:
+    problem = graph({"a": 10, "b": 30, "c": 5, "d": 5}, [("a", ["b", "c"]), ("b", ["d"]), ("c", ["d"])], pair())
+    placement = Placement(device=np.array([0, 0, 1, 0]))
+    assert critical_units(problem, placement, simulate(problem, placement)).tolist() == [0, 2, 3]
+    loaded = replace(problem, objective="throughput")
+    assert critical_units(loaded, placement, simulate(loaded, placement)).tolist() == [0, 1, 3]
+
+
+def test_idle_devices_become_replicas_where_they_help() -> None:
+    problem = replace(chain(2, star(20, devices=3)), objective="throughput", replication=True)
+    incumbent = Incumbent(problem, "mine", 10)
+    replicated(problem, incumbent)
+    assert incumbent.value is not None
+    assert float(incumbent.value) == pytest.approx(20 / 3)
+    assert attempt(problem, "opmark", budget_s=5).evaluation.schedule.value == incumbent.value
+
+
+def test_every_searching_placer_is_registered() -> None:
+    assert set(SEARCHING) <= set(PLACERS.names())
+
+
+def test_throughput_is_balanced() -> None:
+    # four chains of ten units on three devices with free links: a third of the work each
+    units = tuple(Unit(name=f"u{n}", exec_ns={"x": 10}) for n in range(12))
+    tensors = tuple(Tensor(name=f"t{n}", size_bytes=0, producer=f"u{n}", consumers=(f"u{n + 1}",)) for n in range(11))
+    problem = Problem(name="p", cluster=star(0, devices=3), units=units, tensors=tensors, objective="throughput")
+    assert attempt(problem, "opmark", budget_s=5).evaluation.cost == 40
