@@ -7,7 +7,7 @@ from tests.leaderboards.examples import graph, heft_canonical, pair, peft_canoni
 
 from opmark.core.errors import NothingSelectedError
 from opmark.core.files import json_text
-from opmark.leaderboards.metric import METRICS, Result
+from opmark.leaderboards.metric import METRICS, Drawn, Result
 from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.problem import Reference
 from opmark.leaderboards.score import gain, geometric_mean, has_headroom, interval, quality, shared_ranks
@@ -128,3 +128,14 @@ def test_a_problem_no_device_holds_alone_counts() -> None:
     found = score_placers([crowded], ["m-topo", "local-search"], budget_s=5)
     assert all(row.results[0].single in {None, 10} for row in found.rows)
     assert [row.results[0].cost for row in found.rows] == [10, 10]
+
+
+def test_robustness_holds_answers_against_drawn_errors() -> None:
+    robust, spread = METRICS.load("robust-quality"), METRICS.load("spread")
+    drawn = result(drawn=Drawn(median=200, p95=300))
+    assert robust.value([drawn]) == pytest.approx(0.5)
+    assert robust.value([drawn, result(best_known=150)]) == pytest.approx(0.5**0.5), "no interval: the cost stays"
+    assert robust.value([drawn, result(cost=None, quality=0.0, gain=None)]) == pytest.approx((0.5 * 0.01) ** 0.5)
+    assert spread.value([drawn, result()]) == pytest.approx(1.0)
+    assert not spread.larger_is_better
+    assert [metric.value([result()]) for metric in (robust, spread)] == [None, None]

@@ -1,5 +1,6 @@
 """Tracks on disk: scoring, storing, ranking again from what is stored, the site."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from opmark.core.files import read_json
 from opmark.leaderboards.exhibition import publish_tracks
 from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.problem import save_problem
+from opmark.leaderboards.robustness import robustness
 from opmark.leaderboards.scoring import score_track
 from opmark.leaderboards.track import Track, freeze_track, load_track, track_names
 
@@ -38,6 +40,25 @@ def test_scoring_stores_answers_and_ranks_them_again_to_the_same_bytes(track: Tr
         "track.yaml",
     ]
     assert set(read_json(track.folder / "runs.json")["runs"]) == {"heft", "random"}
+
+
+def test_standings_are_robust_where_costs_have_intervals(track: Track) -> None:
+    score_track(track, ["heft", "random"])
+    sure = read_json(track.folder / "standings.json")["rows"][0]
+    assert not {"robust-quality", "spread"} & sure["metrics"].keys()
+    assert "drawn" not in sure["results"][0]
+    path = track.folder / "problems" / "canonical.json"
+    doubtful = tuple(replace(unit, interval={"P1": (0.5, 2.0), "P2": (0.9, 1.1)}) for unit in heft_canonical().units)
+    save_problem(replace(heft_canonical(), units=doubtful), path)
+    standings = track.standings()
+    stored = track.write_standings(standings).read_bytes()
+    assert track.write_standings(track.standings()).read_bytes() == stored, "the same draws for the same solutions"
+    for row in standings.rows:
+        drawn = row.results[0].drawn
+        assert drawn
+        own = robustness(track.problems()[0], standings.evaluations[row.name, "canonical"].placement)
+        assert (drawn.median, drawn.p95) == (own.median, own.p95)
+        assert row.metrics["spread"] == pytest.approx(own.p95 / row.results[0].cost - 1)
 
 
 def test_a_later_score_keeps_the_other_entries(track: Track) -> None:

@@ -9,11 +9,20 @@ from opmark.core.registry import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """Costs under draws of the predictors' errors: the lower median, and what 95 % of the draws do not exceed."""
+
+    median: int
+    p95: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One entry on one instance. Costs in ns; an invalid answer has no cost and a `reason`.
 
     `best_known` is the frozen reference or, where there is none, the best cost on this board; `single` is the best
-    single device, None where none holds the problem; `scored` is false where there is nothing to win.
+    single device, None where none holds the problem; `scored` is false where there is nothing to win. `drawn` is there
+    where the problem's costs have intervals.
     """
 
     problem: str
@@ -25,6 +34,7 @@ class Result:
     scored: bool
     quality: float
     gain: float | None
+    drawn: Drawn | None = None
 
 
 class Metric(ABC):

@@ -14,6 +14,7 @@ from opmark.leaderboards.profile import Profile
 from opmark.leaderboards.simulator import simulate
 
 DRAWS = 100
+Factors = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,22 +34,34 @@ class Robustness:
         return sorted(self.costs)[-(-len(self.costs) * 95 // 100) - 1]
 
 
+def has_intervals(problem: Problem) -> bool:
+    """Whether any predictor said how wrong it may be."""
+    return any(unit.interval for unit in problem.units)
+
+
 def robustness(
-    problem: Problem, placement: Placement, *, draws: int = DRAWS, seed: int = 0, profile: Profile | None = None
+    problem: Problem,
+    placement: Placement,
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+    profile: Profile | None = None,
+    factors: Factors | None = None,
 ) -> Robustness:
     """The same placement, with the priorities it was planned with, under `draws` draws of every unit's time.
 
-    The same seed gives the same draws. Raises `PlacementError` as `simulate` does; memory does not depend on times.
+    The same seed gives the same draws; `factors` are those of `drawn_factors`, where they are at hand.
+    Raises `PlacementError` as `simulate` does; memory does not depend on times.
     """
     fixed = placement
     if placement.priority is None:
         fixed = replace(placement, priority=problem.arrays.default_priority)
-    factors = drawn_factors(problem, draws=draws, seed=seed)
-    costs = [simulate(_drawn(problem, fixed, row), fixed, profile).cost_ns for row in factors]
+    table = drawn_factors(problem, draws=draws, seed=seed) if factors is None else factors
+    costs = [simulate(_drawn(problem, fixed, row), fixed, profile).cost_ns for row in table]
     return Robustness(costs=tuple(costs))
 
 
-def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> npt.NDArray[np.float64]:
+def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Factors:
     """draws×U×T factors of `exec_ns`, types in their sorted order.
 
     Half of an error's variance is shared by all units of a kind, half by those of a shape group, on each device type:
@@ -69,11 +82,11 @@ def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> npt
     error = (by_kind[:, of_kind] + by_group[:, of_group]) / np.sqrt(2) / quantile
     bounds = np.array([[unit.interval.get(name, (1.0, 1.0)) for name in types] for unit in problem.units])
     low, high = np.log(bounds[..., 0]), np.log(bounds[..., 1])
-    found: npt.NDArray[np.float64] = np.exp(np.where(error < 0, -error * low, error * high))
+    found: Factors = np.exp(np.where(error < 0, -error * low, error * high))
     return found
 
 
-def _drawn(problem: Problem, placement: Placement, factors: npt.NDArray[np.float64]) -> Problem:
+def _drawn(problem: Problem, placement: Placement, factors: Factors) -> Problem:
     """The problem with every time multiplied; compiled again only where replicas need their parts."""
     types = sorted({device.type for device in problem.cluster.devices})
     if placement.replicas:

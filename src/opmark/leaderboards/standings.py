@@ -1,15 +1,17 @@
 """The board: entries ranked by score. It follows from stored solutions alone: same solutions, same bytes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from opmark.core.canonical import plain
 from opmark.core.errors import NothingSelectedError, OpMarkError, PlacementError, SubmissionError
 from opmark.leaderboards.attempt import attempt
 from opmark.leaderboards.bounds import lower_bound
 from opmark.leaderboards.evaluation import Evaluation, evaluate
-from opmark.leaderboards.metric import METRICS, Result
+from opmark.leaderboards.metric import METRICS, Drawn, Result
 from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.robustness import drawn_factors, has_intervals, robustness
 from opmark.leaderboards.score import gain, geometric_mean, has_headroom, interval, quality, shared_ranks
 from opmark.leaderboards.single import best_single_device
 
@@ -38,8 +40,14 @@ class Standings:
     planning_s: Mapping[tuple[str, str], float] = field(default_factory=dict, compare=False)
 
     def file(self) -> dict[str, object]:
-        """What `standings.json` holds."""
-        return {"schema": 1, "track": self.track, "note": self.note, "rows": self.rows}
+        """What `standings.json` holds: metrics and draws only where there is something to say."""
+        rows = plain(self.rows)
+        for row in rows:
+            row["metrics"] = {name: value for name, value in row["metrics"].items() if value is not None}
+            for result in row["results"]:
+                if result["drawn"] is None:
+                    del result["drawn"]
+        return {"schema": 1, "track": self.track, "note": self.note, "rows": rows}
 
     def table(self) -> list[dict[str, object]]:
         """The rows as `--json` prints them."""
@@ -103,10 +111,15 @@ def rank(
     note = ""
     if not any(yardstick.scored for yardstick in yardsticks.values()):
         note = "no instance leaves 2 % between the best single device and the best known; all are scored nevertheless"
+    drawn = _drawn_costs(problems, names, evaluations)
     unranked = []
     for name in names:
         results = tuple(
-            _result(problem.name, evaluations[name, problem.name], yardsticks[problem.name], scored_anyway=bool(note))
+            replace(
+                _result(problem.name, evaluations[name, problem.name], yardsticks[problem.name]),
+                scored=yardsticks[problem.name].scored or bool(note),
+                drawn=drawn.get((name, problem.name)),
+            )
             for problem in problems
         )
         qualities = [result.quality for result in results if result.scored]
@@ -158,7 +171,22 @@ def _costs(
     return [evaluation.cost for evaluation in found if isinstance(evaluation, Evaluation)]
 
 
-def _result(problem: str, found: Evaluation | str, yardstick: _Yardstick, *, scored_anyway: bool) -> Result:
+def _drawn_costs(
+    problems: Sequence[Problem], names: Sequence[str], evaluations: Mapping[tuple[str, str], Evaluation | str]
+) -> dict[tuple[str, str], Drawn]:
+    """Every valid answer under the same draws of its problem's errors; nothing where no interval is known."""
+    found = {}
+    for problem in filter(has_intervals, problems):
+        factors = drawn_factors(problem)
+        for name in names:
+            evaluation = evaluations[name, problem.name]
+            if isinstance(evaluation, Evaluation):
+                costs = robustness(problem, evaluation.placement, factors=factors)
+                found[name, problem.name] = Drawn(median=costs.median, p95=costs.p95)
+    return found
+
+
+def _result(problem: str, found: Evaluation | str, yardstick: _Yardstick) -> Result:
     cost = found.cost if isinstance(found, Evaluation) else None
     return Result(
         problem=problem,
@@ -167,7 +195,7 @@ def _result(problem: str, found: Evaluation | str, yardstick: _Yardstick, *, sco
         bound=yardstick.bound,
         best_known=yardstick.best_known,
         single=yardstick.single,
-        scored=yardstick.scored or scored_anyway,
+        scored=yardstick.scored,
         quality=quality(cost, yardstick.best_known),
         gain=gain(cost, yardstick.best_known, yardstick.single),
     )
