@@ -20,7 +20,8 @@ def cheap_lower_bound(problem: Problem) -> int:
     found = [0, *(problem.reference.bounds.values() if problem.reference else ())]
     small = groups.count * problem.arrays.devices <= PROGRAM_VARIABLES_AT_MOST
     names = [name for name in RELAXATIONS.names() if small or name != "area"]
-    return max(*found, *(RELAXATIONS.load(name).bound(problem, groups) or 0 for name in names))
+    found += [RELAXATIONS.load(name).bound(problem, groups) or 0 for name in names]
+    return max(found)
 
 
 def bounds(problem: Problem, *, solver_s: float = 0.0) -> dict[str, int]:

@@ -121,14 +121,15 @@ def reader_rows(problem: Problem) -> tuple[Integers, Integers]:
     return offsets, np.ascontiguousarray(arrays.consumer_units[inside], dtype=np.int64)
 
 
-def travel_ns(problem: Problem) -> Integers:
-    """M×D×D: how long a tensor takes between two devices on empty links; `NEVER_NS` without a route."""
+def travel_ns(problem: Problem, tensors: Integers | None = None) -> Integers:
+    """M×D×D: how long a tensor (of those given) takes between devices on empty links; `NEVER_NS` without a route."""
     arrays = problem.arrays
-    tensors, devices = len(arrays.tensor_bytes), arrays.devices
+    count, devices = len(arrays.tensor_bytes), arrays.devices
     links = max(1, len(arrays.link_port))
-    hops = arrays.hop_ns.reshape(-1, links)[arrays.tensor_size_class] if len(arrays.link_port) else None
-    layout = arrays.boundary_ns.reshape(tensors, arrays.sizes[3])[:, arrays.device_type]
-    found = np.zeros((tensors, devices, devices), dtype=np.int64)
+    chosen = slice(None) if tensors is None else tensors
+    hops = arrays.hop_ns.reshape(-1, links)[arrays.tensor_size_class[chosen]] if len(arrays.link_port) else None
+    layout = arrays.boundary_ns.reshape(count, arrays.sizes[3])[chosen][:, arrays.device_type]
+    found = np.zeros((len(layout), devices, devices), dtype=np.int64)
     for source in range(devices):
         for destination in range(devices):
             number = source * devices + destination
@@ -156,7 +157,9 @@ def return_ns(problem: Problem) -> Integers:
     arrays = problem.arrays
     found = np.zeros((arrays.units, arrays.devices), dtype=np.int64)
     wanted = np.flatnonzero((arrays.tensor_output == 1) & (arrays.tensor_producer >= 0))
-    np.maximum.at(found, arrays.tensor_producer[wanted], travel_ns(problem)[wanted][:, :, arrays.host])
+    if not len(wanted):
+        return found
+    np.maximum.at(found, arrays.tensor_producer[wanted], travel_ns(problem, wanted)[:, :, arrays.host])
     return found
 
 
@@ -215,8 +218,9 @@ class _Room:
         order = {}
         width = len(self._device)
         for device in range(len(self._slot_base) - 1):
-            row: list[int] = []
-            for slot in range(int(self._slot_base[device]), int(self._slot_base[device + 1])):
-                row += self._lines[2][slot * width : slot * width + int(self._count[slot])].tolist()
-            order[device] = sorted(row, key=lambda unit: (self._start[unit], self._end[unit], self._position[unit]))
+            slots = range(int(self._slot_base[device]), int(self._slot_base[device + 1]))
+            row = np.concatenate(
+                [self._lines[2][slot * width : slot * width + int(self._count[slot])] for slot in slots]
+            )
+            order[device] = row[np.lexsort((self._position[row], self._end[row], self._start[row]))].tolist()
         return BuiltSchedule(device=self._device, start_ns=self._start, end_ns=self._end, order=order)

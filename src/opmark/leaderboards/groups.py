@@ -43,6 +43,14 @@ class Groups:
 
 def groups_of(problem: Problem) -> Groups:
     """The groups of `problem`. Raises `PlacementError` if no device can run all units of a class."""
+    # kept with the arrays that they were made from, as cached properties are
+    known: Groups | None = problem.arrays.__dict__.get("groups")
+    if known is None:
+        known = problem.arrays.__dict__["groups"] = _contracted(problem)
+    return known
+
+
+def _contracted(problem: Problem) -> Groups:
     arrays = problem.arrays
     classes = arrays.colocation.tolist()
     number: dict[int, int] = {}

@@ -8,12 +8,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opmark.leaderboards.built_schedule import reader_rows
+from opmark.core.cluster import Cluster, Device, Link
+from opmark.leaderboards.built_schedule import build_earliest_first, build_in_sequence, reader_rows
 from opmark.leaderboards.cluster_levels import ClusterLevels, cluster_levels
 from opmark.leaderboards.critical_units import critical_units
 from opmark.leaderboards.groups import Groups, groups_of
@@ -21,7 +23,7 @@ from opmark.leaderboards.incumbent import Incumbent
 from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.objective import OBJECTIVES
 from opmark.leaderboards.placement import Placement
-from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.problem import Problem, Tensor, Unit
 from opmark.leaderboards.profile import profile_named
 from opmark.leaderboards.simulator import INVALID_COST, costs_and_peaks, simulate
 
@@ -216,3 +218,21 @@ def spread_ranks(problem: Problem, priority: Integers | None) -> Integers:
     spread = np.empty(len(rank), dtype=np.int64)
     spread[order] = (np.arange(len(rank)) + 1) * 1024
     return spread
+
+
+@cache
+def warm_up() -> None:
+    """Have numba compile list scheduling and search, on the smallest problem that needs all of it."""
+    devices = tuple(Device(name=name, type="x", memory_bytes=1) for name in "ab")
+    links = tuple(Link(source=a, destination=b, latency_ns=1, bandwidth_bytes_per_s=1e9) for a, b in ("ab", "ba"))
+    units = tuple(Unit(name=name, exec_ns={"x": 1}) for name in "ab")
+    tensors = (Tensor(name="t", size_bytes=0, producer="a", consumers=("b",)),)
+    cluster = Cluster(name="two", devices=devices, links=links)
+    problem = Problem(name="smallest", cluster=cluster, units=units, tensors=tensors)
+    rank = problem.arrays.default_priority
+    build_in_sequence(problem, problem.arrays.topological)
+    build_earliest_first(problem, rank)
+    search = GuidedSearch(problem, Incumbent(problem, "warm-up", 60.0), 0)
+    for strict in (False, True):
+        search.anneal(search.state(np.zeros(2, dtype=np.int64), strict=strict), FEWEST_ROWS)
+    search.anneal(search.state(np.zeros(2, dtype=np.int64)), FEWEST_ROWS, reorder=0.0)

@@ -68,7 +68,7 @@ def gap(device, ready, duration, lines):  # type: ignore[no-untyped-def]
     """The earliest start not before `ready` in an idle gap long enough, and the slot that has it."""
     slot_base, count, busy_from, busy_to, units = lines
     width = len(units) // len(count)
-    best, chosen = np.int64(2**62), np.int64(0)
+    best, chosen = 2**62, 0
     for slot in range(slot_base[device], slot_base[device + 1]):
         base = slot * width
         low, high = 0, count[slot]
@@ -144,7 +144,7 @@ def in_sequence(sequence, forced, run_ns, ahead, tables, state, room, lines, sta
     devices = len(room[3])
     choice = np.empty(devices, dtype=np.int64)
     for unit in sequence:
-        best, chosen = np.int64(2**62), np.int64(-1)
+        best, chosen = 2**62, -1
         for k in range(may_use(unit, room, choice)):
             device = choice[k]
             ready = arrivals(unit, device, False, tables, state)
@@ -166,7 +166,7 @@ def last_free(device, lines):  # type: ignore[no-untyped-def]
     """When the first slot of a device has nothing more to do, and that slot."""
     slot_base, count, _, busy_to, units = lines
     width = len(units) // len(count)
-    best, chosen = np.int64(2**62), np.int64(0)
+    best, chosen = 2**62, 0
     for slot in range(slot_base[device], slot_base[device + 1]):
         free = busy_to[slot * width + count[slot] - 1] if count[slot] else 0
         if free < best:
@@ -187,11 +187,11 @@ def earliest_first(rank, waiting, readers, favourite, wake_ns, run_ns, tables, s
     choice = np.empty(devices, dtype=np.int64)
     last = np.full(devices, -1, dtype=np.int64)
     # a start can only become later, except where a favourite was placed: such entries are renewed below
-    heap = [(np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)) for _ in range(0)]
+    heap = [(0, 0, 0, 0, 0) for _ in range(0)]
     for unit in range(len(rank)):
         if waiting[unit] == 0:
             for k in range(may_use(unit, room, choice)):
-                heapq.heappush(heap, (np.int64(0), np.int64(0), -rank[unit], np.int64(unit), choice[k]))
+                heapq.heappush(heap, (0, 0, -rank[unit], unit, choice[k]))
     while len(heap) > 0:
         key, finish, _, unit, device = heapq.heappop(heap)
         if placed[unit] >= 0:

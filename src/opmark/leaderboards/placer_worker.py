@@ -23,12 +23,14 @@ PARENT_LOOKED_AT_EVERY_S = 2.0
 
 
 def compile_simulator(problem: Problem) -> None:
-    """Have numba compile what a problem's rules need: no planning time should pay for it."""
+    """Have numba compile what a problem's rules and the placers need: no planning time should pay for it."""
+    from opmark.leaderboards.guided_search import warm_up
     from opmark.leaderboards.single import best_single_device
 
     problem.arrays  # noqa: B018 (compiled once, kept by the problem)
     try:
         best_single_device(problem)
+        warm_up()
     except PlacementError:
         return  # then every placement fails, and the placer will say so
 

@@ -85,10 +85,10 @@ def sequence_of(data, readers, waiting_of, priority, sequence):  # type: ignore[
     """Fill `sequence`: among units whose inputs are there, the one of largest priority comes next."""
     offsets, units = readers
     waiting = waiting_of.copy()
-    heap = [(np.int64(0), np.int64(0)) for _ in range(0)]
+    heap = [(0, 0) for _ in range(0)]
     for unit in range(data[0]):
         if waiting[unit] == 0:
-            heapq.heappush(heap, (-priority[unit], np.int64(unit)))
+            heapq.heappush(heap, (-priority[unit], unit))
     count = 0
     while len(heap) > 0:
         _, unit = heapq.heappop(heap)

@@ -98,7 +98,8 @@ class Duet(Placer):
 def _profile(groups: Groups, part: list[int]) -> list[int]:
     """What a subgraph takes on each device; a very long time where it cannot run there."""
     table = groups.run_ns[part]
-    return np.where((table >= 0).all(axis=0), table.sum(axis=0), _NEVER).tolist()  # type: ignore[no-any-return]
+    costs: list[int] = np.where((table >= 0).all(axis=0), table.sum(axis=0), _NEVER).tolist()
+    return costs
 
 
 def _greedy(groups: Groups, found: list[list[list[int]]]) -> Integers:

@@ -29,6 +29,7 @@ from opmark.leaderboards.placers import (
     pipedream,
     sct,
 )
+from opmark.leaderboards.placers.pesto import solve_coarsened
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.relaxation import is_load
 from opmark.leaderboards.replication import replicated
@@ -44,6 +45,8 @@ STRICT_UNITS_AT_MOST = 400
 # Start and end temperatures of successive cycles, as shares of the best cost.
 HEATS = ((0.02, 0.0005), (0.005, 0.0002), (0.06, 0.001))
 ELITES = 4
+# Of the time that is left, for the integer program of a load objective.
+PROGRAM_SHARE = 0.25
 
 
 class OpMark(Placer):
@@ -89,6 +92,9 @@ def _starts(problem: Problem, search: GuidedSearch, incumbent: Incumbent, seed: 
         found = incumbent.consider_placer(placer, seed)
         if found is not None:
             states += _states_of(search, found)
+    if split and not problem.contiguous and incumbent.left_s > 0:
+        found = solve_coarsened(problem, incumbent, seconds=PROGRAM_SHARE * incumbent.left_s)
+        states += [] if found is None else _states_of(search, found)
     return states
 
 

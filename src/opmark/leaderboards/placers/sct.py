@@ -73,8 +73,8 @@ def _relaxed(
     starts = edges + np.arange(units)
     rows = [number, number, number, edges + np.arange(units), edges + np.arange(units)]
     columns = [number, starts[tails], starts[heads], starts, np.full(units, edges + units)]
-    values = [delays / scale, np.ones(edges), -np.ones(edges), np.ones(units), -np.ones(units)]
-    limits = [-mean[tails] / scale, -mean / scale]
+    values: list[Any] = [delays / scale, np.ones(edges), -np.ones(edges), np.ones(units), -np.ones(units)]
+    limits: list[Any] = [-mean[tails] / scale, -mean / scale]
     line = edges + units
     for ends in (tails, heads):  # at most one favourite: all but one of the edges of a unit are paid
         count = np.bincount(ends, minlength=units)

@@ -1,0 +1,173 @@
+"""How every placer does at one budget, over the problems of all tracks and generated ones, and how fast HEFT is.
+
+Run it from the repository: `python benchmarks/placers.py [--budget 2] [--placers opmark,heft]`. Every placer plans in a
+process of its own against the clock, as in scoring. A cost is divided by the least that any placer found in this run;
+the table shows the geometric mean of these ratios, where an invalid or missing answer counts as that of 100.
+"""
+
+import argparse
+import math
+import sys
+import time
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.leaderboards.reference_schedule import reference_heft
+
+from opmark.cli.output import show_table
+from opmark.core.cluster import Cluster, Device, Link
+from opmark.core.errors import SubmissionError
+from opmark.leaderboards.guided_search import warm_up
+from opmark.leaderboards.placer import PLACERS
+from opmark.leaderboards.placer_process import PlacerProcess
+from opmark.leaderboards.placers.heft import heft_schedule
+from opmark.leaderboards.problem import Problem, Tensor, Unit, load_problem
+
+ROOT = Path(__file__).resolve().parents[1]
+MISSING_RATIO = 100.0
+HEFT_TASKS = 800
+
+
+def cluster(devices: int, *, memory_bytes: int, unequal: bool) -> Cluster:
+    """A host and accelerators of two types; with `unequal` links one pair is joined directly and fast."""
+    members = [Device(name="host", type="cpu", memory_bytes=2**40, dispatch_ns=500)]
+    links = []
+    for number in range(devices - 1):
+        name = f"gpu{number}"
+        kind = "fast" if number % 2 == 0 else "slow"
+        members.append(Device(name=name, type=kind, memory_bytes=memory_bytes, dispatch_ns=2_000))
+        rate = 1.2e10 / (1 + number * unequal)
+        for a, b in (("host", name), (name, "host")):
+            links.append(Link(source=a, destination=b, latency_ns=3_000, bandwidth_bytes_per_s=rate, port=f"bus{name}"))
+    if unequal and devices > 2:
+        for a, b in (("gpu0", "gpu1"), ("gpu1", "gpu0")):
+            links.append(Link(source=a, destination=b, latency_ns=1_000, bandwidth_bytes_per_s=5e10))
+    return Cluster(name=f"{devices}", devices=tuple(members), links=tuple(links))
+
+
+def generated(
+    seed: int, *, units: int, width: int, devices: int, memory: float = 0.0, objective: str = "latency"
+) -> Problem:
+    """Layers of up to `width` units, each reading one to three of the layer before; CPU and GPU suit different units.
+
+    With `memory` an accelerator holds that share of all weights.
+    """
+    draw = np.random.default_rng(seed)
+    layers: list[list[int]] = []
+    while sum(map(len, layers)) < units:
+        first = sum(map(len, layers))
+        layers.append(list(range(first, min(units, first + int(draw.integers(1, width + 1))))))
+    made: list[set[int]] = [set() for _ in range(units)]
+    for before, after in pairwise(layers):
+        for unit in after:
+            for maker in draw.choice(before, size=min(len(before), int(draw.integers(1, 4))), replace=False).tolist():
+                made[maker].add(unit)
+    work = draw.lognormal(11, 1, units)
+    ratio = draw.lognormal(1.2, 0.8, units)
+    weights = {f"w{n}": int(size) for n, size in enumerate(draw.lognormal(13, 1, units))}
+    total = sum(weights.values())
+    items = tuple(
+        Unit(
+            name=f"u{n}",
+            exec_ns={"cpu": int(work[n]), "fast": int(work[n] / ratio[n]), "slow": int(1.7 * work[n] / ratio[n])},
+            weights=(f"w{n}",),
+        )
+        for n in range(units)
+    )
+    sizes = draw.lognormal(11.5, 1, units).astype(int).tolist()
+    tensors = [Tensor(name="in", size_bytes=100_000, consumers=tuple(f"u{n}" for n in layers[0]))]
+    tensors += [
+        Tensor(
+            name=f"t{n}",
+            size_bytes=sizes[n],
+            producer=f"u{n}",
+            consumers=tuple(f"u{m}" for m in sorted(made[n])),
+            output=not made[n],
+        )
+        for n in range(units)
+    ]
+    room = int(memory * total) + 40 * max(sizes) if memory else 2**40
+    where = cluster(devices, memory_bytes=room, unequal=seed % 2 == 1)
+    name = f"generated-{seed}-{units}-{objective}"
+    return Problem(name=name, cluster=where, units=items, tensors=tuple(tensors), weights=weights, objective=objective)
+
+
+def problems() -> list[Problem]:
+    """All problems of the tracks in this repository, and ten generated ones."""
+    found = [load_problem(path) for path in sorted((ROOT / "leaderboards").glob("*/problems/*.json"))]
+    found += [
+        generated(0, units=40, width=4, devices=3),
+        generated(1, units=120, width=6, devices=3),
+        generated(2, units=300, width=8, devices=4),
+        generated(3, units=800, width=10, devices=4),
+        generated(4, units=2_000, width=6, devices=5),
+        generated(5, units=150, width=4, devices=4, memory=0.4),
+        generated(6, units=400, width=6, devices=4, memory=0.3),
+        generated(7, units=60, width=3, devices=3, objective="throughput"),
+        generated(8, units=250, width=5, devices=4, objective="throughput"),
+        generated(9, units=250, width=5, devices=4, memory=0.4, objective="throughput"),
+    ]
+    return found
+
+
+def heft_seconds() -> tuple[float, float]:
+    """Compiled and plain Python HEFT on the same 800 tasks, the best of five each; their schedules must agree."""
+    problem = replace(generated(10, units=HEFT_TASKS, width=8, devices=4), name="tasks")
+    problem.arrays  # noqa: B018 (compiling the problem is not HEFT)
+    warm_up()
+    fastest = [math.inf, math.inf]
+    for _ in range(5):
+        begun = time.perf_counter()
+        ours, _ = heft_schedule(problem)
+        middle = time.perf_counter()
+        plain = reference_heft(problem)
+        spent = middle - begun, time.perf_counter() - middle
+        fastest = [min(pair) for pair in zip(fastest, spent, strict=True)]
+        assert ours.start_ns.tolist() == plain.start_ns
+    return fastest[0], fastest[1]
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--budget", type=float, default=2.0)
+    parser.add_argument("--placers", default=",".join(PLACERS.names()))
+    parser.add_argument("--each", action="store_true", help="show every problem's costs")
+    given = parser.parse_args()
+    ours, plain = heft_seconds()
+    print(f"HEFT, {HEFT_TASKS} tasks: {ours * 1e3:.2f} ms, plain Python {plain * 1e3:.1f} ms, {plain / ours:.0f}x")
+    names = given.placers.split(",")
+    costs: dict[str, list[int | None]] = {name: [] for name in names}
+    spent: dict[str, list[float]] = {name: [] for name in names}
+    with PlacerProcess() as process:
+        for problem in problems():
+            for name in names:
+                try:
+                    found = process.attempt(problem, name, budget_s=given.budget)
+                except SubmissionError as error:
+                    print(f"{problem.name}: {error}", file=sys.stderr)
+                    costs[name].append(None)
+                    continue
+                costs[name].append(found.evaluation.cost)
+                spent[name].append(found.planning_s)
+            print(f"{problem.name} done", file=sys.stderr, flush=True)
+    best = [min(value for row in costs.values() if (value := row[k]) is not None) for k in range(len(costs[names[0]]))]
+    rows = []
+    for name in names:
+        pairs = zip(costs[name], best, strict=True)
+        ratios = [MISSING_RATIO if cost is None else cost / least for cost, least in pairs]
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        valid, longest = sum(cost is not None for cost in costs[name]), max(spent[name], default=0.0)
+        rows.append((mean, (name, f"{mean:.3f}", str(valid), f"{longest:.2f}", *(f"{ratio:.2f}" for ratio in ratios))))
+    shown = [row if given.each else row[:4] for _, row in sorted(rows)]
+    numbers = [str(number) for number in range(len(best))] if given.each else []
+    show_table(("placer", "cost over best", "valid", "longest s", *numbers), shown)
+
+
+if __name__ == "__main__":
+    main()

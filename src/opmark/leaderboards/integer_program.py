@@ -1,0 +1,63 @@
+"""A small mixed integer program, written row by row and solved by HiGHS (inside scipy) until its time is up."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class IntegerProgram:
+    """Variables are numbered from 0, and 0 is what shall be least; rows say Σ coefficient x variable >= least."""
+
+    def __init__(self) -> None:
+        self._whole: list[int] = []
+        self._upper: list[float] = []
+        self._row: list[int] = []
+        self._column: list[int] = []
+        self._value: list[float] = []
+        self._least: list[float] = []
+        self.real()
+
+    @property
+    def variables(self) -> int:
+        """How many there are."""
+        return len(self._upper)
+
+    def real(self, upper: float = np.inf) -> int:
+        """A new variable from 0 to `upper`."""
+        self._whole.append(0)
+        self._upper.append(upper)
+        return len(self._upper) - 1
+
+    def binary(self) -> int:
+        """A new variable that is 0 or 1."""
+        number = self.real(1.0)
+        self._whole[number] = 1
+        return number
+
+    def add(self, terms: Mapping[int, float], least: float) -> None:
+        """One more row."""
+        self._row += [len(self._least)] * len(terms)
+        self._column += terms.keys()
+        self._value += terms.values()
+        self._least.append(least)
+
+    def solve(self, seconds: float) -> npt.NDArray[np.float64] | None:
+        """The best values found, or None where there were none in time."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import csr_array
+
+        if seconds <= 0:
+            return None
+        matrix = csr_array((self._value, (self._row, self._column)), shape=(len(self._least), self.variables))
+        objective = np.zeros(self.variables)
+        objective[0] = 1.0
+        result: Any = milp(
+            objective,
+            constraints=LinearConstraint(matrix, lb=np.array(self._least)),
+            integrality=np.array(self._whole),
+            bounds=Bounds(np.zeros(self.variables), np.array(self._upper)),
+            options={"time_limit": seconds, "mip_rel_gap": 1e-4},
+        )
+        return None if result.x is None else np.asarray(result.x, dtype=np.float64)
