@@ -43,12 +43,13 @@ class Evidence:
 
     @property
     def context(self) -> Context:
-        """The kernels of the unseen networks."""
-        kernels = {}
+        """The kernels of the unseen networks, those of one network in all its sizes together."""
+        kernels: dict[str, frozenset[str]] = {}
         for one in self.unseen:
             graph = self.graph(one)
             if graph is not None:
-                kernels[one.network] = frozenset(node.kernel.key for node in graph.costly)
+                own = frozenset(node.kernel.key for node in graph.costly)
+                kernels[one.network] = kernels.get(one.network, frozenset()) | own
         return Context(network_kernels=kernels)
 
 
