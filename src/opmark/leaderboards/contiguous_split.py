@@ -19,7 +19,7 @@ from opmark.leaderboards.lattice import Lattice
 from opmark.leaderboards.problem import Problem
 
 # Between two looks at the clock.
-IDEALS_AT_ONCE = 128
+IDEALS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

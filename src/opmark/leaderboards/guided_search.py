@@ -153,9 +153,10 @@ class GuidedSearch:
         reorder: float = 0.25,
         guided: bool = True,
         regions: bool = True,
+        patience: float = math.inf,
         stop: Callable[[], bool] = lambda: False,
     ) -> State:
-        """The best state seen in so many evaluations, or until the incumbent's time is up.
+        """The best state seen in so many evaluations, or until `patience` of them brought nothing, or time is up.
 
         The temperature falls from `heat[0]` to `heat[1]` times the state's energy; without heat this is a descent that
         also steps sideways. Without `regions` only single groups move; without `guided` all are as likely.
@@ -165,10 +166,10 @@ class GuidedSearch:
         compiled: Any = search_engine.neighbours
         now = best = state
         reorder = reorder if self.ordered else 0.0
-        rows_at_once, done, accepted = FEWEST_ROWS * 2, 0, 0
+        rows_at_once, done, accepted, best_at = FEWEST_ROWS * 2, 0, 0, 0
         hot = self._hot(now) if guided else np.zeros(0, dtype=np.int64)
         by_rank = np.argsort(now.priority, kind="stable")
-        while done < evaluations and not stop():
+        while done < evaluations and done - best_at <= patience and not stop():
             if time.monotonic() >= self.incumbent.deadline:
                 break
             rows = np.empty((rows_at_once, self.groups.count), dtype=np.int64)
@@ -194,7 +195,7 @@ class GuidedSearch:
             if reorder:
                 by_rank = np.argsort(now.priority, kind="stable")
             if now.energy < best.energy:
-                best = now
+                best, best_at = now, done
                 self.report(best)
             if guided and moved and accepted % LOOKED_UP_EVERY == 0:
                 hot = self._hot(now)

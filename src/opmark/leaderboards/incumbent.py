@@ -27,6 +27,7 @@ class Incumbent:
         self.value: Fraction | None = None
         self._pause_s = budget_s / OFFERS_PER_BUDGET
         self._offered = self.begun - self._pause_s
+        self._handed_over: Placement | None = None
 
     @property
     def left_s(self) -> float:
@@ -49,16 +50,20 @@ class Incumbent:
         if value is None or (self.value is not None and value >= self.value):
             return False
         self.best, self.value = placement, value
-        now = time.monotonic()
-        if now - self._offered >= self._pause_s:
-            self._offered = now
-            offer(self.solution())
+        if time.monotonic() - self._offered >= self._pause_s:
+            self._hand_over()
         return True
 
-    def consider_placer(self, placer: Placer, seed: int) -> Placement | None:
-        """Let another placer try in the time that is left; None where it finds nothing."""
+    def _hand_over(self) -> None:
+        if self.best is not None and self.best is not self._handed_over:
+            self._handed_over, self._offered = self.best, time.monotonic()
+            offer(self.solution())
+
+    def consider_placer(self, placer: Placer, seed: int, *, share: float = 1.0) -> Placement | None:
+        """Let another placer try in a share of the time that is left; None where it finds nothing."""
+        self._hand_over()  # who knows when it comes back
         try:
-            answer = placer.place(self.problem, budget_s=max(0.0, self.left_s), seed=seed)
+            answer = placer.place(self.problem, budget_s=max(0.0, self.left_s * share), seed=seed)
             placement = placement_of(self.problem, answer)
         except PlacementError:
             return None

@@ -12,7 +12,7 @@ from opmark.leaderboards.contiguous_split import Splitter
 from opmark.leaderboards.lattice import every_ideal
 from opmark.leaderboards.placement import Solution, solution_of
 from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.placers.dnn_partitioning_dp_linear import UNBOUNDED_NS, best_prefix_split, fitting
+from opmark.leaderboards.placers.dnn_partitioning_dp_linear import UNBOUNDED_NS, best_prefix_split, fitting, quick_split
 from opmark.leaderboards.problem import Problem
 
 # Ideals times numbers of used devices that are kept in memory at most: three tables of 8 bytes each.
@@ -27,13 +27,13 @@ class DnnPartitioningDp(Placer):
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """Keeps the linearised answer where the budget ends first. Raises `PlacementError` where no split fits."""
         del seed
-        deadline = time.monotonic() + budget_s * 0.9
+        deadline = time.monotonic() + budget_s * 0.8
         blocks = blocks_of(problem)
         lattice = None
         for roomy in (problem.memory_mode != "sum", False):
             splitter = Splitter(problem, blocks, roomy=roomy)
-            split = best_prefix_split(splitter, blocks)
-            if lattice is None:
+            split = best_prefix_split(splitter, blocks, deadline)
+            if lattice is None and time.monotonic() < deadline:
                 lattice = every_ideal(blocks, at_most=STATES_AT_MOST // splitter.states, deadline=deadline)
             if lattice is not None:
                 bound_ns = UNBOUNDED_NS if split is None else split.load_ns
@@ -41,6 +41,9 @@ class DnnPartitioningDp(Placer):
             placement = fitting(problem, blocks, None if split is None else split.device)
             if placement is not None:
                 return solution_of(problem, placement, placer="dnn-partitioning-dp")
+        placement = quick_split(problem, blocks)
+        if placement is not None:
+            return solution_of(problem, placement, placer="dnn-partitioning-dp")
         raise PlacementError("no contiguous split fits into memory")
 
 

@@ -41,12 +41,18 @@ SEARCH_SHARE = 0.95
 ENUMERATED_AT_MOST = 60_000
 # Evaluations per group after which a search is at its end, whatever the budget, and those of the first cycle.
 LAST_PER_GROUP, FIRST_PER_GROUP = 2_500, 30
-STRICT_UNITS_AT_MOST = 400
+STRICT_UNITS_AT_MOST = 150
+# A cycle with fewer evaluations per group than this starts cooler in proportion: there is no time to melt and freeze.
+COOLED_PER_GROUP = 60
+# Of the first descent, and how many of these may bring nothing.
+DESCENT_PER_GROUP, PATIENCE_PER_GROUP = 200, 10
+# Other starts are searched while more than this share of the time is left, each for so much of it.
+OTHERS_FROM, OTHERS_SHARE = 0.95, 0.1
 # Start and end temperatures of successive cycles, as shares of the best cost.
 HEATS = ((0.02, 0.0005), (0.005, 0.0002), (0.06, 0.001))
 ELITES = 4
-# Of the time that is left, for the integer program of a load objective.
-PROGRAM_SHARE = 0.25
+# Of the time that is left, for each other placer, and for the integer program of a load objective.
+START_SHARE, PROGRAM_SHARE = 0.15, 0.3
 
 
 class OpMark(Placer):
@@ -82,14 +88,16 @@ def _starts(problem: Problem, search: GuidedSearch, incumbent: Incumbent, seed: 
     states = [search.state(row) for row in rows]
     for state in sorted(states, key=lambda one: one.energy)[:2]:
         search.report(state)
-    split = is_load(problem) or problem.contiguous or problem.objective == "throughput"
-    programs = [dnn_partitioning_dp_linear.PLACER, pipedream.PLACER, dnn_partitioning_dp.PLACER]
+    split = is_load(problem) or problem.contiguous
+    programs = [pipedream.PLACER, dnn_partitioning_dp_linear.PLACER]
+    if problem.contiguous or search.rules.model is not None:
+        programs.append(dnn_partitioning_dp.PLACER)
     lists = [heft.PLACER, etf.PLACER, cpop.PLACER, peft.PLACER, sct.PLACER, m_topo.PLACER]
-    for placer in (*programs, *lists) if split else (*lists, *programs[:2]):
+    for placer in (*programs, *lists) if split else (*lists, programs[0]):
         left_s = incumbent.left_s
         if left_s <= 0 or (incumbent.best is not None and left_s < 0.4 * (incumbent.deadline - incumbent.begun)):
             break
-        found = incumbent.consider_placer(placer, seed)
+        found = incumbent.consider_placer(placer, seed, share=START_SHARE)
         if found is not None:
             states += _states_of(search, found)
     if split and not problem.contiguous and incumbent.left_s > 0:
@@ -146,33 +154,41 @@ def _enumerated(search: GuidedSearch) -> list[State]:
 
 
 def _search(search: GuidedSearch, incumbent: Incumbent, states: list[State], stop: Callable[[], bool]) -> None:
-    elites = _elites(states)
+    """Descents from the best starts, then cycles of annealing and descent."""
     count = search.groups.count + 10
-    total_s = max(1e-9, incumbent.left_s)
-    for number, state in enumerate(elites):
-        share_s = total_s * (1 - 0.08 * (number + 1))
-        found = search.anneal(
-            state,
-            FIRST_PER_GROUP * count,
-            stop=lambda: stop() or incumbent.left_s < share_s,  # noqa: B023
-        )
-        elites[number] = found
-    draw = np.random.default_rng(len(elites))
-    last = LAST_PER_GROUP * count
     begun, begun_s = search.evaluations, incumbent.left_s
+    free = min((state for state in states if not state.strict), key=lambda one: one.energy)
+    descended = [
+        search.anneal(free, DESCENT_PER_GROUP * count, patience=PATIENCE_PER_GROUP * count, stop=stop),
+    ]
+    for number, state in enumerate(_elites([one for one in states if one is not free])[: ELITES - 1], 1):
+        # others get their turn only where the first has left most of the time
+        until_s = begun_s * (OTHERS_FROM - OTHERS_SHARE * number)
+        descended.append(
+            search.anneal(
+                state,
+                FIRST_PER_GROUP * count,
+                patience=PATIENCE_PER_GROUP * count,
+                stop=lambda: stop() or incumbent.left_s < until_s,  # noqa: B023 (called before it changes)
+            )
+        )
+    elites = _elites([*descended, *states])
+    draw = np.random.default_rng(len(states))
+    last = LAST_PER_GROUP * count
     cycle = 0
     while incumbent.left_s > 0 and not stop() and search.evaluations < last:
-        elites = _elites(elites)
         state = elites[0] if cycle % 3 < 2 else elites[int(draw.integers(len(elites)))]
         if search.ordered and search.problem.arrays.units <= STRICT_UNITS_AT_MOST and cycle % 2 and not state.strict:
             state = _strict(search, state.chosen, search.placement(state))
-        length = FIRST_PER_GROUP * count * 2 ** (cycle // len(HEATS))
+        length = min(last, FIRST_PER_GROUP * count * 2 ** (cycle // len(HEATS)))
         spent_s = begun_s - incumbent.left_s
-        if cycle and spent_s > 0:  # a cycle that would not cool down in time is shortened
+        if spent_s > 0:  # a cycle that would not cool down in time is shortened
             length = min(length, max(64, int((search.evaluations - begun) / spent_s * incumbent.left_s * 0.6)))
-        heat = HEATS[cycle % len(HEATS)]
-        elites.append(search.anneal(state, min(length, last), heat, stop=stop))
-        elites.append(search.anneal(_elites(elites)[0], FIRST_PER_GROUP * count // 4, stop=stop))
+        cooler = min(1.0, length / (COOLED_PER_GROUP * count)) ** 2
+        first, final = HEATS[cycle % len(HEATS)]
+        found = search.anneal(state, length, (first * cooler, final * cooler), stop=stop)
+        elites = _elites([*elites, found])
+        elites[0] = search.anneal(elites[0], length // 4, patience=PATIENCE_PER_GROUP * count, stop=stop)
         cycle += 1
 
 
