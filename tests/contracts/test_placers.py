@@ -44,7 +44,43 @@ def branchy(memory_bytes: int = 2**30, *, blocks: int = 3) -> Problem:
     return Problem(name="branchy", cluster=cluster, units=tuple(units), tensors=tuple(tensors), weights={"w": 500})
 
 
+def training(layers: int = 6) -> Problem:
+    """Forward, backward and update of a chain, weights tied to their device, on a host and two accelerators."""
+    cluster = branchy().cluster
+    types = {"host": 9, "fast": 1, "odd": 2}
+    units, tensors = [], []
+    for layer in range(layers):
+        for phase, work in (("forward", 50), ("backward", 100), ("update", 20)):
+            units.append(
+                Unit(
+                    name=f"{phase}{layer}",
+                    exec_ns={kind: work * factor for kind, factor in types.items()},
+                    split_ns={kind: (work * factor * 0.6, work * factor * 0.4) for kind, factor in types.items()},
+                    weights=(f"w{layer}",),
+                    phase=phase,
+                )
+            )
+        after = (f"forward{layer + 1}",) if layer + 1 < layers else (f"backward{layer}",)
+        readers = tuple(dict.fromkeys((*after, f"backward{layer}")))
+        tensors.append(Tensor(name=f"a{layer}", size_bytes=40, producer=f"forward{layer}", consumers=readers))
+        before = (f"backward{layer - 1}",) if layer else ()
+        readers = (*before, f"update{layer}")
+        tensors.append(Tensor(name=f"g{layer}", size_bytes=40, producer=f"backward{layer}", consumers=readers))
+    tensors.append(Tensor(name="in", size_bytes=40, consumers=("forward0",)))
+    return Problem(
+        name="training",
+        cluster=cluster,
+        units=tuple(units),
+        tensors=tuple(tensors),
+        weights={f"w{layer}": 30 for layer in range(layers)},
+        optimizer_state=2.0,
+    )
+
+
 PROBLEMS = {
+    "training": training(),
+    "replicas": replace(training(), replication=True),
+    "pipeline": replace(training(), objective="throughput", memory_mode="stash", micro_batches=4, replication=True),
     "heft": heft_canonical(),
     "peft": peft_canonical(),
     "branchy": branchy(),

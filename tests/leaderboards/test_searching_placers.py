@@ -1,8 +1,10 @@
 """Placers that search: known optima, budgets, memory, and what they are never worse than."""
 
+import os
 import time
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from opmark.leaderboards.cluster_levels import cluster_levels, group_edges
 from opmark.leaderboards.critical_units import critical_units
 from opmark.leaderboards.groups import groups_of
 from opmark.leaderboards.guided_search import GuidedSearch, spread_ranks
+from opmark.leaderboards.importer import IMPORTERS, Wish
 from opmark.leaderboards.incumbent import Incumbent
 from opmark.leaderboards.placement import Placement
 from opmark.leaderboards.placer import PLACERS
@@ -25,6 +28,8 @@ from opmark.leaderboards.problem import Problem, Tensor, Unit
 from opmark.leaderboards.replication import replicated
 from opmark.leaderboards.simulator import simulate, simulate_many
 
+ROOT = Path(__file__).resolve().parents[2]
+EXTERNAL = Path(os.environ.get("OPMARK_EXTERNAL_DATA", ROOT.parent / "shared" / "data"))
 SEARCHING = ("opmark", "simulated-annealing", "flexflow-mcmc", "genetic")
 
 
@@ -169,3 +174,20 @@ def test_throughput_is_balanced() -> None:
     tensors = tuple(Tensor(name=f"t{n}", size_bytes=0, producer=f"u{n}", consumers=(f"u{n + 1}",)) for n in range(11))
     problem = Problem(name="p", cluster=star(0, devices=3), units=units, tensors=tensors, objective="throughput")
     assert attempt(problem, "opmark", budget_s=5).evaluation.cost == 40
+
+
+@pytest.mark.skipif(
+    not (EXTERNAL / "dnn-partitioning").is_dir() or not (EXTERNAL / "pipedream").is_dir(),
+    reason="OPMARK_EXTERNAL_DATA has no dnn-partitioning and pipedream",
+)
+@pytest.mark.parametrize(
+    ("form", "file", "optimum"),
+    [
+        ("dnn-partitioning", "throughput_layer_bert24_inference.json", 17.7899),
+        ("dnn-partitioning", "throughput_layer_resnet50_inference.json", 33.7747),
+        ("pipedream", "vgg16.txt", 0.175732624),
+    ],
+)
+def test_opmark_reaches_published_optima(form: str, file: str, optimum: float) -> None:
+    problem = IMPORTERS.load(form).read(EXTERNAL / form / file, Wish())
+    assert attempt(problem, "opmark", budget_s=30).evaluation.value(problem.unit) == pytest.approx(optimum, rel=1e-5)

@@ -91,7 +91,11 @@ class _Expander:
         if len(row) < count - 1:
             raise PlacementError(f"unit {unit.name!r} has no time for one of {count} parts on {kind!r}")
         parts = {kind: row[count - 2]}
-        return replace(unit, name=name, exec_ns=parts, workspace_bytes=-(-unit.workspace_bytes // count), colocation="")
+        known = {name: both for name, both in unit.interval.items() if name == kind}
+        share = -(-unit.workspace_bytes // count)
+        return replace(
+            unit, name=name, exec_ns=parts, split_ns={}, interval=known, workspace_bytes=share, colocation=""
+        )
 
     def _spread(self, tensor: Tensor) -> None:
         """The slices of a tensor; what updates of its own replicated device read is synchronised instead."""
