@@ -153,8 +153,16 @@ def test_every_kind_that_is_drawn_has_a_call_for_a_gpu():
 def test_the_median_travels_in_the_journal():
     ns = tuple(float(value) for value in range(100, 120))
     block = Block(
-        trial="t", label="hot", process=0, round=0, construction="single",
-        copies=1, base_copies=0, calls=1, ns=ns, clean="1" * 20,
+        trial="t",
+        label="hot",
+        process=0,
+        round=0,
+        construction="single",
+        copies=1,
+        base_copies=0,
+        calls=1,
+        ns=ns,
+        clean="1" * 20,
         label_quantile=0.5,
         enqueue_ns=4_000.0,
         clocks_mhz=(1500.0,) * 20,

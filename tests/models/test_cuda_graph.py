@@ -14,8 +14,14 @@ from opmark.models.stored import save
 def attention(**changes):
     kind = KINDS.load("attention")
     usual = {
-        "batch": 1, "heads": 4, "kv_heads": 4, "query_length": 16, "key_length": 16,
-        "head_size": 64, "value_size": 64, "variant": "flash",
+        "batch": 1,
+        "heads": 4,
+        "kv_heads": 4,
+        "query_length": 16,
+        "key_length": 16,
+        "head_size": 64,
+        "value_size": 64,
+        "variant": "flash",
     }
     return kind.kernel(kind.parameters(**(usual | changes)))
 

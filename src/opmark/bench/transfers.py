@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from opmark.bench.backend import BACKENDS, Backend
 from opmark.bench.channel import Channel
 from opmark.bench.environment import probe
 from opmark.bench.journal import JournalWriter, same_machine
@@ -87,6 +88,13 @@ def present() -> tuple[str, ...]:
     return (*((CORES,) if processors() > 1 else ()), *_cuda_copies.devices())
 
 
+def _runtimes(devices: Sequence[str]) -> tuple[Backend, ...]:
+    """Links of GPUs alone are a GPU's, so that they stand in its release; those of cores are the processor's."""
+    backend = BACKENDS.load("torch-cuda")
+    on_gpu = all(device.startswith("cuda") for device in devices)
+    return (backend,) if on_gpu and backend.unavailable() is None else ()
+
+
 def measure_links(
     devices: Sequence[str],
     *,
@@ -109,7 +117,7 @@ def measure_links(
     measured: list[str] = []
     header = Header(suite=SUITE, suite_id=content_id(SUITE), quality="full")
     with JournalWriter(journal, header) as writer:
-        environment = probe(())
+        environment = probe(_runtimes(devices))
         same_machine(writer.found, environment)
         writer.append([Session(environment=environment, targets=())])
         known = {key: {item.size_bytes for item in items} for key, items in writer.found.transfers.items()}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from opmark.core.errors import OpMarkError
 from opmark.models.coverage import coverage
+from opmark.models.cuda_graph import CUDA_RUNTIME
 from opmark.models.resolve import captured_graph, graph_origin
 from opmark.models.source import source_of
 from opmark.models.stored import graph_path, is_stored, save
@@ -86,6 +87,8 @@ def store_graphs(
 
 
 def _one(model: str, target: str, folder: Path, cache: Path | None, dimensions: Mapping[str, int]) -> Stored:
+    # What a GPU runs is told from the processor's graph whenever it is asked for.
+    target = target.replace(CUDA_RUNTIME, "torch-eager")
     origin = graph_origin(model, target, dimensions=dimensions)
     path = graph_path(origin, folder)
     if is_stored(origin, folder):

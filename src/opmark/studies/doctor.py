@@ -124,7 +124,10 @@ def advice_on_noise(noise: Noise, environment: Environment) -> tuple[str, ...]:
 
 def _advice_on_parts(runtimes: tuple[Part, ...], cards: tuple[Gpu, ...]) -> tuple[str, ...]:
     found = [
-        f"{part.name} cannot be measured: {part.detail}. {part.hint}".strip() for part in runtimes if not part.works
+        f"{part.name} cannot be measured: {part.detail}. {part.hint}".strip()
+        for part in runtimes
+        # A runtime for GPUs is missed only where there is one.
+        if not part.works and (cards or not part.name.endswith("-cuda"))
     ]
     on_gpu = any("cuda" in part.detail for part in runtimes if part.works)
     if cards and not on_gpu:
