@@ -17,7 +17,7 @@ def lower_bound(problem: Problem) -> int:
 def cheap_lower_bound(problem: Problem) -> int:
     """The largest bound that takes next to no time: what is stored, and every relaxation but large linear programs."""
     groups = groups_of(problem)
-    found = [0, *(problem.reference.bounds.values() if problem.reference else ())]
+    found: list[int] = [0, *(problem.reference.bounds.values() if problem.reference else ())]
     small = groups.count * problem.arrays.devices <= PROGRAM_VARIABLES_AT_MOST
     names = [name for name in RELAXATIONS.names() if small or name != "area"]
     found += [RELAXATIONS.load(name).bound(problem, groups) or 0 for name in names]

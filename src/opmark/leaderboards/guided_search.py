@@ -31,6 +31,8 @@ Floats = npt.NDArray[np.float64]
 FEWEST_ROWS, MOST_ROWS = 4, 64
 # How much dearer a placement is that needs twice a device's memory.
 EXCESS_WEIGHT = 8.0
+# Of the busiest server's load, what all servers together add where they are as busy.
+UNEVENNESS_WEIGHT = 0.05
 # Critical groups are looked up again after this many accepted moves.
 LOOKED_UP_EVERY = 16
 
@@ -165,6 +167,7 @@ class GuidedSearch:
 
         compiled: Any = search_engine.neighbours
         now = best = state
+        level = now.energy + float(self._unevenness(now.chosen[None, :])[0])
         reorder = reorder if self.ordered else 0.0
         rows_at_once, done, accepted, best_at = FEWEST_ROWS * 2, 0, 0, 0
         hot = self._hot(now) if guided else np.zeros(0, dtype=np.int64)
@@ -180,17 +183,19 @@ class GuidedSearch:
             done += rows_at_once
             heated = heat[0] * (heat[1] / heat[0]) ** min(1.0, done / evaluations) if heat[0] else 0.0
             base = best.energy if math.isfinite(best.energy) else 0.0
-            limit = now.energy - heated * base * np.log(self._draw.random(rows_at_once))
-            passing = np.flatnonzero(energies <= limit)
+            limit = level - heated * base * np.log(self._draw.random(rows_at_once))
+            judged = energies + self._unevenness(rows)
+            passing = np.flatnonzero(judged <= limit)
             if not len(passing):
                 rows_at_once = min(MOST_ROWS, rows_at_once * 2)
                 continue
-            taken = int(passing[energies[passing].argmin()]) if not heated else int(passing[0])
+            taken = int(passing[judged[passing].argmin()]) if not heated else int(passing[0])
             if len(passing) > rows_at_once // 4:
                 rows_at_once = max(FEWEST_ROWS, rows_at_once // 2)
             rank = ranks[taken] if reorder else now.priority
             moved = energies[taken] != now.energy
             now = replace(now, chosen=rows[taken], priority=rank, energy=float(energies[taken]))
+            level = float(judged[taken])
             accepted += 1
             if reorder:
                 by_rank = np.argsort(now.priority, kind="stable")
@@ -200,6 +205,20 @@ class GuidedSearch:
             if guided and moved and accepted % LOOKED_UP_EVERY == 0:
                 hot = self._hot(now)
         return best
+
+    def _unevenness(self, rows: Integers) -> Floats:
+        """A little more for loads that are uneven below the busiest one too, so that a search sees where it gets to."""
+        if self.problem.objective != "throughput" or self.rules.model is not None:
+            return np.zeros(len(rows))
+        from opmark.leaderboards.loads import server_rows
+
+        compiled: Any = server_rows
+        servers = compiled(
+            *self.problem.arrays.packed, self.groups.spread(rows).reshape(-1), int(self.rules.contention)
+        )
+        squares: Floats = (servers.astype(np.float64) ** 2).mean(axis=1)
+        found: Floats = UNEVENNESS_WEIGHT * squares / np.maximum(1, servers.max(axis=1))
+        return found
 
     def _hot(self, state: State) -> Integers:
         """The groups that decide the cost now."""
@@ -223,7 +242,9 @@ def spread_ranks(problem: Problem, priority: Integers | None) -> Integers:
 
 @cache
 def warm_up() -> None:
-    """Have numba compile list scheduling and search, on the smallest problem that needs all of it."""
+    """Have numba compile list scheduling, programs and search, on the smallest problem that needs all of it."""
+    from opmark.leaderboards import loads, partition_dp  # noqa: F401 (compiled when imported)
+
     devices = tuple(Device(name=name, type="x", memory_bytes=1) for name in "ab")
     links = tuple(Link(source=a, destination=b, latency_ns=1, bandwidth_bytes_per_s=1e9) for a, b in ("ab", "ba"))
     units = tuple(Unit(name=name, exec_ns={"x": 1}) for name in "ab")

@@ -8,9 +8,9 @@ from numba import njit  # noqa: TID253 (this module is imported lazily)
 from opmark.leaderboards import packing as at
 
 
-@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64)", cache=True)
-def bottleneck_rows(data, starts, device, contention):  # type: ignore[no-untyped-def]
-    """Per row of `device` (flat), ns per sample of the busiest device or port, rounded up; rows must have routes."""
+@njit("int64[:, ::1](int64[::1], int64[::1], int64[::1], int64)", cache=True)
+def server_rows(data, starts, device, contention):  # type: ignore[no-untyped-def]
+    """Per row of `device` (flat), ns per sample of each device (rounded up), then of each port; needs routes."""
     units, tensors, devices, types, links = data[0], data[1], data[2], data[3], data[4]
     ports, host = data[5], data[6]
     exec_ns = data[starts[at.EXEC_NS] : starts[at.EXEC_NS + 1]]
@@ -31,7 +31,7 @@ def bottleneck_rows(data, starts, device, contention):  # type: ignore[no-untype
     route_offsets = data[starts[at.ROUTE_OFFSETS] : starts[at.ROUTE_OFFSETS + 1]]
     route_links = data[starts[at.ROUTE_LINKS] : starts[at.ROUTE_LINKS + 1]]
     hop_ns = data[starts[at.HOP_NS] : starts[at.HOP_NS + 1]]
-    found = np.zeros(len(device) // units, dtype=np.int64)
+    found = np.zeros((len(device) // units, devices + ports), dtype=np.int64)
     load = np.empty(devices, dtype=np.int64)
     port = np.empty(ports, dtype=np.int64)
     seen = np.empty(devices, dtype=np.int64)
@@ -65,9 +65,19 @@ def bottleneck_rows(data, starts, device, contention):  # type: ignore[no-untype
                         load[link_source[e]] += duration * blocking[link_source[e]]
                         load[link_destination[e]] += duration * blocking[link_destination[e]]
         for d in range(devices):
-            found[row] = max(found[row], -(-load[d] // slots[d]))
+            found[row, d] = -(-load[d] // slots[d])
         for p in range(ports):
-            found[row] = max(found[row], port[p])
+            found[row, devices + p] = port[p]
+    return found
+
+
+@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64)", cache=True)
+def bottleneck_rows(data, starts, device, contention):  # type: ignore[no-untyped-def]
+    """Per row of `device` (flat), ns per sample of the busiest device or port, rounded up; rows must have routes."""
+    servers = server_rows(data, starts, device, contention)
+    found = np.zeros(len(servers), dtype=np.int64)
+    for row in range(len(servers)):
+        found[row] = servers[row].max()
     return found
 
 

@@ -103,7 +103,7 @@ def _profile(groups: Groups, part: list[int]) -> list[int]:
 
 
 def _greedy(groups: Groups, found: list[list[list[int]]]) -> Integers:
-    chosen = np.where(groups.allowed, groups.run_ns, _NEVER).argmin(axis=1).astype(np.int64)
+    chosen: Integers = np.where(groups.allowed, groups.run_ns, _NEVER).argmin(axis=1).astype(np.int64)
     for parts in found:
         costs = [_profile(groups, part) for part in parts]
         load = [0] * groups.run_ns.shape[1]
