@@ -56,7 +56,14 @@ def test_the_board_says_what_the_standings_say() -> None:
     instance = board.instance("diamond")
     assert (instance.best_known, instance.best_single, instance.units) == (50, 130, 4)
     assert instance.network == "our-diamond"
-    assert instance.facts == (("bundle of a", "d/1.0.0/x"),)
+    facts = dict(instance.facts)
+    assert (facts["bundle of a"], facts["tensors"], facts["longest path"]) == ("d/1.0.0/x", "3, 0 B", "3 units")
+    assert [(machine.name, machine.provenance) for machine in instance.machines] == [
+        ("a", "measured"),
+        ("b", "measured"),
+    ]
+    assert [machine.bundle for machine in instance.machines] == ["d/1.0.0/x", ""]
+    assert instance.kinds[0] == ("left", 1, pytest.approx(1 / 3))
 
 
 def test_outcomes_hold_costs_schedules_and_reasons() -> None:
@@ -67,6 +74,8 @@ def test_outcomes_hold_costs_schedules_and_reasons() -> None:
     assert lost
     assert (split.cost, split.quality, split.gain) == (50, 1.0, 1.0)
     assert split.timeline
+    assert {(arrow.source, arrow.destination) for arrow in split.timeline.arrows} == {("a", "b"), ("b", "a")}
+    assert [curve.lane for curve in split.timeline.memory] == ["a", "b"]
     assert max(bar.end_ns for bar in split.timeline.bars) == 50
     assert single.gain == pytest.approx(0.0)
     assert (lost.cost, lost.timeline) == (None, None)
@@ -93,7 +102,7 @@ def test_a_schedule_too_long_to_draw_is_left_out(monkeypatch: pytest.MonkeyPatch
 def test_from_solutions_to_pages(tmp_path: Path) -> None:
     files = publish(tmp_path, [board_of([problem()], standings(), title="Tiny", name="tiny")])
     text = (tmp_path / "tiny" / "index.html").read_text()
-    assert len(files) == 1 + 1 + 3 + 1
+    assert len(files) == 1 + 1 + 3 + 1 + 2
     assert "Tiny" in text
     assert "50.0 ns" in text
 

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from opmark.core.errors import NothingSelectedError, OpMarkError
-from opmark.leaderboards.board import Board, Entry, Instance, Outcome, format_cost, gap, rows_by_cost
+from opmark.leaderboards.board import Board, Entry, Instance, Machine, Outcome, format_cost, gap, rows_by_cost
 from opmark.leaderboards.page import PAGES, slug
 from opmark.leaderboards.pictures.gantt import Bar
 from opmark.leaderboards.pictures.ranking import ranking
 from opmark.leaderboards.pictures.timeline import Timeline
+from opmark.leaderboards.predictor_card import KindAccuracy, PredictorCard
 from opmark.leaderboards.publish import publish
-from opmark.leaderboards.site import entry, instance, standings, tracks
+from opmark.leaderboards.showcase import Showcase
+from opmark.leaderboards.site import device, entry, instance, predictor, standings, tracks
 
 TIMELINE = Timeline(lanes=("d0",), bars=(Bar(lane="d0", start_ns=0, end_ns=10, label="n", kind="conv"),))
 
@@ -29,6 +31,11 @@ def board() -> Board:
         bound=80,
         best_known=100,
         best_single=120,
+        machines=(
+            Machine(name="d0", type="server", memory_bytes=2**30, provenance="measured", bundle="server/x-t1 abc"),
+            Machine(name="d1", type="edge", memory_bytes=2**29, provenance="analytic"),
+        ),
+        kinds=(("conv", 7, 0.9), ("pool", 2, 0.1)),
     )
     chain = replace(problem, name="chain <1>", best_single=100, scored=False, facts=(("seed", "7"),))
     good = Outcome(instance="inception", cost=100, quality=1.0, gain=1.0, planning_s=0.25, timeline=TIMELINE)
@@ -56,28 +63,57 @@ def board() -> Board:
     )
 
 
+def card() -> PredictorCard:
+    return PredictorCard(
+        name="server/1.0.0/x-t1",
+        id="abc",
+        device="server",
+        target="x-t1",
+        estimator="lightgbm",
+        runtime="1.0",
+        release="server/1.0.0",
+        release_id="def",
+        networks="fitted on two networks",
+        kinds=(
+            KindAccuracy(kind="conv", rows=90, groups=9, median=0.031, within_tenth=0.9, interval_factor=1.1),
+            KindAccuracy(
+                kind="rare", rows=1, groups=1, median=float("nan"), within_tenth=float("nan"), interval_factor=2.0
+            ),
+        ),
+        data_card="# Release server <1.0.0>",
+    )
+
+
 class Links(HTMLParser):
-    """Collects hrefs, sources and opened tags."""
+    """Collects hrefs, sources, opened tags, and pictures without words."""
 
     def __init__(self) -> None:
         super().__init__()
         self.hrefs: list[str] = []
         self.tags: list[str] = []
+        self.mute: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
+        known = dict(attrs)
+        if self.mute and tag == "title":
+            self.mute.pop()
+        if tag == "img" and not known.get("alt"):
+            self.mute.append("img")
+        if tag == "svg" and known.get("role") == "img":
+            self.mute.append("svg")
         self.hrefs += [value or "" for name, value in attrs if name in {"href", "src"}]
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> tuple[Path, ...]:
-    return publish(tmp_path / "site", [board()])
+    return publish(tmp_path / "site", [board()], [card()])
 
 
 def test_every_page_is_written_and_the_entrance_comes_first(site: tuple[Path, ...]) -> None:
     root = site[0].parent
     assert site[0].name == "index.html"
-    assert len(site) == 2 + 2 + 2
+    assert len(site) == 2 + 2 + 2 + 2 + 1, "entrance and board, entries, instances, devices, a predictor"
     assert {path for path in root.rglob("*") if path.is_file()} == set(site)
     assert all(path.resolve().is_relative_to(root.resolve()) for path in site)
 
@@ -88,11 +124,45 @@ def test_every_link_leads_to_a_page_and_none_leaves_the_site(site: tuple[Path, .
         page.feed(path.read_text())
         for href in page.hrefs:
             assert "//" not in href
-            assert (path.parent / href).resolve() in {other.resolve() for other in site}, f"{path.name}: {href}"
+            file, _, fragment = href.partition("#")
+            if fragment:
+                assert f'id="{fragment}"' in (path.parent / file if file else path).read_text()
+            assert not file or (path.parent / file).resolve() in {other.resolve() for other in site}, (
+                f"{path.name}: {href}"
+            )
+
+
+def test_every_picture_says_in_words_what_it_shows(site: tuple[Path, ...]) -> None:
+    pictures = 0
+    for path in site:
+        page = Links()
+        page.feed(path.read_text())
+        assert page.mute == [], path.name
+        pictures += page.tags.count("svg")
+    assert pictures > 10
+
+
+def test_a_device_shows_where_its_costs_come_from(site: tuple[Path, ...]) -> None:
+    root = site[0].parent
+    server, edge = ((root / "devices" / f"{name}.html").read_text() for name in ("server", "edge"))
+    assert "../predictors/server_1.0.0_x-t1.html" in server
+    assert "analytic" in edge
+    assert "No predictor of this device" in edge
+    shown = Showcase(boards=(board(),), predictors=(card(),))
+    assert shown.device_types() == ("edge", "server")
+    found = [shown.predictor_of(machine) for _, _, machine in shown.machines()]
+    assert [one.name if one else None for one in found] == ["server/1.0.0/x-t1", None] * 2
+
+
+def test_a_predictor_shows_its_accuracy_and_the_card_of_its_data(site: tuple[Path, ...]) -> None:
+    text = (site[0].parent / "predictors" / "server_1.0.0_x-t1.html").read_text()
+    for shown in ("3.1 %", "÷ and × 1.10", "fitted on two networks", "# Release server &lt;1.0.0&gt;", 'href="#data"'):
+        assert shown in text
+    assert "nan" not in text.split("<script>")[0].partition("</style>")[2]
 
 
 def test_pages_are_whole_without_javascript(site: tuple[Path, ...]) -> None:
-    text = site[1].read_text()
+    text = (site[0].parent / "latency" / "index.html").read_text()
     before_script = text.split("<script>")[0]
     for shown in ("heft", "0.900", "100 ns", "not scored", "invalid", "2/2", "0/2", "250 ms"):
         assert shown in before_script
@@ -137,8 +207,8 @@ def test_the_same_board_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_pages_are_extensions() -> None:
-    assert PAGES.names() == ("entry", "instance", "standings", "tracks")
-    assert list(PAGES) == [entry.PAGE, instance.PAGE, standings.PAGE, tracks.PAGE]
+    assert PAGES.names() == ("device", "entry", "instance", "predictor", "standings", "tracks")
+    assert list(PAGES) == [device.PAGE, entry.PAGE, instance.PAGE, predictor.PAGE, standings.PAGE, tracks.PAGE]
 
 
 def test_slugs_never_meet() -> None:

@@ -7,10 +7,25 @@ from opmark.leaderboards.pictures.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A device of an instance's cluster; `bundle` is the predictor its costs came from, where the problem says so."""
+
+    name: str
+    type: str
+    memory_bytes: int
+    provenance: str
+    slots: int = 1
+    dispatch_ns: int = 0
+    price_per_hour: float = 0.0
+    bundle: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """One problem of a track. `bound` is proven, `best_known` frozen, `best_single` the best feasible single device.
 
-    `facts` are further pairs for the reader, such as the source of the costs.
+    `facts` are further pairs for the reader, such as the source of the costs; `kinds` says of each kind of unit how
+    many there are and which share of the time they take on their fastest devices.
     """
 
     name: str
@@ -25,6 +40,8 @@ class Instance:
     scored: bool = True
     provenance: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    machines: tuple[Machine, ...] = ()
+    kinds: tuple[tuple[str, int, float], ...] = ()
 
     @property
     def headroom(self) -> float | None:
@@ -36,7 +53,10 @@ class Instance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What an entry did on one instance; an invalid one has a reason and no cost."""
+    """What an entry did on one instance; an invalid one has a reason and no cost.
+
+    `median` and `p95` are costs over draws of the predictors' errors, where the problem knows intervals.
+    """
 
     instance: str
     cost: float | None
@@ -44,6 +64,8 @@ class Outcome:
     quality: float | None = None
     gain: float | None = None
     planning_s: float | None = None
+    median: int | None = None
+    p95: int | None = None
     timeline: Timeline | None = None
 
 

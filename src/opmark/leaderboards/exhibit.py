@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from opmark.leaderboards.board import Board, Entry, Figure, Instance, Outcome
+from opmark.leaderboards.graph_summary import graph_facts, kind_shares, machines_of
 from opmark.leaderboards.metric import METRICS, Result
 from opmark.leaderboards.placer import PLACERS
 from opmark.leaderboards.problem import Problem
@@ -60,7 +61,9 @@ def _instance(problem: Problem, result: Result) -> Instance:
         best_single=result.single,
         scored=result.scored,
         provenance=tuple(dict.fromkeys(device.provenance for device in devices)),
-        facts=bundles,
+        facts=(*graph_facts(problem), *bundles),
+        machines=machines_of(problem),
+        kinds=kind_shares(problem),
     )
 
 
@@ -89,6 +92,8 @@ def _outcome(entry: str, result: Result, problem: Problem, standings: Standings)
         reason=result.reason,
         quality=result.quality,
         gain=result.gain,
+        median=result.drawn.median if result.drawn else None,
+        p95=result.drawn.p95 if result.drawn else None,
         planning_s=standings.planning_s.get((entry, result.problem)),
         timeline=timeline if timeline and len(timeline.bars) <= BARS_AT_MOST else None,
     )

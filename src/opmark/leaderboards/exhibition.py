@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+from opmark.core.workspace import Workspace
 from opmark.leaderboards.exhibit import board_of
+from opmark.leaderboards.predictor_card import predictor_cards
 from opmark.leaderboards.publish import publish
 from opmark.leaderboards.track import load_track, track_names
 
@@ -27,4 +29,4 @@ def publish_tracks(leaderboards: Path, folder: Path) -> tuple[Path, ...]:
                     version=rules.version,
                 )
             )
-    return publish(folder, boards)
+    return publish(folder, boards, predictor_cards(Workspace(leaderboards.parent)))

@@ -1,13 +1,14 @@
 """What a page of the site is; one file of `opmark.leaderboards.site` per page, its template beside it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from opmark.core.canonical import content_id
 from opmark.core.registry import Registry
 from opmark.leaderboards.board import Board
+from opmark.leaderboards.showcase import Showcase
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +20,9 @@ class Document:
 
 
 class Page(Protocol):
-    """Makes every document of its sort, for all boards at once."""
+    """Makes every document of its sort, for the whole site at once."""
 
-    def __call__(self, boards: Sequence[Board]) -> Iterator[Document]:
+    def __call__(self, shown: Showcase) -> Iterator[Document]:
         """The documents, none for a site that has nothing to show there."""
 
 
@@ -44,6 +45,21 @@ def board_path(board: Board) -> str:
 def entry_path(board: Board, entry: str) -> str:
     """Where an entry's page is."""
     return f"{slug(board.name)}/entries/{slug(entry)}.html"
+
+
+def device_path(type_name: str) -> str:
+    """Where a device type's page is."""
+    return f"devices/{slug(type_name)}.html"
+
+
+def predictor_path(name: str) -> str:
+    """Where a predictor's page is."""
+    return f"predictors/{slug(name.replace('/', '_'))}.html"
+
+
+def anchor(instance: str) -> str:
+    """Where on an entry's page an instance's schedule is."""
+    return f"on-{slug(instance)}"
 
 
 def instance_path(board: Board, instance: str) -> str:

@@ -3,9 +3,14 @@
 import re
 
 from opmark.leaderboards.evaluation import Evaluation
+from opmark.leaderboards.memory import memory_steps
 from opmark.leaderboards.pictures.gantt import TRANSFER, Bar
+from opmark.leaderboards.pictures.overlay import Arrow, MemoryCurve
 from opmark.leaderboards.pictures.timeline import Timeline
+from opmark.leaderboards.placement import Placement
 from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.profile import profile_named
+from opmark.leaderboards.simulator import Schedule
 
 _NUMBERED = re.compile(r"[\s_.:#-]*\d+$")
 _OPERATOR = re.compile(r"[/.:]")
@@ -28,18 +33,42 @@ def timeline_of(problem: Problem, evaluation: Evaluation) -> Timeline:
     ]
     links = [f"{link.source} → {link.destination}" for link in problem.cluster.links]
     used: set[str] = set()
+    arrows = []
     offsets = schedule.hop_offsets.tolist()
     hops = list(
         zip(schedule.hop_link.tolist(), schedule.hop_start_ns.tolist(), schedule.hop_end_ns.tolist(), strict=True)
     )
     for transfer, tensor in enumerate(schedule.transfer_tensor.tolist()):
-        for link, start, end in hops[offsets[transfer] : offsets[transfer + 1]]:
+        way = hops[offsets[transfer] : offsets[transfer + 1]]
+        if way and way[-1][2] > way[0][1]:
+            ends = problem.cluster.links[way[0][0]].source, problem.cluster.links[way[-1][0]].destination
+            name = problem.tensors[tensor].name
+            span = way[0][1], way[-1][2]
+            arrows.append(Arrow(source=ends[0], destination=ends[1], start_ns=span[0], end_ns=span[1], label=name))
+        for link, start, end in way:
             used.add(links[link])
             if end > start:
                 name = problem.tensors[tensor].name
                 bars.append(Bar(lane=links[link], start_ns=start, end_ns=end, label=name, kind=TRANSFER))
     lanes = (*devices, *dict.fromkeys(name for name in links if name in used))
-    return Timeline(lanes=lanes, bars=tuple(bars))
+    memory = _memory(problem, placement, schedule)
+    return Timeline(lanes=lanes, bars=tuple(bars), arrows=tuple(arrows), memory=memory)
+
+
+def _memory(problem: Problem, placement: Placement, schedule: Schedule) -> tuple[MemoryCurve, ...]:
+    """One curve per device. Where memory does not follow the liveness of tensors, the peak is held throughout."""
+    if profile_named(problem.profile).model is not None:
+        return ()  # published cost models say nothing about when memory is held
+    if problem.memory_mode == "liveness":
+        steps = memory_steps(problem, placement, schedule)
+    else:
+        steps = [[(0, peak)] for peak in schedule.peak_bytes.tolist()]
+    devices = problem.cluster.devices
+    return tuple(
+        MemoryCurve(lane=device.name, steps=tuple(row), limit_bytes=device.memory_bytes)
+        for device, row in zip(devices, steps, strict=True)
+        if row
+    )
 
 
 def operator(unit: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from opmark.core.units import format_ns
 from opmark.leaderboards.pictures.axis import Tick, linear_ticks
+from opmark.leaderboards.pictures.overlay import BOX, CURVE_PX, Arrow, MemoryCurve, strips, strokes
 from opmark.leaderboards.pictures.template import asset, render
 
 TRANSFER = "transfer"
@@ -69,12 +70,20 @@ class Key:
 
 
 def gantt(
-    bars: Iterable[Bar], *, lanes: Sequence[str] = (), end_ns: int | None = None, title: str = "", alone: bool = False
+    bars: Iterable[Bar],
+    *,
+    lanes: Sequence[str] = (),
+    end_ns: int | None = None,
+    title: str = "",
+    alone: bool = False,
+    arrows: Sequence[Arrow] = (),
+    memory: Sequence[MemoryCurve] = (),
 ) -> str:
     """The schedule as SVG markup (with a legend in HTML), or with `alone` as an SVG file of its own.
 
     `lanes` gives the order from the top; lanes without a bar are kept where named, others are appended by name.
-    Bars that share a lane and overlap (slots > 1) are stacked. `end_ns` is where the axis ends.
+    Bars that share a lane and overlap (slots > 1) are stacked. `end_ns` is where the axis ends. `memory` is drawn
+    below the lanes, over the same axis. The script of a page lets its reader zoom; without it the whole is shown.
     """
     drawn = sorted(bars, key=lambda bar: (bar.start_ns, bar.end_ns, bar.label))
     end = max([bar.end_ns for bar in drawn], default=0) if end_ns is None else end_ns
@@ -95,11 +104,20 @@ def gantt(
             rectangles.append(_rectangle(bar, end, place, styles[bar.kind]))
         top += LABEL_PX + LANE_PX + 6
     legend = _laid_out(legend)
+    pitch = LABEL_PX + CURVE_PX + 4
+    curves = strips(memory, end, top, pitch)
+    middles = {row.label: row.top + LABEL_PX + LANE_PX // 2 for row in rows}
+    top += pitch * len(curves)
     return render(
         "pictures/gantt.svg.jinja",
         rows=rows,
         rectangles=rectangles,
-        ticks=_ticks(end),
+        arrows=strokes(arrows, end, middles),
+        curves=curves,
+        curve_px=CURVE_PX,
+        box=BOX,
+        ticks=_ticks(end, 5),
+        fine_ticks=_ticks(end, 40),
         legend=legend,
         title=title or f"Schedule of {len(drawn)} kernels and transfers, {format_ns(end)} in all",
         height=top + AXIS_PX,
@@ -114,8 +132,8 @@ def gantt(
     )
 
 
-def _ticks(end: int) -> list[Tick]:
-    return [tick for tick in linear_ticks(0, end, 5, format_ns) if tick.fraction <= 0.94]
+def _ticks(end: int, about: int) -> list[Tick]:
+    return [tick for tick in linear_ticks(0, end, about, format_ns) if tick.fraction <= 0.94]
 
 
 def _rectangle(bar: Bar, end: int, place: tuple[int, int], style: str) -> Rectangle:

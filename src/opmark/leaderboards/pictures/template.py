@@ -46,7 +46,7 @@ def environment(package: str = HERE) -> "jinja2.Environment":
         "percent": percent,
         "signed_percent": signed_percent,
     }
-    made.globals |= {"style": asset("style.css"), "script": asset("sort.js")}
+    made.globals |= {"style": asset("style.css"), "script": asset("sort.js"), "zoom": asset("zoom.js")}
     return made
 
 

@@ -1,16 +1,17 @@
 """An entry's page: every instance with its cost, bound, gap and schedule."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from opmark.leaderboards.board import Board, Entry, Instance, Outcome, format_cost, gap
-from opmark.leaderboards.page import Document, board_path, entry_path, instance_path
+from opmark.leaderboards.page import Document, anchor, board_path, entry_path, instance_path
 from opmark.leaderboards.pictures.template import render
 from opmark.leaderboards.pictures.timeline import timeline_picture
+from opmark.leaderboards.showcase import Showcase
 
 
-def entry_page(boards: Sequence[Board]) -> Iterator[Document]:
+def entry_page(shown: Showcase) -> Iterator[Document]:
     """`<track>/entries/<entry>.html`."""
-    for board in boards:
+    for board in shown.boards:
         for entry in board.entries:
             yield Document(path=entry_path(board, entry.name), html=_html(board, entry))
 
@@ -27,11 +28,11 @@ def _html(board: Board, entry: Entry) -> str:
         pictures=[
             (
                 instance.name,
+                anchor(instance.name),
                 format_cost(outcome.cost, instance.unit),
                 timeline_picture(outcome.timeline, f"{entry.name} on {instance.name}"),
             )
             for outcome, instance in pairs
-            if outcome.timeline
         ],
     )
 
@@ -45,6 +46,8 @@ def _row(board: Board, outcome: Outcome, instance: Instance) -> dict[str, object
         "bound": format_cost(instance.bound, instance.unit),
         "best": format_cost(instance.best_known, instance.unit),
         "gap": gap(outcome, instance),
+        "median": format_cost(outcome.median, instance.unit),
+        "p95": format_cost(outcome.p95, instance.unit),
     }
 
 

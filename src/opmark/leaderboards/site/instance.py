@@ -1,16 +1,17 @@
 """An instance's page: what the problem is, its bounds, and every entry's cost and schedule."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from opmark.leaderboards.board import Board, Instance, format_cost, gap, rows_by_cost
-from opmark.leaderboards.page import Document, board_path, entry_path, instance_path
+from opmark.leaderboards.page import Document, anchor, board_path, device_path, entry_path, instance_path
 from opmark.leaderboards.pictures.template import render
 from opmark.leaderboards.pictures.timeline import timeline_picture
+from opmark.leaderboards.showcase import Showcase
 
 
-def instance_page(boards: Sequence[Board]) -> Iterator[Document]:
+def instance_page(shown: Showcase) -> Iterator[Document]:
     """`<track>/instances/<instance>.html`."""
-    for board in boards:
+    for board in shown.boards:
         for instance in board.instances:
             yield Document(path=instance_path(board, instance.name), html=_html(board, instance))
 
@@ -25,10 +26,11 @@ def _html(board: Board, instance: Instance) -> str:
         instance=instance,
         home="../" + board_path(board).rpartition("/")[2],
         facts=_facts(instance),
+        machines=[(machine, "../../" + device_path(machine.type)) for machine in instance.machines],
         rows=[
             {
                 "entry": entry,
-                "link": "../" + entry_path(board, entry.name).split("/", 1)[1],
+                "link": f"../{entry_path(board, entry.name).split('/', 1)[1]}#{anchor(instance.name)}",
                 "outcome": outcome,
                 "cost": format_cost(outcome.cost, instance.unit),
                 "gap": gap(outcome, instance),
@@ -37,6 +39,7 @@ def _html(board: Board, instance: Instance) -> str:
             for entry, outcome in rows
         ],
         mark=None if not instance.bound else 100 * instance.bound / worst,
+        # The schedules of all entries stand on their own pages: here only the best of those that can be drawn.
         pictures=[
             (
                 entry.name,
@@ -45,7 +48,7 @@ def _html(board: Board, instance: Instance) -> str:
             )
             for entry, outcome in rows
             if outcome.timeline
-        ],
+        ][:1],
     )
 
 

@@ -1,22 +1,25 @@
 """A track's board: the ranking, and every entry on every instance."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from opmark.leaderboards.board import Board, Entry, format_cost
 from opmark.leaderboards.page import Document, board_path, entry_path, instance_path
+from opmark.leaderboards.pictures.profile_curve import Profiled, profile_curve
 from opmark.leaderboards.pictures.ranking import ranking
 from opmark.leaderboards.pictures.template import render
+from opmark.leaderboards.showcase import Showcase
 
 
-def standings(boards: Sequence[Board]) -> Iterator[Document]:
+def standings(shown: Showcase) -> Iterator[Document]:
     """`<track>/index.html` of every track."""
-    for board in boards:
+    for board in shown.boards:
         links = {entry.name: _relative(board, entry_path(board, entry.name)) for entry in board.entries}
         html = render(
             "site/standings.html.jinja",
             title=board.title,
             board=board,
             ranking=ranking(board, links=links),
+            profile=profile_curve([_profiled(board, entry) for entry in board.entries]),
             columns=list(links.items()),
             matrix=[
                 (
@@ -29,6 +32,18 @@ def standings(boards: Sequence[Board]) -> Iterator[Document]:
             ],
         )
         yield Document(path=board_path(board), html=html)
+
+
+def _profiled(board: Board, entry: Entry) -> Profiled:
+    scored = [instance for instance in board.instances if instance.scored and instance.best_known]
+    outcomes = [(entry.outcome(instance.name), instance.best_known) for instance in scored]
+    return Profiled(
+        label=entry.name,
+        ratios=tuple(
+            None if outcome is None or outcome.cost is None or not best else outcome.cost / best
+            for outcome, best in outcomes
+        ),
+    )
 
 
 def _relative(board: Board, path: str) -> str:

@@ -1,16 +1,25 @@
 """The entrance: every track, and who leads it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from opmark.leaderboards.board import Board
-from opmark.leaderboards.page import Document, board_path
+from opmark.leaderboards.page import Document, board_path, device_path, predictor_path
 from opmark.leaderboards.pictures.template import render
+from opmark.leaderboards.showcase import Showcase
 
 
-def tracks(boards: Sequence[Board]) -> Iterator[Document]:
+def tracks(shown: Showcase) -> Iterator[Document]:
     """`index.html`."""
-    rows = [(board, board_path(board), [entry for entry in board.entries if entry.rank == 1]) for board in boards]
-    yield Document(path="index.html", html=render("site/tracks.html.jinja", title="Placement leaderboards", rows=rows))
+    rows = [(board, board_path(board), [entry for entry in board.entries if entry.rank == 1]) for board in shown.boards]
+    yield Document(
+        path="index.html",
+        html=render(
+            "site/tracks.html.jinja",
+            title="Placement leaderboards",
+            rows=rows,
+            devices=[(name, device_path(name)) for name in shown.device_types()],
+            predictors=[(card, predictor_path(card.name)) for card in shown.predictors],
+        ),
+    )
 
 
 PAGE = tracks

@@ -1,0 +1,74 @@
+"""What the site says of a predictor: how accurate it is, and which release of measurements it was trained on."""
+
+from dataclasses import dataclass
+
+from opmark.core.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindAccuracy:
+    """Errors of one kind on held-out shape groups, as fractions; `interval_factor` covers nine kernels in ten."""
+
+    kind: str
+    rows: int
+    groups: int
+    median: float
+    within_tenth: float
+    interval_factor: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictorCard:
+    """One bundle. `release` is `<device>/<version>`; `data_card` that release's own card in Markdown, if here."""
+
+    name: str
+    id: str
+    device: str
+    target: str
+    estimator: str
+    runtime: str
+    release: str
+    release_id: str
+    networks: str
+    kinds: tuple[KindAccuracy, ...]
+    data_card: str = ""
+
+
+def predictor_cards(workspace: Workspace) -> tuple[PredictorCard, ...]:
+    """A card per bundle of the workspace, by name. Raises `ContentError` for a damaged manifest."""
+    import math
+
+    from opmark.predictors.bundle import read_manifest
+    from opmark.predictors.store import stored_bundles
+
+    found = []
+    for stored in stored_bundles(workspace):
+        manifest = read_manifest(stored.path)
+        origin = manifest.origin
+        card = workspace.datasets / origin.device / origin.version / "README.md"
+        found.append(
+            PredictorCard(
+                name=stored.name,
+                id=manifest.id,
+                device=stored.device,
+                target=stored.target,
+                estimator=manifest.estimator,
+                runtime=manifest.target.version,
+                release=f"{origin.device}/{origin.version}",
+                release_id=origin.id,
+                networks=manifest.constants.note,
+                kinds=tuple(
+                    KindAccuracy(
+                        kind=kind,
+                        rows=entry.rows,
+                        groups=entry.errors.groups,
+                        median=entry.metrics.get("median", math.nan),
+                        within_tenth=entry.metrics.get("acc10", math.nan),
+                        interval_factor=math.exp(entry.errors.half_width),
+                    )
+                    for kind, entry in sorted(manifest.kinds.items())
+                ),
+                data_card=card.read_text(encoding="utf-8") if card.is_file() else "",
+            )
+        )
+    return tuple(found)

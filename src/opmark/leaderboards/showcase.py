@@ -1,0 +1,32 @@
+"""Everything a site shows: the boards of its tracks, and the predictors their costs come from."""
+
+from dataclasses import dataclass
+
+from opmark.leaderboards.board import Board, Instance, Machine
+from opmark.leaderboards.predictor_card import PredictorCard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Showcase:
+    """The whole site, before it is drawn."""
+
+    boards: tuple[Board, ...]
+    predictors: tuple[PredictorCard, ...] = ()
+
+    def device_types(self) -> tuple[str, ...]:
+        """Every type of device that an instance uses or a predictor knows."""
+        used = {machine.type for _, _, machine in self.machines()}
+        return tuple(sorted(used | {card.device for card in self.predictors}))
+
+    def machines(self) -> list[tuple[Board, Instance, Machine]]:
+        """Every device of every instance."""
+        return [
+            (board, instance, machine)
+            for board in self.boards
+            for instance in board.instances
+            for machine in instance.machines
+        ]
+
+    def predictor_of(self, machine: Machine) -> PredictorCard | None:
+        """The predictor whose id stands in the problem's provenance."""
+        return next((card for card in self.predictors if card.id and card.id in machine.bundle.split()), None)

@@ -1,0 +1,30 @@
+"""A device type's page: where its costs come from, its predictors, and the instances that use it."""
+
+from collections.abc import Iterator
+
+from opmark.leaderboards.page import Document, device_path, instance_path, predictor_path
+from opmark.leaderboards.pictures.template import render
+from opmark.leaderboards.showcase import Showcase
+
+
+def device_page(shown: Showcase) -> Iterator[Document]:
+    """`devices/<type>.html`."""
+    machines = shown.machines()
+    for name in shown.device_types():
+        own = [(board, instance, machine) for board, instance, machine in machines if machine.type == name]
+        named = {found.name: found for _, _, machine in own if (found := shown.predictor_of(machine))}
+        named |= {card.name: card for card in shown.predictors if card.device == name}
+        html = render(
+            "site/device.html.jinja",
+            title=name,
+            provenance=sorted({machine.provenance for _, _, machine in own}),
+            predictors=[(card, "../" + predictor_path(card.name)) for _, card in sorted(named.items())],
+            rows=[
+                (board, instance, machine, "../" + instance_path(board, instance.name))
+                for board, instance, machine in own
+            ],
+        )
+        yield Document(path=device_path(name), html=html)
+
+
+PAGE = device_page
