@@ -15,7 +15,7 @@ Kernel = tuple[int, int]
 def units_of(graphs: Mapping[str, Graph]) -> tuple[dict[str, tuple[int, ...]], ...]:
     """Each unit's node numbers by target, every unit present on every target; the quotient graph has no cycle.
 
-    Kernels are joined by what they share: the node itself where all graphs are one, original operators within a
+    Kernels are joined by what they share: the node itself where all graphs are one trace, original operators within a
     language, torch module paths between languages. What has no such name, costs nothing, or exists on some targets only
     joins the unit beside it that is nearest by module path, a maker of its inputs before a reader of its outputs.
     Raises `ContentError` where the graphs have no name in common.
@@ -169,8 +169,13 @@ def _edges(graph: Graph) -> Iterator[tuple[int, int]]:
 
 def _atoms_of(graphs: Sequence[Graph]) -> Callable[[int, Node], tuple[str, ...]]:
     """What names the parts of a kernel (its number and node) in a way that all these graphs share."""
-    if all(graph.id == graphs[0].id for graph in graphs):
+    if all(_wiring(graph) == _wiring(graphs[0]) for graph in graphs):
         return lambda number, _: (str(number),)
     if {graph.language for graph in graphs} == {"onnx"}:
         return lambda _, node: tuple(name for name in node.origins if name != _INSERTED)
     return lambda _, node: (node.scope,) if node.scope else ()
+
+
+def _wiring(graph: Graph) -> tuple[object, ...]:
+    """The nodes and what they hand on, whichever kernels do it: one trace on two targets differs in kernels alone."""
+    return (graph.language, *((node.name, node.inputs, node.outputs, node.free, node.phase) for node in graph.nodes))

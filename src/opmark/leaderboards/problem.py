@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from opmark.core.canonical import content_id, plain
 from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError
-from opmark.core.files import write_json
+from opmark.core.files import write_text
 from opmark.core.schema import load
 from opmark.leaderboards.problem_fields import field_problems, unit_problems
 
@@ -250,7 +250,9 @@ def load_problem(path: Path) -> Problem:
 
 def save_problem(problem: Problem, path: Path) -> None:
     """Write `problem` to `path`, whole or not at all."""
-    write_json(path, {"schema": SCHEMA, **plain(problem)})
+    from opmark.leaderboards.problem_text import problem_text
+
+    write_text(path, problem_text(problem))
 
 
 def _default(kind: type[Any], name: str) -> Any:

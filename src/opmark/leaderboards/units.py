@@ -1,6 +1,7 @@
 """Make a problem: kernels of a network on every target become units, predicted latencies their costs."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy.typing as npt
 from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError
 from opmark.core.graph import Graph
+from opmark.leaderboards.aliases import aliases
+from opmark.leaderboards.boundaries import boundary_of, unit_layout_ns
 from opmark.leaderboards.grouping import units_of
 from opmark.leaderboards.prediction_error import error_factors, shape_group_of, weighted_interval
 from opmark.leaderboards.problem import Problem, Provenance, Tensor, Unit
@@ -46,7 +49,7 @@ def make_problem(
     """The problem of running one network on `cluster`; `graphs` and `costs` are by target name.
 
     Tensors and weights are those of the host's own graph. A unit's workspace is what its kernels hand to one another;
-    `boundary_ns` is zero as long as predictors know no cost for leaving a blocked layout.
+    `boundary_ns` is what the layout reorder costs that a target needs where a unit hands on a blocked tensor.
     Raises `ContentError` where a device names a target without graph or costs.
     """
     target_of = _targets(cluster, graphs, costs)
@@ -60,12 +63,19 @@ def make_problem(
     names = _names(used[main], [group[main] for group in groups])
     tensors, inside = _tensors(used[main], [group[main] for group in groups], names)
     tensors += _other_edges({target: graph for target, graph in used.items() if target != main}, groups, names, tensors)
-    weights = used[main].weights
+    layouts = {
+        kind: unit_layout_ns(used[target], [g[target] for g in groups], names, costs[target])
+        for kind, target in target_of.items()
+    }
+    tensors = [replace(tensor, boundary_ns=boundary_of(tensor, layouts)) for tensor in tensors]
+    weights, whole = used[main].weights, aliases(used[main])
     units = tuple(
         Unit(
             name=unit,
             exec_ns={kind: round(sum(node_ns[target][n] for n in group[target])) for kind, target in target_of.items()},
-            weights=tuple(sorted({w for n in group[main] for w in used[main].nodes[n].inputs if w in weights})),
+            weights=tuple(
+                sorted({whole.get(w, w) for n in group[main] for w in used[main].nodes[n].inputs} & weights.keys())
+            ),
             workspace_bytes=inside[unit],
             phase=used[main].nodes[group[main][0]].phase,
             kind=used[main].nodes[dearest].kernel.kind,
@@ -131,16 +141,17 @@ def _tensors(graph: Graph, groups: list[tuple[int, ...]], names: list[str]) -> t
     """The tensors that cross a unit's edge, and per unit the bytes that do not, views aside."""
     unit_of = {node: name for name, nodes in zip(names, groups, strict=True) for node in nodes}
     maker = {tensor: unit_of[number] for number, node in enumerate(graph.nodes) for tensor in node.outputs}
+    whole = aliases(graph)
     readers: dict[str, dict[str, None]] = {}
     for number, node in enumerate(graph.nodes):
         for tensor in node.inputs:
-            readers.setdefault(tensor, {})[unit_of[number]] = None
-    wanted = set(graph.outputs)
+            readers.setdefault(whole.get(tensor, tensor), {})[unit_of[number]] = None
+    wanted = {whole.get(tensor, tensor) for tensor in graph.outputs}
     views = {tensor for node in graph.nodes if node.free for tensor in node.outputs}
     found = []
     inside = dict.fromkeys(names, 0)
     for tensor in (*graph.inputs, *maker):
-        if tensor not in graph.tensors:
+        if tensor not in graph.tensors or tensor in whole:
             continue
         producer = maker.get(tensor, "")
         consumers = tuple(name for name in readers.get(tensor, {}) if name != producer)

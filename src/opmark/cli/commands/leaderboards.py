@@ -10,6 +10,7 @@ from opmark.cli.context import DURATION, workspace
 from opmark.cli.door import check, submit
 from opmark.cli.output import json_option, show_json, show_table
 from opmark.cli.ranking import freeze, score, standings
+from opmark.cli.track_making import make_track
 from opmark.core.errors import SubmissionError
 from opmark.core.units import format_bytes, format_ns
 
@@ -21,7 +22,7 @@ def group() -> None:
     """Tracks, problems, placement algorithms and their standings."""
 
 
-for command in (check, submit, score, standings, freeze):
+for command in (make_track, check, submit, score, standings, freeze):
     group.add_command(command)
 
 

@@ -1,0 +1,171 @@
+"""Networks drawn from a seed: random cells of convolutions, and towers of products, as eager torch would run them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opmark.core.errors import UsageError
+from opmark.core.graph import Graph, Node
+from opmark.core.registry import unknown_name
+from opmark.core.tensor import TensorSpec
+from opmark.kinds import KINDS, work_of
+
+MARK = "#"
+_Draw = np.random.Generator
+
+
+def is_drawn(model: str) -> bool:
+    """Whether a model's name means a drawn network."""
+    return MARK in model
+
+
+def drawn_network(model: str, seed: int) -> Graph:
+    """The network `FAMILY#NUMBER` of `seed`. Raises `UnknownNameError` or `UsageError` for another name."""
+    family, _, number = model.partition(MARK)
+    if family not in _FAMILIES:
+        raise unknown_name("family of drawn networks", family, tuple(_FAMILIES))
+    if not number.isdecimal():
+        raise UsageError(f"{model!r} does not say which one", hint=f"write it like {family}{MARK}1")
+    sketch = _Sketch(model)
+    generator = np.random.default_rng([seed, list(_FAMILIES).index(family), int(number)])
+    sketch.outputs = (_FAMILIES[family](sketch, generator),)
+    return sketch.graph()
+
+
+class _Sketch:
+    """A graph that is being drawn."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.nodes: list[Node] = []
+        self.tensors: dict[str, TensorSpec] = {}
+        self.weights: dict[str, TensorSpec] = {}
+        self.inputs: list[str] = []
+        self.outputs: tuple[str, ...] = ()
+
+    def input(self, *shape: int) -> str:
+        """A graph input."""
+        name = f"input_{len(self.inputs)}"
+        self.inputs.append(name)
+        self.tensors[name] = TensorSpec(shape)
+        return name
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a tensor."""
+        return self.tensors[name].shape
+
+    def node(
+        self, kind: str, inputs: tuple[str, ...], output: tuple[int, ...], weight: tuple[int, ...] = (), **facts: Any
+    ) -> str:
+        """A kernel of `kind` and its result."""
+        family = KINDS.load(kind)
+        kernel = family.kernel(family.parameters(**facts))
+        name = f"{kind.replace('-', '_')}_{len(self.nodes)}"
+        self.tensors[name] = TensorSpec(output)
+        if weight:
+            self.weights[f"{name}.weight"] = TensorSpec(weight)
+            inputs = (*inputs, f"{name}.weight")
+        made = Node(name=name, kernel=kernel, work=work_of(kernel), inputs=inputs, outputs=(name,))
+        self.nodes.append(made)
+        return name
+
+    def conv(self, source: str, channels: int, kernel: int, *, stride: int = 1, grouped: bool = False) -> str:
+        """A convolution that keeps the image's size but for its stride, then a ReLU."""
+        batch, before, size, _ = self.shape(source)
+        groups = before if grouped else 1
+        after = before if grouped else channels
+        pad, small = kernel // 2, -(-size // stride)
+        made = self.node(
+            "conv",
+            (source,),
+            (batch, after, small, small),
+            (after, before // groups, kernel, kernel),
+            batch=batch,
+            channels_in=before,
+            channels_out=after,
+            size=(size, size),
+            kernel=(kernel, kernel),
+            stride=(stride, stride),
+            pads=(pad,) * 4,
+            dilation=(1, 1),
+            groups=groups,
+        )
+        return self.unary("relu", made)
+
+    def unary(self, operation: str, source: str) -> str:
+        """An elementwise operator of one tensor."""
+        shape = self.shape(source)
+        return self.node("elementwise", (source,), shape, op=operation, shapes=(shape,))
+
+    def sum(self, sources: list[str]) -> str:
+        """Tensors of one shape added up."""
+        total = sources[0]
+        for other in sources[1:]:
+            shape = self.shape(total)
+            total = self.node("elementwise", (total, other), shape, op="add", shapes=(shape, shape))
+        return total
+
+    def concat(self, sources: list[str], axis: int) -> str:
+        """Tensors joined along an axis."""
+        shapes = tuple(self.shape(name) for name in sources)
+        shape = list(shapes[0])
+        shape[axis] = sum(item[axis] for item in shapes)
+        return self.node("movement", tuple(sources), tuple(shape), op="concat", shapes=shapes, arguments=(axis,))
+
+    def dense(self, source: str, width: int) -> str:
+        """A fully connected layer."""
+        rows, before = self.shape(source)
+        return self.node("gemm", (source,), (rows, width), (before, width), m=rows, n=width, k=before)
+
+    def graph(self) -> Graph:
+        """What was drawn."""
+        return Graph(
+            name=self.name,
+            language="aten",
+            nodes=tuple(self.nodes),
+            tensors=self.tensors,
+            weights=self.weights,
+            inputs=tuple(self.inputs),
+            outputs=self.outputs,
+        )
+
+
+def _cells(sketch: _Sketch, draw: _Draw) -> str:
+    """Stages of random cells: each node adds up a few nodes before it and convolves the sum.
+
+    After Xie et al., "Exploring randomly wired neural networks for image recognition", ICCV 2019.
+    """
+    channels = int(draw.choice([48, 64, 96]))
+    state = sketch.conv(sketch.input(int(draw.choice([1, 4, 8])), 3, 128, 128), channels, 3, stride=2)
+    for stage in range(int(draw.integers(2, 4))):
+        state = sketch.conv(state, channels * 2**stage, 3, stride=2)
+        made: list[str] = []
+        used: set[str] = set()
+        for _ in range(int(draw.integers(7, 13))):
+            before = [state, *made]
+            count = min(len(before), int(draw.integers(1, 4)))
+            chosen = [before[number] for number in sorted(draw.choice(len(before), count, replace=False).tolist())]
+            used |= set(chosen)
+            kernel, grouped = int(draw.choice([1, 3, 3, 5])), bool(draw.random() < 0.3)
+            made.append(sketch.conv(sketch.sum(chosen), channels * 2**stage, kernel, grouped=grouped))
+        state = sketch.sum([name for name in made if name not in used])
+    return sketch.conv(state, 256, 1)
+
+
+def _towers(sketch: _Sketch, draw: _Draw) -> str:
+    """Towers of unequal layers over inputs of their own, joined in pairs on the way and all at the end."""
+    rows = int(draw.choice([32, 128, 512]))
+    ends: list[str] = []
+    for _ in range(int(draw.integers(4, 9))):
+        state = sketch.input(rows, int(draw.choice([256, 512, 1024])))
+        for _ in range(int(draw.integers(3, 8))):
+            state = sketch.unary("relu", sketch.dense(state, int(draw.choice([256, 512, 1024, 2048]))))
+        if ends and draw.random() < 0.35:
+            both = sketch.concat([ends[int(draw.integers(len(ends)))], state], 1)
+            state = sketch.unary("relu", sketch.dense(both, 512))
+        ends.append(state)
+    return sketch.dense(sketch.unary("relu", sketch.dense(sketch.concat(ends, 1), 1024)), 128)
+
+
+_FAMILIES: dict[str, Callable[[_Sketch, _Draw], str]] = {"random-cells": _cells, "random-towers": _towers}

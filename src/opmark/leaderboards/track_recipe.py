@@ -1,0 +1,92 @@
+"""`recipe.yaml` of a track: which instances are tried, and what makes one worth keeping."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opmark.core.errors import ContentError
+from opmark.core.schema import load
+from opmark.leaderboards.problem import MEMORY_MODES
+from opmark.leaderboards.track import SPLITS
+
+SCHEMA = 1
+FILE = "recipe.yaml"
+# Quick ones that disagree: what they find tells whether there is anything to win.
+JUDGES = ("heft", "peft", "m-topo", "etf", "local-search", "opmark")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One instance: networks that run side by side on a cluster.
+
+    With a `memory_share` every device but the host holds only that share of what everything on it would take at its
+    peak; `host_memory_share` says the same of the host. `dimensions` are batch and size of zoo networks. A name of
+    `models` may be a drawn network: `random-cells#7` is the seventh of that family.
+    """
+
+    models: tuple[str, ...]
+    cluster: str
+    split: str = "public"
+    name: str = ""
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+    memory_share: float = 0.0
+    host_memory_share: float = 0.0
+    units_at_most: int = 0
+    contiguous: bool = False
+    replication: bool = False
+    micro_batches: int = 0
+
+    @property
+    def title(self) -> str:
+        """The problem's name."""
+        if self.name:
+            return self.name
+        models = "+".join(model.replace("@", "-").replace("#", "-") for model in self.models)
+        sizes = "".join(f"-{key[0]}{value}" for key, value in sorted(self.dimensions.items()))
+        share = f"-m{round(100 * self.memory_share)}" if self.memory_share else ""
+        joint = "-joint" if self.contiguous else ""
+        return f"{models}{sizes}-{self.cluster}{share}{joint}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a track's instances are made.
+
+    `seed` decides drawn networks. An instance is kept where the best single device costs at least `headroom_at_least`
+    more than the best that the `judges` find within `judge_s` each.
+    """
+
+    candidates: tuple[Candidate, ...]
+    units_at_most: int = 120
+    headroom_at_least: float = 0.03
+    seed: int = 0
+    judges: tuple[str, ...] = JUDGES
+    judge_s: float = 2.0
+    memory_mode: str = "liveness"
+    unit: str = "us"
+
+    def problems(self) -> list[str]:
+        """Everything that is wrong with this recipe, one sentence each."""
+        found = []
+        names = [candidate.title for candidate in self.candidates]
+        if self.memory_mode not in MEMORY_MODES:
+            found.append(f"memory_mode: one of {', '.join(MEMORY_MODES)}, not {self.memory_mode!r}")
+        found += [f"candidates: {name!r} appears twice" for name in sorted({n for n in names if names.count(n) > 1})]
+        for name, candidate in zip(names, self.candidates, strict=True):
+            key = f"candidates.{name}"
+            if not candidate.models:
+                found.append(f"{key}.models: at least one is needed")
+            if candidate.split not in SPLITS:
+                found.append(f"{key}.split: one of {', '.join(SPLITS)}, not {candidate.split!r}")
+            if min(candidate.memory_share, candidate.host_memory_share) < 0:
+                found.append(f"{key}: shares of memory must not be negative")
+        return found
+
+
+def load_recipe(folder: Path) -> Recipe:
+    """The checked recipe of a track's folder. Raises `ContentError` naming the file and every wrong key."""
+    path = folder / FILE
+    recipe = load(path, Recipe, schema=SCHEMA)
+    if found := recipe.problems():
+        raise ContentError("; ".join(found), where=str(path))
+    return recipe
