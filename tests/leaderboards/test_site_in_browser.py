@@ -68,6 +68,14 @@ def test_a_schedule_is_zoomed_by_button_and_key_and_moved(browser: Browser, page
     assert browser.value("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_a_link_to_a_schedule_opens_it(browser: Browser, pages: tuple[Path, ...]) -> None:
+    browser.open(pages[0].parent / "tiny" / "entries" / "lost.html")
+    browser.value("document.querySelector('details').open = false")
+    browser.value("location.hash = '#on-diamond'")
+    browser.value("new Promise(done => setTimeout(done, 0))")
+    assert browser.value("document.getElementById('on-diamond').open") is True
+
+
 def test_pages_follow_the_reader_into_the_dark(browser: Browser, pages: tuple[Path, ...]) -> None:
     colours = []
     for scheme in ("light", "dark"):

@@ -19,7 +19,7 @@ def test_a_line_steps_where_an_instance_is_reached() -> None:
     assert points
     places = [tuple(map(float, point.split(","))) for point in points[1].split()]
     assert len(places) == 4
-    assert places[1][0] == places[2][0] == pytest.approx(60 + 488 / 2)
+    assert places[1][0] == places[2][0] == pytest.approx(60 + 328 / 2)
     assert places[2][1] < places[1][1], "a higher share is further up"
     assert "a &lt;b&gt;" in picture
     assert "50 %" in picture

@@ -12,7 +12,7 @@ from opmark.leaderboards.pictures.template import percent, render
 COLOURS = 8
 FACTOR_AT_MOST = 2.0
 MARKS = (1.0, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0)
-WIDTH, HEIGHT = 560, 300
+WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 60, 12, 12, 44
 
 

@@ -85,3 +85,13 @@ for (const chart of document.querySelectorAll(".gantt")) {
   });
   window.addEventListener("pointerup", () => (held = null));
 }
+
+// A link to one schedule opens it.
+const openLinked = () => {
+  const linked = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!(linked instanceof HTMLDetailsElement)) return;
+  linked.open = true;
+  linked.scrollIntoView();
+};
+window.addEventListener("hashchange", openLinked);
+openLinked();
