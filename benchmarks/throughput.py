@@ -47,7 +47,8 @@ class Ledger:
 
     def _name(self, worker: WorkerProcess, request: Mapping[str, Any]) -> str:
         if request["do"] != "kernel":
-            return {"sentinel": "sentinels", "start": "starting workers", "close": "freeing"}.get(request["do"], str(request["do"]))
+            names = {"sentinel": "sentinels", "start": "starting workers", "close": "freeing"}
+            return names.get(request["do"], str(request["do"]))
         key = (id(worker), request["trial"])
         if request["label"] == "rotated":
             return "rotated"

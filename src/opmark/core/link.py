@@ -20,8 +20,9 @@ _WORST_FIRST = ("unfiltered", "contended", "normal", "fifo")
 class LinkMeasurement:
     """A directed link: `transfers_ns[i]` is the label of a transfer of `sizes_bytes[i]`, powers of two.
 
-    `hand_off_ns` is the part of every transfer that wakes the other side up, 0 where nothing must. The knots are the model: straight lines in log–log
-    space. `largest_error` is the most by which it misses a measured transfer, sizes between the powers of two included.
+    `hand_off_ns` is the part of every transfer that wakes the other side up, 0 where nothing must. The knots are the
+    model: straight lines in log-log space. `largest_error` is the most by which it misses a measured transfer, sizes
+    between the powers of two included.
     """
 
     source: str
