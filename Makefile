@@ -66,5 +66,5 @@ $(VENV)/.stamp-demo: $(INPUTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/.stamp-dev: $(INPUTS) | $(BIN)/python
-	$(PIP) -e '.[dev,docs,meta,models,sandbox]'
+	$(PIP) -e '.[dev,docs,meta,models,sandbox,solvers]'
 	@touch $@ $(VENV)/.stamp-demo
