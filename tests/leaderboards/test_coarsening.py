@@ -66,6 +66,13 @@ def test_what_reads_changes_or_serves_a_trained_weight_shares_a_device() -> None
     assert colocated_by_weight(inference) == inference
 
 
+def test_what_no_tensor_ties_goes_with_what_runs_next() -> None:
+    times = {"first": 10, "count": 1, "second": 20, "third": 30}
+    edges = [("first", ("second",)), ("second", ("third",))]
+    small = coarsened(graph(times, edges, pair()), 3)
+    assert {unit.name: unit.exec_ns["x"] for unit in small.units} == {"first": 10, "second": 21, "third": 30}
+
+
 def held(problem: Problem) -> int:
     """Bytes of all weights that some unit reads."""
     return sum(problem.weights[name] for name in {name for unit in problem.units for name in unit.weights})

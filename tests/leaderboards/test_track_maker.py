@@ -1,6 +1,7 @@
 """A track from its recipe: kept where there is something to win, left out where not, and resumed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from opmark.cli.main import cli
 from opmark.core.errors import ContentError
 from opmark.core.workspace import ROOMS, Workspace
 from opmark.leaderboards.instances import Sources, needed_bytes, problem_of
-from opmark.leaderboards.problem import load_problem
+from opmark.leaderboards.problem import load_problem, save_problem
 from opmark.leaderboards.problem_text import problem_text
+from opmark.leaderboards.scoring import score_track
+from opmark.leaderboards.track import freeze_track, load_track
 from opmark.leaderboards.track_maker import make_track
-from opmark.leaderboards.track_recipe import Candidate, load_recipe
+from opmark.leaderboards.track_recipe import Candidate, load_recipe, recipe_names
 
 MEASURED = """
 schema: 1
@@ -123,6 +126,21 @@ def test_the_text_of_a_problem_is_read_back_as_the_same(workspace: Workspace) ->
     problem = load_problem(path)
     assert problem_text(problem) == path.read_text()
     assert len(path.read_text().splitlines()) > len(problem.units) + len(problem.tensors)
+
+
+def test_a_better_stored_answer_becomes_the_reference_of_an_instance_of_the_recipe(workspace: Workspace) -> None:
+    list(make_track(workspace, "made"))
+    track = load_track(workspace.leaderboards, "made")
+    score_track(track, ["local-search"], budget_s=0.5)
+    best = {result.problem: result.cost for row in track.standings().rows for result in row.results}
+    for problem in track.problems():
+        assert problem.reference is not None
+        dear = replace(problem, reference=replace(problem.reference, best_known_ns=best[problem.name] + 1))
+        folder = {"public": "problems"}.get(track.split_of(problem.name), "validation")
+        save_problem(dear, track.folder / folder / f"{problem.name}.json")
+    assert freeze_track(track) == {}
+    frozen = freeze_track(track, again=recipe_names(track.folder) - {BOTH})
+    assert {name: one.best_known_ns for name, one in frozen.items()} == {KEPT: best[KEPT]}
 
 
 def test_a_wrong_recipe_names_every_fault(workspace: Workspace) -> None:

@@ -77,13 +77,18 @@ def standings(ctx: click.Context, track_name: str, as_json: bool) -> None:
 
 @click.command()
 @click.option("--track", "track_name", required=True, help="The track's folder name.")
+@click.option(
+    "--again", is_flag=True, help="Also where a stored answer beats the reference of an instance that the recipe makes."
+)
 @json_option
 @click.pass_context
-def freeze(ctx: click.Context, track_name: str, as_json: bool) -> None:
+def freeze(ctx: click.Context, *, track_name: str, again: bool, as_json: bool) -> None:
     """Make the best stored costs the references that scores of a track are held against."""
     from opmark.leaderboards.track import freeze_track, load_track
+    from opmark.leaderboards.track_recipe import recipe_names
 
-    frozen = freeze_track(load_track(workspace(ctx).leaderboards, track_name))
+    track = load_track(workspace(ctx).leaderboards, track_name)
+    frozen = freeze_track(track, again=recipe_names(track.folder) if again else ())
     if as_json:
         show_json(frozen)
         return

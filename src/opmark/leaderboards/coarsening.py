@@ -26,6 +26,7 @@ def coarsened(problem: Problem, units_at_most: int) -> Problem:
     total = sum(least.values())
     limit = _FAIR * total / max(1, units_at_most)
     state = _State(problem, least)
+    state.merge(_counters(problem))
     state.merge(state.sinks())
     parity, idle, unite = 0, 0, False
     while len(state.cost) > units_at_most and idle < 2:
@@ -157,6 +158,22 @@ class _State:
                 if not waiting[after]:
                     order.append(after)
         return order
+
+
+def _counters(problem: Problem) -> list[tuple[str, str]]:
+    """Units that read and make no tensor, such as a layer's count of batches, each with the unit that runs next.
+
+    An optimiser counts its steps before it updates, a normalisation its batches before it normalises.
+    """
+    joined_to = {name for tensor in problem.tensors for name in (tensor.producer, *tensor.consumers)}
+    pairs = []
+    following: dict[object, str] = {}
+    for unit in reversed(problem.units):
+        if unit.name in joined_to:
+            following[_nature(unit)] = unit.name
+        elif _nature(unit) in following:
+            pairs.append((following[_nature(unit)], unit.name))
+    return pairs
 
 
 def colocated_by_weight(problem: Problem) -> Problem:

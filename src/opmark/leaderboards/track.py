@@ -1,5 +1,6 @@
 """A track: its rules, its problems, and the stored answers of every entry."""
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -161,17 +162,19 @@ def track_names(leaderboards: Path) -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in leaderboards.glob("*/track.yaml")))
 
 
-def freeze_track(track: Track) -> dict[str, Reference]:
+def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, Reference]:
     """Give every problem without a reference its lower bound and the best stored cost; returns what was frozen.
 
-    From then on a rival's entry moves nobody's score. A problem that nobody solved stays as it is.
+    From then on a rival's entry moves nobody's score. A problem that nobody solved stays as it is. For a
+    new version of the track, a reference that a stored answer beats is replaced where `again` holds the problem's name.
     """
     frozen = {}
     rows = track.standings().rows
     for problem in track.problems():
         results = [result for row in rows for result in row.results if result.problem == problem.name]
         best = min((result.cost for result in results if result.cost is not None), default=None)
-        if problem.reference is None and best is not None:
+        known = problem.reference
+        if best is not None and (known is None or (problem.name in again and best < known.best_known_ns)):
             found = Reference(
                 bound_ns=results[0].bound,
                 best_known_ns=best,

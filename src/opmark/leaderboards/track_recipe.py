@@ -90,3 +90,8 @@ def load_recipe(folder: Path) -> Recipe:
     if found := recipe.problems():
         raise ContentError("; ".join(found), where=str(path))
     return recipe
+
+
+def recipe_names(folder: Path) -> frozenset[str]:
+    """The names of all instances that a track's recipe makes. Raises `ContentError` as `load_recipe` does."""
+    return frozenset(candidate.title for candidate in load_recipe(folder).candidates)
