@@ -108,6 +108,7 @@ def test_models_says_what_it_leaves_out(workspace: Path) -> None:
         (("links", "--devices", "cuda:9"), 4, "no device 'cuda:9'"),
         (("links", "--most", "64"), 2, "no two sizes"),
         (("models",), 2, "no network is named"),
+        (("retest", "null", "--share", "all"), 2, "is not a share"),
         (("models", "resnet-5o"), 2, "did you mean 'resnet-50'"),
         (("models", "plain-tiny", "--batch", "0"), 2, "not a list of batch sizes"),
         (("models", "plain-tiny", "--size", "big"), 2, "is not a size"),
@@ -122,4 +123,4 @@ def test_mistakes_are_one_sentence_with_their_exit_code(
     assert result.exit_code == code, result.output
     assert said in result.stderr
     assert "Traceback" not in result.output
-    assert {command.name for command in REPORTS} == {"fusion", "links", "models"}
+    assert {command.name for command in REPORTS} == {"fusion", "links", "models", "retest"}

@@ -61,7 +61,12 @@ def test_what_came_with_opmark_is_what_is_captured(model, target, cache):
         pytest.skip("the graphs that came with OpMark were captured by other versions")
     # Whatever has changed in the code since, the graph must not have: else run `opmark models store --all`.
     found = stored_graph(replace(here, code=content["origin"]["code"]), folder)
-    assert found == captured_graph(model, target, cache=cache)
+    fresh = captured_graph(model, target, cache=cache)
+    # The runtime makes up names for what it inserts, and not always the same.
+    assert found.id == fresh.id
+    assert [(node.kernel, node.work, node.scope) for node in found.nodes] == [
+        (node.kernel, node.work, node.scope) for node in fresh.nodes
+    ]
 
 
 def test_the_same_graph_gives_the_same_bytes(cache, tmp_path):
