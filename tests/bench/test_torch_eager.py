@@ -4,6 +4,7 @@ import pytest
 
 from opmark.bench.backend import CHAIN, PARALLEL
 from opmark.bench.backends._aten_tensors import chain_argument, operands
+from opmark.bench.backends._torch_refusal import refusal
 from opmark.bench.backends.torch_eager import BACKEND
 from opmark.core.call import AtenCall
 from opmark.core.errors import MeasurementError, UnavailableError
@@ -189,3 +190,11 @@ def test_what_torch_does_not_have_or_refuses_is_one_sentence():
     with pytest.raises(MeasurementError, match="torch refuses it"):
         BACKEND.prepare(wrong, TARGET, copies=1, construction=CHAIN, rotated=False)
     assert BACKEND.construction(impossible) == CHAIN
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"), [(RuntimeError("no kernel\nfor this"), "no kernel"), (TypeError(), "TypeError")]
+)
+def test_a_refusal_is_one_sentence_even_where_torch_says_nothing(raised: Exception, said: str) -> None:
+    with pytest.raises(MeasurementError, match=f"^torch refuses it: {said}$"), refusal():
+        raise raised

@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from opmark.bench.backends._aten_tensors import operands
+from opmark.bench.backends._torch_refusal import refusal
 from opmark.core.call import AtenCall
 from opmark.core.errors import MeasurementError
 from opmark.core.tensor import TensorSpec
@@ -28,10 +29,8 @@ class Sequenced:
         self._steps = list(zip(operators, arguments, places, strict=True))
         self._inference_mode = torch.inference_mode
         self._kept: Any = None
-        try:
+        with refusal():
             self.call()
-        except (RuntimeError, IndexError, TypeError, NotImplementedError) as error:
-            raise MeasurementError(f"torch refuses it: {str(error).splitlines()[0][:200]}") from error
 
     def call(self) -> None:
         """All calls once; the last result lives until the next time."""

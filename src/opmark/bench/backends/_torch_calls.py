@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from opmark.bench.backends._aten_tensors import chain_argument, operands
+from opmark.bench.backends._torch_refusal import refusal
 from opmark.core.call import AtenCall
 from opmark.core.errors import MeasurementError, UnavailableError
 from opmark.core.kernel import Kernel
@@ -101,8 +102,9 @@ def prepared_calls(call: AtenCall, *, copies: int, chain: bool, rotated: bool, d
     # The function under the wrapper: what it adds is not what eager code pays.
     prepared = Calls(operator._op, arguments, chain_argument(call) if chain else None)
     try:
-        prepared.call()
-    except (RuntimeError, IndexError, TypeError, NotImplementedError) as error:
+        with refusal():
+            prepared.call()
+    except MeasurementError:
         prepared.close()
-        raise MeasurementError(f"torch refuses it: {str(error).splitlines()[0][:200]}") from error
+        raise
     return prepared

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opmark.cli.commands.predict import DEFAULT_TARGET, described, parameters_text, parse_dimensions
-from opmark.cli.context import workspace
+from opmark.cli.commands.predict import bundle_and_graph, described, parameters_text, prediction_options
 from opmark.cli.output import json_option, show_json, show_table
 from opmark.core.units import format_ns
 
@@ -16,20 +15,7 @@ if TYPE_CHECKING:
 
 @click.command(name="explain")
 @click.argument("model")
-@click.option("--target", default=DEFAULT_TARGET, show_default=True, help="What runs the network.")
-@click.option(
-    "--bundle",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="A predictor folder; default: the newest of the target in this workspace.",
-)
-@click.option(
-    "--missing",
-    type=click.Choice(["error", "bytes-moved"]),
-    default="error",
-    show_default=True,
-    help="What a kernel costs whose kind has no predictor.",
-)
-@click.option("--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable.")
+@prediction_options
 @click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Kernels to show.")
 @click.option("--next", "count", type=click.IntRange(min=1), default=20, show_default=True, help="Kernels to suggest.")
 @click.option(
@@ -53,15 +39,10 @@ def command(
     as_json: bool,
 ) -> None:
     """Explain the prediction of MODEL: what bounds its kernels, what its interval is made of, what to measure next."""
-    from opmark.models.resolve import graph_of
-    from opmark.predictors.bundle import load
     from opmark.predictors.explain import explain
     from opmark.predictors.next_suite import write_suite
-    from opmark.predictors.store import find_bundle
 
-    sizes = parse_dimensions(dimensions)
-    loaded = load(bundle or find_bundle(workspace(ctx), target), target_name=target)
-    graph = graph_of(model, target, cache=workspace(ctx).cache if bundle is None else None, dimensions=sizes)
+    loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, dimensions=dimensions)
     found = explain(loaded, graph, missing=missing, suggestions=count)
     if suite is not None:
         write_suite(suite, found.next_kernels, target=target, model=model)

@@ -153,7 +153,7 @@ def diff(ctx: click.Context, old: str, new: str, as_json: bool) -> None:
 @group.command()
 @click.argument("name")
 @click.option("--format", "format_name", default="csv", show_default=True, help="csv, markdown, parquet or croissant.")
-@click.option("--table", default="kernels", show_default=True, help="kernels or networks.")
+@click.option("--table", default="kernels", show_default=True, help="kernels, networks, fusion or links.")
 @click.option("--target", default="", help="Only this target's rows.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file; default: stdout.")
 @click.pass_context

@@ -11,9 +11,52 @@ from opmark.core.errors import UsageError
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from opmark.core.graph import Graph
+    from opmark.predictors.bundle import Bundle
     from opmark.predictors.network import NetworkPrediction
 
 DEFAULT_TARGET = "onnxruntime-cpu-t1"
+_OPTIONS = (
+    click.option("--target", default=DEFAULT_TARGET, show_default=True, help="What runs the network."),
+    click.option(
+        "--bundle",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="A predictor folder; default: the newest of the target in this workspace.",
+    ),
+    click.option(
+        "--missing",
+        type=click.Choice(["error", "bytes-moved"]),
+        default="error",
+        show_default=True,
+        help="What a kernel costs whose kind has no predictor.",
+    ),
+    click.option(
+        "--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable."
+    ),
+)
+
+
+def prediction_options(command: "Callable[..., None]") -> "Callable[..., None]":
+    """What every command that predicts a model asks for: target, bundle, missing kinds and open dimensions."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def bundle_and_graph(
+    ctx: click.Context, model: str, *, target: str, bundle: Path | None, dimensions: tuple[str, ...]
+) -> "tuple[Bundle, Graph]":
+    """The predictors to use and the kernels of `model`; a bundle given by its path needs no workspace."""
+    from opmark.models.resolve import graph_of
+    from opmark.predictors.bundle import load
+    from opmark.predictors.store import find_bundle
+
+    sizes = parse_dimensions(dimensions)
+    loaded = load(bundle or find_bundle(workspace(ctx), target), target_name=target)
+    cache = workspace(ctx).cache if bundle is None else None
+    return loaded, graph_of(model, target, cache=cache, dimensions=sizes)
 
 
 def parse_dimensions(pairs: tuple[str, ...]) -> dict[str, int]:
@@ -29,20 +72,7 @@ def parse_dimensions(pairs: tuple[str, ...]) -> dict[str, int]:
 
 @click.command(name="predict")
 @click.argument("model")
-@click.option("--target", default=DEFAULT_TARGET, show_default=True, help="What runs the network.")
-@click.option(
-    "--bundle",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="A predictor folder; default: the newest of the target in this workspace.",
-)
-@click.option(
-    "--missing",
-    type=click.Choice(["error", "bytes-moved"]),
-    default="error",
-    show_default=True,
-    help="What a kernel costs whose kind has no predictor.",
-)
-@click.option("--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable.")
+@prediction_options
 @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True, help="Kernels to show; 0 for all.")
 @json_option
 @click.pass_context
@@ -58,17 +88,9 @@ def command(
     as_json: bool,
 ) -> None:
     """Predict how long MODEL (an .onnx or .pt2 file, or a zoo name) takes on a target."""
-    from opmark.models.resolve import graph_of
-    from opmark.predictors.bundle import load
     from opmark.predictors.cost_model import CostModel
-    from opmark.predictors.store import find_bundle
 
-    sizes = parse_dimensions(dimensions)
-    folder = bundle or find_bundle(workspace(ctx), target)
-    loaded = load(folder, target_name=target)
-    # a bundle given by its path is enough: no workspace is needed for a cache then
-    cache = workspace(ctx).cache if bundle is None else None
-    graph = graph_of(model, target, cache=cache, dimensions=sizes)
+    loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, dimensions=dimensions)
     found = CostModel(loaded, missing=missing).network(graph)
     if as_json:
         show_json(described(found, graph.mapping, str(loaded.target)))
