@@ -6,14 +6,17 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from opmark.core.canonical import plain
+from opmark.core.files import read_json
 from opmark.core.schema import read_yaml
+from opmark.leaderboards.placement import Solution
+from opmark.leaderboards.track import load_track, track_names
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {
     "suite": sorted((ROOT / "bench" / "suites").glob("*.yaml")),
     "track": sorted((ROOT / "leaderboards").glob("*/track.yaml")),
-    "problem": sorted((ROOT / "leaderboards").glob("*/problems/*.json")),
-    "solution": sorted((ROOT / "leaderboards").glob("*/solutions/*/*.json")),
+    "problem": sorted((ROOT / "leaderboards").glob("*/problems/*.json.gz")),
 }
 
 
@@ -22,7 +25,16 @@ def test_what_is_shipped_follows_its_schema(name: str) -> None:
     schema = json.loads((ROOT / "docs" / "reference" / f"{name}.schema.json").read_text())
     assert FILES[name]
     for path in FILES[name]:
-        jsonschema.validate(read_yaml(path), schema)
+        jsonschema.validate(read_yaml(path) if path.suffix == ".yaml" else read_json(path), schema)
+
+
+def test_stored_answers_follow_the_schema_of_a_solution() -> None:
+    schema = json.loads((ROOT / "docs" / "reference" / "solution.schema.json").read_text())
+    for name in track_names(ROOT / "leaderboards"):
+        for entry, answers in load_track(ROOT / "leaderboards", name).solutions().items():
+            for problem, answer in answers.items():
+                assert isinstance(answer, Solution), f"{name}: {entry}: {problem}: {answer}"
+                jsonschema.validate({"schema": 1, **plain(answer)}, schema)
 
 
 def test_an_unknown_key_does_not() -> None:

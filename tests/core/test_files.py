@@ -23,6 +23,18 @@ def test_written_text_is_read_back(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_packed_text_is_read_back_and_the_same_each_time(tmp_path: Path) -> None:
+    one, two = tmp_path / "a.json.gz", tmp_path / "b.json.gz"
+    for path in (one, two):
+        write_json(path, {"µ": ["s"] * 1000})
+        assert read_json(path) == {"µ": ["s"] * 1000}
+    assert one.read_bytes() == two.read_bytes()
+    assert len(one.read_bytes()) < 200
+    one.write_bytes(two.read_bytes()[:-9])
+    with pytest.raises(ContentError, match="not a whole gzip file"):
+        read_json(one)
+
+
 @pytest.mark.parametrize("failing", ["fsync", "mkstemp"])
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
     path = tmp_path / "standings.json"

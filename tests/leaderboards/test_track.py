@@ -7,7 +7,7 @@ import pytest
 from tests.leaderboards.examples import heft_canonical
 
 from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError
-from opmark.core.files import read_json
+from opmark.core.files import read_json, write_text
 from opmark.leaderboards.exhibition import publish_tracks
 from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.problem import save_problem
@@ -69,7 +69,7 @@ def test_a_later_score_keeps_the_other_entries(track: Track) -> None:
 
 def test_a_damaged_answer_is_invalid_not_fatal(track: Track) -> None:
     score_track(track, ["heft", "random"])
-    (track.folder / "solutions" / "heft" / "canonical.json").write_text("{")
+    write_text(track.folder / "solutions" / "heft.json.gz", "{")
     track.store("lazy", "canonical", Solution(device={}))
     rows = {row.name: row for row in track.standings().rows}
     assert rows["heft"].results[0].reason == "not JSON: Expecting property name enclosed in double quotes"

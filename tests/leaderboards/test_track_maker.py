@@ -12,6 +12,7 @@ from tests.leaderboards.test_device_table import ANALYTIC, EFFICIENCY
 from opmark.cli import track_making
 from opmark.cli.main import cli
 from opmark.core.errors import ContentError
+from opmark.core.files import read_text
 from opmark.core.workspace import ROOMS, Workspace
 from opmark.leaderboards.instances import Sources, needed_bytes, problem_of
 from opmark.leaderboards.problem import load_problem, save_problem
@@ -82,14 +83,14 @@ def test_a_recipe_makes_a_track_once_and_says_why_something_is_missing(workspace
     }
     assert "acme-1" in steps[waiting].reason
     folder = workspace.leaderboards / "made"
-    problem = load_problem(folder / "problems" / f"{KEPT}.json")
+    problem = load_problem(folder / "problems" / f"{KEPT}.json.gz")
     assert len(problem.units) <= 20
     assert problem.reference is not None
     assert problem.reference.bound_ns <= problem.reference.best_known_ns
     assert problem.provenance.bundles["made/torch-cuda-t1"] == "analytic: its data sheet"
-    assert (folder / "validation" / f"{BOTH}.json").is_file()
+    assert (folder / "validation" / f"{BOTH}.json.gz").is_file()
     assert json.loads((folder / "left-out.json").read_text())["left_out"].keys() == {LEFT}
-    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.json") if path.name != "left-out.json"}
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.json*") if path.name != "left-out.json"}
     again = {step.name: step.status for step in make_track(workspace, "made")}
     assert again == {KEPT: "kept", BOTH: "kept", LEFT: "left out", waiting: "waits"}
     assert before == {path: path.stat().st_mtime_ns for path in before}
@@ -122,10 +123,10 @@ def test_shares_of_memory_are_of_what_everything_on_one_device_takes(workspace: 
 
 def test_the_text_of_a_problem_is_read_back_as_the_same(workspace: Workspace) -> None:
     list(make_track(workspace, "made"))
-    path = workspace.leaderboards / "made" / "problems" / f"{KEPT}.json"
+    path = workspace.leaderboards / "made" / "problems" / f"{KEPT}.json.gz"
     problem = load_problem(path)
-    assert problem_text(problem) == path.read_text()
-    assert len(path.read_text().splitlines()) > len(problem.units) + len(problem.tensors)
+    assert problem_text(problem) == read_text(path)
+    assert len(read_text(path).splitlines()) > len(problem.units) + len(problem.tensors)
 
 
 def test_a_better_stored_answer_becomes_the_reference_of_an_instance_of_the_recipe(workspace: Workspace) -> None:
@@ -136,8 +137,7 @@ def test_a_better_stored_answer_becomes_the_reference_of_an_instance_of_the_reci
     for problem in track.problems():
         assert problem.reference is not None
         dear = replace(problem, reference=replace(problem.reference, best_known_ns=best[problem.name] + 1))
-        folder = {"public": "problems"}.get(track.split_of(problem.name), "validation")
-        save_problem(dear, track.folder / folder / f"{problem.name}.json")
+        save_problem(dear, track.path_of(problem.name))
     assert freeze_track(track) == {}
     frozen = freeze_track(track, again=recipe_names(track.folder) - {BOTH})
     assert {name: one.best_known_ns for name, one in frozen.items()} == {KEPT: best[KEPT]}

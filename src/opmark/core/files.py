@@ -12,6 +12,9 @@ from typing import Any
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, OpMarkError
 
+# Text files whose names end so are read and written packed.
+PACKED = ".gz"
+
 
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
@@ -48,8 +51,13 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_text(path: Path, content: str) -> None:
-    """Write `content` to `path` as UTF-8, or leave `path` as it was."""
-    write_bytes(path, content.encode())
+    """Write `content` to `path` as UTF-8, packed where the name ends in `.gz`, or leave `path` as it was."""
+    data = content.encode()
+    if path.suffix == PACKED:
+        import gzip
+
+        data = gzip.compress(data, compresslevel=9, mtime=0)  # no time of its own: same text, same bytes
+    write_bytes(path, data)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -71,15 +79,27 @@ def read_json(path: Path) -> Any:
 
 
 def read_text(path: Path) -> str:
-    """The file as UTF-8. Raises `ContentError` if it is absent, a folder, or not text."""
+    """The file as UTF-8, unpacked where its name ends in `.gz`. Raises `ContentError` if it is absent, a folder, or
+    not text.
+    """
     try:
-        return path.read_text(encoding="utf-8")
+        return _unpacked(path) if path.suffix == PACKED else path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ContentError("no such file", where=str(path)) from None
     except UnicodeDecodeError as error:
         raise ContentError("not a text file", where=str(path)) from error
     except OSError as error:
         raise ContentError(f"cannot be read: {error.strerror}", where=str(path)) from error
+
+
+def _unpacked(path: Path) -> str:
+    import gzip
+    import zlib
+
+    try:
+        return gzip.decompress(path.read_bytes()).decode()
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ContentError("not a whole gzip file", where=str(path)) from error
 
 
 def sha256(path: Path) -> str:

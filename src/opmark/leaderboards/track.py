@@ -2,16 +2,19 @@
 
 from collections.abc import Container
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError
-from opmark.core.files import write_json
+from opmark.core.files import write_text
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
+from opmark.leaderboards.answers import SUFFIX, read_rows, row_of, solution_in, write_rows
 from opmark.leaderboards.bounds import bounds
-from opmark.leaderboards.placement import Solution, load_solution, save_solution
+from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.problem import Problem, Reference, load_problem, save_problem
 from opmark.leaderboards.response_time import guarantee_ns
+from opmark.leaderboards.row_text import row_text
 from opmark.leaderboards.run_record import RunRecord, read_runs, write_runs
 from opmark.leaderboards.standings import Standings, rank_solutions
 from opmark.leaderboards.time_limit import budget_by_size_s
@@ -44,10 +47,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Track:
-    """A folder with `track.yaml`, `problems/`, `solutions/<entry>/<problem>.json` and `standings.json`.
+    """A folder with `track.yaml`, `problems/`, `solutions/<entry>.json.gz` and `standings.json`.
 
     `problems/` is public; problems of other model families may stand in `validation/`, where only scores are shown.
-    `given` are problems that exist only in memory: hidden ones.
+    A problem is a `.json.gz` file or a plain `.json` one. `given` are problems that exist only in memory: hidden ones.
     """
 
     folder: Path
@@ -61,13 +64,22 @@ class Track:
 
     def problem_paths(self) -> list[Path]:
         """The files of its public problems by name, then those of its validation problems."""
-        return [path for split in SPLITS for path in sorted((self.folder / SPLIT_FOLDERS[split]).glob("*.json"))]
+        folders = [self.folder / SPLIT_FOLDERS[split] for split in SPLITS]
+        return [
+            path
+            for folder in folders
+            for path in sorted((*folder.glob("*.json"), *folder.glob(f"*{SUFFIX}")), key=problem_name)
+        ]
+
+    def path_of(self, problem: str, split: str = "") -> Path:
+        """The file of a problem; where it would stand in `split` (default: public) if there is none yet."""
+        known = [path for path in self.problem_paths() if problem_name(path) == problem]
+        wanted = [path for path in known if split in ("", self._split(path))]
+        return wanted[0] if wanted else self.folder / SPLIT_FOLDERS[split or "public"] / f"{problem}{SUFFIX}"
 
     def split_of(self, problem: str) -> str:
         """To which split the problem of that name belongs."""
-        if self.given:
-            return "hidden"
-        return "validation" if (self.folder / SPLIT_FOLDERS["validation"] / f"{problem}.json").is_file() else "public"
+        return "hidden" if self.given else self._split(self.path_of(problem))
 
     def problems(self, split: str = "") -> tuple[Problem, ...]:
         """Every problem (of one split), by file name.
@@ -76,35 +88,42 @@ class Track:
         """
         if self.given:
             return self.given
-        paths = [
-            path for path in self.problem_paths() if path.parent.name == SPLIT_FOLDERS.get(split, path.parent.name)
-        ]
+        paths = [path for path in self.problem_paths() if split in ("", self._split(path))]
         if not paths:
             raise NothingSelectedError("this track has no problems yet", where=str(self.folder / "problems"))
-        problems = tuple(load_problem(path) for path in paths)
-        for path, problem in zip(paths, problems, strict=True):
-            if problem.name != path.stem:
-                raise ContentError(f"the problem is called {problem.name!r}, not like its file", where=f"{path}: name")
-        return problems
+        names = [problem_name(path) for path in paths]
+        for name, path in zip(names, paths, strict=True):
+            if names.count(name) > 1:
+                raise ContentError(f"there is more than one problem {name!r}", where=str(path), hint="remove one")
+        return tuple(map(_read_problem, paths))
 
     def solutions(self) -> dict[str, dict[str, Solution | str]]:
         """Stored answers by entry and problem; an unreadable one is a sentence."""
         found: dict[str, dict[str, Solution | str]] = {}
-        for path in sorted((self.folder / "solutions").glob("*/*.json")):
+        paths = sorted((self.folder / "solutions").glob(f"*{SUFFIX}"))
+        problems = self.problems() if paths else ()
+        for path in paths:
+            entry = problem_name(path)
             try:
-                answer: Solution | str = load_solution(path)
+                rows = read_rows(path)
             except OpMarkError as error:
-                answer = error.message
-            found.setdefault(path.parent.name, {})[path.stem] = answer
+                found[entry] = dict.fromkeys((problem.name for problem in problems), error.message)
+                continue
+            found[entry] = {
+                problem.name: solution_in(rows[problem.name], problem, entry=entry)
+                for problem in problems
+                if problem.name in rows
+            }
         return found
 
     def store(self, entry: str, problem: str, solution: Solution | None) -> None:
-        """Keep an entry's answer to a problem; None removes it."""
-        path = self._answer(entry, problem)
-        if solution is None:
-            path.unlink(missing_ok=True)
-        else:
-            save_solution(solution, path)
+        """Keep an entry's answer to a problem; None removes it. An entry without any answer stays an entry."""
+        path = self._answers(entry)
+        rows = read_rows(path)
+        rows.pop(problem, None)
+        if solution is not None:
+            rows[problem] = row_of(solution, self._known(problem))
+        write_rows(path, rows)
 
     def standings(self) -> Standings:
         """The ranking of what is stored. Raises `NothingSelectedError` where nothing is."""
@@ -121,12 +140,12 @@ class Track:
     def write_standings(self, standings: Standings) -> Path:
         """Write `standings.json`, which follows from the stored solutions alone."""
         path = self.folder / "standings.json"
-        write_json(path, standings.file())
+        write_text(path, row_text(standings.file()))
         return path
 
     def has_answer(self, entry: str, problem: str) -> bool:
         """Whether an entry's answer to a problem is stored."""
-        return self._answer(entry, problem).is_file()
+        return problem in read_rows(self._answers(entry))
 
     def runs(self) -> dict[str, dict[str, RunRecord]]:
         """How answers came to be, by entry and problem."""
@@ -145,8 +164,36 @@ class Track:
             for entry, row in self.runs().items()
         }
 
-    def _answer(self, entry: str, problem: str) -> Path:
-        return self.folder / "solutions" / entry / f"{problem}.json"
+    def _answers(self, entry: str) -> Path:
+        return self.folder / "solutions" / f"{entry}{SUFFIX}"
+
+    def _known(self, problem: str) -> Problem | None:
+        if self.given:
+            return next((item for item in self.given if item.name == problem), None)
+        path = self.path_of(problem)
+        return _read_problem(path) if path.is_file() else None
+
+    def _split(self, path: Path) -> str:
+        return next((split for split, folder in SPLIT_FOLDERS.items() if folder == path.parent.name), "public")
+
+
+def problem_name(path: Path) -> str:
+    """The name that a file of problems or answers is called by."""
+    return path.name.removesuffix(SUFFIX).removesuffix(".json")
+
+
+def _read_problem(path: Path) -> Problem:
+    status = path.stat()
+    problem = _loaded(path, status.st_mtime_ns, status.st_ino, status.st_size)
+    if problem.name != problem_name(path):
+        raise ContentError(f"the problem is called {problem.name!r}, not like its file", where=f"{path}: name")
+    return problem
+
+
+@lru_cache(maxsize=512)
+def _loaded(path: Path, _changed_ns: int, _number: int, _size_bytes: int) -> Problem:
+    """A file's problem, read again only when the file is another one."""
+    return load_problem(path)
 
 
 def load_track(leaderboards: Path, name: str) -> Track:
@@ -182,7 +229,6 @@ def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, Refer
                 bounds=bounds(problem),
                 guarantee_ns=guarantee_ns(problem),
             )
-            folder = SPLIT_FOLDERS[track.split_of(problem.name)]
-            save_problem(replace(problem, reference=found), track.folder / folder / f"{problem.name}.json")
+            save_problem(replace(problem, reference=found), track.path_of(problem.name))
             frozen[problem.name] = found
     return frozen

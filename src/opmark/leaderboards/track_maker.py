@@ -18,7 +18,7 @@ from opmark.leaderboards.instances import Sources, problem_of
 from opmark.leaderboards.problem import Problem, Reference, load_problem, save_problem
 from opmark.leaderboards.response_time import guarantee_ns
 from opmark.leaderboards.single import best_single_device
-from opmark.leaderboards.track import SPLIT_FOLDERS, Track, load_track
+from opmark.leaderboards.track import Track, load_track, problem_name
 from opmark.leaderboards.track_recipe import Candidate, Recipe, load_recipe
 
 SCHEMA = 1
@@ -99,7 +99,7 @@ def _one(
 ) -> tuple[Step, dict[str, Any] | None]:
     """What became of a candidate, and its row in the list of those left out."""
     name = candidate.title
-    path = track.folder / SPLIT_FOLDERS[candidate.split] / f"{name}.json"
+    path = track.path_of(name, candidate.split)
     try:
         problem = problem_of(candidate, recipe, sources, track.rules.objective)
     except OpMarkError as error:
@@ -127,6 +127,9 @@ def _one(
         row = {"problem": problem.id, "headroom": round(headroom, 4), "reason": reason}
         return Step(name=name, status=LEFT, units=units, headroom=headroom, reason=reason), row
     save_problem(replace(problem, reference=_reference(problem, judged)), path)
+    for other in track.problem_paths():
+        if problem_name(other) == name and other != path:
+            other.unlink()  # the recipe moved it to another split
     return Step(name=name, status=MADE, units=units, headroom=headroom), None
 
 
