@@ -50,7 +50,7 @@ def test_fusion_shows_both_verdicts_and_goes_into_a_release(workspace: Path) -> 
     assert Path(found["journal"]) == path
     shown = opmark("fusion", "--pairs", "conv+relu", *QUICK)
     assert "conv(conv relu)" in shown.stdout
-    assert "1 pairs, 0 on which graph and clock differ" in shown.stderr
+    assert "1 pair, 0 on which graph and clock differ" in shown.stderr
     release = build([path], workspace / "datasets")
     assert len(release.fusions("null-t1")) == 6
 

@@ -102,8 +102,12 @@ def test_tracks_score_standings_site(workspace: Path) -> None:
     assert run(*start, "freeze", "--track", "small").exit_code == 0
     assert run(*start, "site").exit_code == 0
     assert (workspace / "site" / "index.html").is_file()
-    for command in (["tracks"], ["problems", "--track", "small"], ["standings", "--track", "small"]):
-        assert "small" in run(*start, *command).stdout or command[0] == "standings"
+    for command, shown in (
+        (["tracks"], "Small"),
+        (["problems", "--track", "small"], "canonical"),
+        (["standings", "--track", "small"], "heft"),
+    ):
+        assert shown in run(*start, *command).stdout
 
 
 def test_mistakes_have_their_exit_code_and_sentence(problem: Path, tmp_path: Path) -> None:

@@ -72,3 +72,10 @@ def test_the_hint_never_names_what_does_not_exist(name: str, known: set[str]) ->
     assert hint
     if hint.startswith("did you mean"):
         assert any(repr(choice) in hint for choice in known)
+
+
+def test_of_many_names_only_the_likest_are_said() -> None:
+    known = {f"network-{number}" for number in range(100)}
+    hint = unknown_name("network", "zzz-5", known).hint or ""
+    assert hint.startswith("known are 100, among them ")
+    assert hint.count("network-") == 8

@@ -62,6 +62,9 @@ def test_duration_units_scale(count: int, unit: str) -> None:
         (4_123_400, "4.12 ms"),
         (41_234_000_000, "41.2 s"),
         (-2_000, "-2.00 µs"),
+        (9.999, "10.0 ns"),
+        (999.7, "1.00 µs"),
+        (999_999_999, "1.00 s"),
         (math.nan, "–"),
     ],
 )
@@ -79,7 +82,10 @@ def test_a_printed_latency_is_within_half_a_percent(latency_ns: float) -> None:
 def test_bytes_and_counts() -> None:
     assert format_bytes(1536) == "1.50 KiB"
     assert format_bytes(3 * 2**40) == "3.00 TiB"
+    assert format_bytes(9.999 * 1024) == "10.0 KiB"
+    assert format_bytes(1020) == "1020 B"
     assert format_count(950) == "950"
+    assert format_count(999_999) == "1.00 M"
     assert format_count(4_120_000_000) == "4.12 G"
     assert format_count(2e13) == "20.0 T"
 

@@ -12,6 +12,7 @@ from opmark.bench.scheduling import cpu_pressure, may_use_fifo
 from opmark.bench.sentinel import processor_sentinels
 from opmark.bench.timer import Timer, machine_timer
 from opmark.core.estimate import label, median, variation
+from opmark.core.units import format_ns
 
 QUIET = "quiet"
 _QUIET_SPREAD = 0.03
@@ -77,7 +78,7 @@ def with_reference(found: Noise, reference: Reference) -> Noise:
         # The width of an interval goes with the root of the number of samples.
         wanted = max(5, math.ceil(reference.samples * (reference.half_width / _WANTED) ** 2))
         seconds = wanted * FULL.sample_ns / 1e9
-        advice += f"; a label sure to 1 % takes about {wanted:,} samples here ({seconds:.2g} s)"
+        advice += f"; a label sure to 1 % takes about {wanted:,} samples here ({format_ns(seconds * 1e9)})"
     if found.verdict != QUIET and found.wait_s:
         advice += f"; a quiet moment came after {found.wait_s:.2g} s on average"
     elif found.verdict != QUIET and found.wait_s is None:

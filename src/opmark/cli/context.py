@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from opmark.core.errors import UsageError
+from opmark.core.errors import ContentError, UsageError
 from opmark.core.units import parse_duration_s
 from opmark.core.workspace import Workspace, find_workspace
 
@@ -14,6 +14,25 @@ def workspace(ctx: click.Context) -> Workspace:
     """The workspace given by `--workspace`, or the one found upward from here. Raises `ContentError`."""
     given = ctx.find_root().obj
     return Workspace(Path(given)) if given else find_workspace(Path.cwd())
+
+
+def cache_folder(ctx: click.Context) -> Path | None:
+    """The workspace's cache; None outside of one, which is the user's own."""
+    here = _workspace_if_any(ctx)
+    return None if here is None else here.cache
+
+
+def suites_folder(ctx: click.Context) -> Path | None:
+    """The workspace's suites; None outside of one, as shipped suites need none."""
+    here = _workspace_if_any(ctx)
+    return None if here is None else here.suites
+
+
+def _workspace_if_any(ctx: click.Context) -> Workspace | None:
+    try:
+        return workspace(ctx)
+    except ContentError:
+        return None
 
 
 class Duration(click.ParamType[float]):

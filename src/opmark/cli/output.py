@@ -45,6 +45,11 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
     Console(no_color="NO_COLOR" in os.environ, width=width, highlight=False).print(table)
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 pair`, `1,204 pairs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 @contextlib.contextmanager
 def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
     """A progress display with time left on stderr; silent where stderr is not a terminal.

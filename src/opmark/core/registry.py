@@ -48,6 +48,8 @@ class Registry(Generic[T]):
         return (self.load(name) for name in self.names())
 
 
+# A hint is read, not searched: of more names than this only the likest are said.
+_MOST_LISTED, _LISTED_OF_MANY = 40, 8
 _EXTRAS = {
     "transformers": "models",
     "ortools": "solvers",
@@ -77,7 +79,13 @@ def unknown_name(noun: str, name: str, known: Iterable[str]) -> OpMarkError:
     """The error for a name nobody has, with the nearest one that exists."""
     choices = sorted(known)
     close = difflib.get_close_matches(name, choices, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(choices) or 'none'}"
+    if close:
+        hint = f"did you mean {close[0]!r}?"
+    elif len(choices) <= _MOST_LISTED:
+        hint = f"known: {', '.join(choices) or 'none'}"
+    else:
+        likest = difflib.get_close_matches(name, choices, n=_LISTED_OF_MANY, cutoff=0)
+        hint = f"known are {len(choices)}, among them {', '.join(likest)}"
     return UnknownNameError(f"no {noun} is called {name!r}", hint=hint)
 
 

@@ -40,7 +40,9 @@ def create_workspace(folder: Path) -> Workspace:
     source = shipped_content().root
     taken = [room for room in ROOMS if (folder / room).exists()]
     if taken:
-        raise UsageError(f"{', '.join(f'{room}/' for room in taken)} exists already", where=str(folder))
+        raise UsageError(
+            f"holds {', '.join(f'{room}/' for room in taken)} already", where=str(folder), hint="choose another folder"
+        )
     made: list[Path] = []
     try:
         for parent in (folder, *folder.parents):

@@ -33,6 +33,7 @@ def format_ns(latency_ns: float) -> str:
     """Three significant digits in the unit a person would choose."""
     if math.isnan(latency_ns):
         return "–"
+    latency_ns = _rounded(latency_ns)
     for limit, divisor, unit in ((1e3, 1, "ns"), (1e6, 1e3, "µs"), (1e9, 1e6, "ms")):
         if abs(latency_ns) < limit:
             return f"{_significant(latency_ns / divisor)} {unit}"
@@ -50,6 +51,7 @@ def format_bytes(size_bytes: float) -> str:
 
 def format_count(count: float) -> str:
     """Three significant digits with a decimal prefix, as FLOPs are written."""
+    count = _rounded(count)
     for unit in ("", "k", "M", "G"):
         if abs(count) < 1000:
             return f"{_significant(count)} {unit}".rstrip()
@@ -67,8 +69,14 @@ def format_duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+def _rounded(value: float) -> float:
+    """To three significant digits, so that 999.9 ns is 1.00 µs and not 1000 ns."""
+    return float(f"{value:.2e}")
+
+
 def _significant(value: float) -> str:
     if value == 0:
         return "0"
+    value = _rounded(value) if abs(value) < 1000 else value
     digits = max(0, 2 - math.floor(math.log10(abs(value))))
     return f"{value:.{min(digits, 3)}f}"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opmark.cli.context import DURATION, PERCENT, workspace
-from opmark.cli.output import json_option, progress_bar, show_json, show_table
-from opmark.core.errors import ContentError, ExitCode, UsageError
+from opmark.cli.context import DURATION, PERCENT, cache_folder, suites_folder, workspace
+from opmark.cli.output import counted, json_option, progress_bar, show_json, show_table
+from opmark.core.errors import ExitCode, UsageError
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 
 if TYPE_CHECKING:
@@ -137,12 +137,12 @@ def models(
 
     chosen = [*names]
     if suite is not None:
-        chosen += named_in(load_suite(find_suite(suite, _folder(ctx, "suites"))))
+        chosen += named_in(load_suite(find_suite(suite, suites_folder(ctx))))
     if all_small or everything:
         chosen += every(small=not everything)
     if not chosen:
         raise UsageError("no network is named", hint="name some, or pass --suite, --all-small or --all")
-    cache = _folder(ctx, "cache")
+    cache = cache_folder(ctx)
     selection = select(
         chosen,
         targets or (_DEFAULT_TARGET,),
@@ -193,7 +193,7 @@ def models(
 
 @click.command()
 @click.argument("suite")
-@click.option("--share", type=PERCENT, default="5%", show_default=True, help="How many of the kernels.")
+@click.option("--share", type=PERCENT, default="5%", show_default=True, help="How much of it.")
 @click.option("--budget", type=DURATION, help="Stop after this long: 90s, 10m, 2h.")
 @click.option(
     "--first",
@@ -213,31 +213,38 @@ def retest(
     journal: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure a random share of the kernels of SUITE once more, in new processes, and say how far both agree.
+    """Measure a random share of SUITE's kernels and networks once more, in new processes, and say how far both agree.
 
-    They are taken from the half that was finished first; `opmark datasets build` keeps both rows.
+    They are taken from the half that was finished first, four networks at least; `opmark datasets build` keeps both
+    rows.
     """
     from opmark.bench.retest import agreement, retest_suite
     from opmark.bench.runner import run
     from opmark.bench.shipped import find_suite
     from opmark.bench.suite import load_suite
 
-    whole = load_suite(find_suite(suite, _folder(ctx, "suites")))
+    whole = load_suite(find_suite(suite, suites_folder(ctx)))
     before = first or _journal(ctx, whole.name)
     again = journal or before.with_name(f"{before.stem}-retest.jsonl")
     with _progress("retest") as show:
         chosen = retest_suite(whole, before, share=share)
-        summary = run(chosen, journal=again, budget_s=budget, progress=show, cache=_folder(ctx, "cache"))
+        summary = run(chosen, journal=again, budget_s=budget, progress=show, cache=cache_folder(ctx))
     found = agreement(before, again)
     if as_json:
-        show_json({"journal": str(again), "planned": summary.planned, "done": summary.done, "targets": found})
+        show_json({"journal": str(again), "planned": summary.planned, "done": summary.done, "agreement": found})
     else:
         show_table(
-            ("target", "kernels", "median", "90 %", "95 %", "largest"),
+            ("target", "again", "rows", "median", "90 %", "95 %", "largest"),
             [
-                (target, f"{one.kernels:,}", *(f"{part:.1%}" for part in (one.median, one.p90, one.p95, one.largest)))
-                for target, one in found.items()
+                (
+                    one.target,
+                    one.what,
+                    f"{one.rows:,}",
+                    *(f"{part:.1%}" for part in (one.median, one.p90, one.p95, one.largest)),
+                )
+                for one in found
             ],
+            left=2,
         )
         click.echo(f"{summary.done:,} of {summary.planned:,} in {format_duration(summary.seconds)}: {again}", err=True)
     if summary.interrupted:
@@ -307,8 +314,8 @@ def _show_fusion(report: "FusionReport", as_json: bool) -> None:
     differ = sum(item.differ for item in report.verdicts)
     undecided = sum(item.black_box == "undecided" for item in report.verdicts)
     click.echo(
-        f"{len(report.verdicts):,} pairs, {differ:,} on which graph and clock differ, {undecided:,} that the clock "
-        f"leaves undecided, in {format_duration(report.seconds)}: {report.journal}",
+        f"{counted(len(report.verdicts), 'pair')}, {differ:,} on which graph and clock differ, {undecided:,} that the "
+        f"clock leaves undecided, in {format_duration(report.seconds)}: {report.journal}",
         err=True,
     )
 
@@ -346,15 +353,6 @@ def _show_links(report: "LinkReport", as_json: bool) -> None:
 
 def _journal(ctx: click.Context, name: str) -> Path:
     return workspace(ctx).journals / f"{name}.jsonl"
-
-
-def _folder(ctx: click.Context, name: str) -> Path | None:
-    """A folder of the workspace, where there is one."""
-    try:
-        found: Path = getattr(workspace(ctx), name)
-    except ContentError:
-        return None
-    return found
 
 
 REPORTS = (fusion, links, models, retest)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opmark.cli.commands.predict import bundle_and_graph, described, parameters_text, prediction_options
+from opmark.cli.commands.predict import bundle_and_graph, described, prediction_options
 from opmark.cli.output import json_option, show_json, show_table
-from opmark.core.units import format_ns
+from opmark.cli.prediction_text import parameters_text, total_text
 
 if TYPE_CHECKING:
     from opmark.predictors.explain import Explanation
@@ -77,10 +77,7 @@ def _reasons(found: "Explanation") -> dict[str, Any]:
 
 def _show(model: str, target: str, found: "Explanation", top: int) -> None:
     prediction, parts = found.prediction, found.interval
-    click.echo(
-        f"{model} on {target}: {format_ns(prediction.total_ns)} "
-        f"({format_ns(prediction.low_ns)} to {format_ns(prediction.high_ns)} with {prediction.coverage:.0%} confidence)"
-    )
+    click.echo(total_text(model, target, prediction))
     click.echo("time by kind: " + ", ".join(f"{kind} {share:.1%}" for kind, share in found.by_kind))
     click.echo("bound by: " + ", ".join(f"{bound} {share:.1%}" for bound, share in found.by_bound))
     click.echo(

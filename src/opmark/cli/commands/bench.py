@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from opmark.cli.commands._bench_reports import REPORTS
-from opmark.cli.context import DURATION, PERCENT, workspace
+from opmark.cli.context import DURATION, PERCENT, cache_folder, suites_folder, workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
-from opmark.core.errors import ContentError, ExitCode, UsageError
+from opmark.core.errors import ExitCode, UsageError
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def list_suites(ctx: click.Context, as_json: bool) -> None:
     from opmark.bench.shipped import suites
     from opmark.bench.suite import load_suite
 
-    rows = [(path, load_suite(path)) for path in suites(_suites_folder(ctx)).values()]
+    rows = [(path, load_suite(path)) for path in suites(suites_folder(ctx)).values()]
     if as_json:
         show_json(
             [
@@ -69,7 +69,7 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
     from opmark.bench.suite import load_suite
 
     part = parse_shard(shard)
-    planned = plan(load_suite(find_suite(suite, _suites_folder(ctx))), shard=part, cache=_cache(ctx))
+    planned = plan(load_suite(find_suite(suite, suites_folder(ctx))), shard=part, cache=cache_folder(ctx))
     if as_json:
         show_json(
             {
@@ -135,6 +135,11 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
     type=PERCENT,
     help="Measure in rounds, where predictions are least sure, until their error is this small: 5%.",
 )
+@click.option(
+    "--again",
+    type=click.Choice(("low_quality", "failed")),
+    help="Measure only what the log holds as that, once more, into the same log.",
+)
 @_shard_option
 @click.option(
     "--journal",
@@ -149,11 +154,16 @@ def run_suite(
     suite: str,
     budget: float | None,
     target_error: float | None,
+    again: str | None,
     shard: str,
     journal: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure SUITE (a name or a YAML file); the same command again goes on where it stopped."""
+    """Measure SUITE (a name or a YAML file); the same command again goes on where it stopped.
+
+    What --again measures stands beside the first trial: `opmark datasets build` takes the better one by its quality,
+    never by its value, and keeps the other as a repeat.
+    """
     from opmark.bench.plan import parse_shard
     from opmark.bench.runner import run
     from opmark.bench.shipped import find_suite
@@ -161,8 +171,10 @@ def run_suite(
 
     if budget is not None and budget <= 0:
         raise UsageError(f"a budget of {budget:g} s leaves no time to measure", hint="write it like 90s, 10m or 2h")
+    if again and target_error is not None:
+        raise UsageError("--again and --target-error exclude each other", hint="run twice, with one of them each")
     part = parse_shard(shard)
-    chosen = load_suite(find_suite(suite, _suites_folder(ctx)))
+    chosen = load_suite(find_suite(suite, suites_folder(ctx)))
     if journal is None:
         suffix = "" if part[1] == 1 else f"-{part[0] + 1}-of-{part[1]}"
         journal = workspace(ctx).journals / f"{chosen.name}{suffix}.jsonl"
@@ -175,7 +187,15 @@ def run_suite(
 
         if target_error is None:
             summary, active = (
-                run(chosen, journal=journal, budget_s=budget, shard=part, progress=show, cache=_cache(ctx)),
+                run(
+                    chosen,
+                    journal=journal,
+                    budget_s=budget,
+                    shard=part,
+                    progress=show,
+                    cache=cache_folder(ctx),
+                    again=again or "",
+                ),
                 None,
             )
         else:
@@ -189,7 +209,7 @@ def run_suite(
                 shard=part,
                 progress=show,
                 announce=lambda text: click.echo(text, err=True),
-                cache=_cache(ctx),
+                cache=cache_folder(ctx),
             )
             summary = active.run
     _show_summary(summary, active, as_json)
@@ -217,7 +237,7 @@ def noise(seconds: float, target: str, as_json: bool) -> None:
         return
     pressure = "unknown" if found.pressure is None else f"{found.pressure:.0f} % of the last 10 s"
     show_table(
-        ("", ""),
+        ("this machine", "now"),
         [
             ("uninterrupted samples", f"{found.clean_fraction:.0%}"),
             ("spread of the compute sentinel", f"{found.compute_spread:.1%}"),
@@ -308,21 +328,6 @@ def _rounds_document(active: "ActiveSummary") -> "dict[str, object]":
         "targets": points[-1].targets if points else {},
         "curve": str(active.folder / "curve.json"),
     }
-
-
-def _suites_folder(ctx: click.Context) -> Path | None:
-    """The workspace's suites, where there is a workspace: shipped suites need none."""
-    try:
-        return workspace(ctx).suites
-    except ContentError:
-        return None
-
-
-def _cache(ctx: click.Context) -> Path | None:
-    try:
-        return workspace(ctx).cache
-    except ContentError:
-        return None
 
 
 for _report in REPORTS:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from opmark.cli.context import workspace
-from opmark.cli.output import json_option, show_json, show_table
+from opmark.cli.output import counted, json_option, show_json, show_table
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.units import format_bytes, format_ns
 
@@ -83,10 +83,11 @@ def validate(ctx: click.Context, path: str, as_json: bool) -> None:
             left=4,
         )
     if errors:
-        count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
-        raise ContentError(f"{count}, the first: {errors[0].where}: {errors[0].message}", where=str(folder))
+        raise ContentError(
+            f"{counted(len(errors), 'error')}, the first: {errors[0].where}: {errors[0].message}", where=str(folder)
+        )
     if not as_json:
-        click.echo(f"{folder}: sound, {len(found)} warnings", err=True)
+        click.echo(f"{folder}: sound, {counted(len(found), 'warning')}", err=True)
 
 
 @group.command()

@@ -21,10 +21,18 @@ def show(*, as_json: bool) -> None:
         show_json(machine)
         return
     click.echo(machine.device)
-    rows = [(name, str(value), "checked") for name, value in machine.environment.checked.items()]
-    rows += [(name, str(value), "noted") for name, value in machine.environment.noted.items() if name != "flags"]
+    rows = [(name, _shown(value), "checked") for name, value in machine.environment.checked.items()]
+    rows += [(name, _shown(value), "noted") for name, value in machine.environment.noted.items() if name != "flags"]
     rows += [("gpu", f"{gpu.name}, driver {gpu.driver}", "noted") for gpu in machine.gpus]
     show_table(("fact", "value", ""), rows, left=3)
+
+
+def _shown(value: str | float | bool | None) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 COMMAND = devices

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opmark.cli.commands.predict import DEFAULT_TARGET, parse_dimensions
-from opmark.cli.context import workspace
+from opmark.cli.context import cache_folder, workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
-from opmark.core.errors import CheckFailedError, ContentError, UsageError
+from opmark.cli.prediction_text import parameters_text
+from opmark.core.errors import CheckFailedError, UsageError
 from opmark.core.units import format_bytes, format_count
 from opmark.core.work import Work
 
@@ -90,7 +91,7 @@ def show(
 
     sizes = parse_dimensions(dimensions)
     sizes |= {name: value for name, value in (("batch", batch), ("size", size)) if value is not None}
-    graph = graph_of(model, target, cache=_cache(ctx), dimensions=sizes)
+    graph = graph_of(model, target, cache=cache_folder(ctx), dimensions=sizes)
     found = coverage(graph)
     if as_json:
         show_json(_described(graph, found))
@@ -141,7 +142,7 @@ def store(
     with progress_bar() as bar:
         task = bar.add_task("storing", total=len(wanted))
         found = []
-        for item in store_graphs(wanted, folder, cache=_cache(ctx)):
+        for item in store_graphs(wanted, folder, cache=cache_folder(ctx)):
             found.append(item)
             bar.update(task, advance=1, description=item.model)
     if as_json:
@@ -170,16 +171,6 @@ def _print_stored(found: "Sequence[Stored]") -> None:
     ]
     show_table(("network", "target", "", "kernels", "bytes-moved", "file"), rows, left=3)
     click.echo(f"{format_bytes(sum(item.size_bytes for item in found))} in {len(found)} files")
-
-
-def _cache(ctx: click.Context) -> Path | None:
-    """The workspace's cache; outside of one, the user's."""
-    if ctx.find_root().obj is not None:
-        return workspace(ctx).cache
-    try:
-        return workspace(ctx).cache
-    except ContentError:
-        return None
 
 
 def _described(graph: "Graph", found: "Coverage") -> dict[str, Any]:
@@ -234,16 +225,17 @@ def _print(graph: "Graph", found: "Coverage", top: int) -> None:
     shown = ranked[:top] if top else ranked
     rows = [
         (
-            _brief(kernel),
+            kernel.kind,
+            parameters_text(kernel.params),
             str(count),
             format_count(count * work[kernel].flops),
             format_bytes(count * work[kernel].moved_bytes),
         )
         for kernel, count in shown
     ]
-    show_table(("most work", "count", "FLOPs", "bytes"), rows)
+    show_table(("most work", "parameters", "count", "FLOPs", "bytes"), rows, left=2)
     if len(shown) < len(ranked):
-        click.echo(f"… and {len(ranked) - len(shown)} more; --top 0 shows all")
+        click.echo(f"and {len(ranked) - len(shown):,} more; --top 0 shows all")
     hidden = f", matrix work among it: {', '.join(found.hidden)}" if found.hidden else ", none of it matrix work"
     operators = f" ({', '.join(found.generic)})" if found.generic else ""
     click.echo(
@@ -255,12 +247,6 @@ def _print(graph: "Graph", found: "Coverage", top: int) -> None:
 def _counted(graph: "Graph") -> "tuple[Counter[Kernel], dict[Kernel, Work]]":
     counts = Counter(node.kernel for node in graph.costly)
     return counts, {node.kernel: node.work for node in graph.costly}
-
-
-def _brief(kernel: "Kernel") -> str:
-    """The kernel without the parameters that are zero, empty or false."""
-    said = (f"{name}={str(value).replace(' ', '')}" for name, value in kernel.parameters if value)
-    return f"{kernel.kind} {' '.join(said)}"
 
 
 def _order(work: Work, count: int) -> tuple[int, int]:

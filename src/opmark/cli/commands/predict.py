@@ -7,6 +7,7 @@ import click
 
 from opmark.cli.context import workspace
 from opmark.cli.output import json_option, show_json, show_table
+from opmark.cli.prediction_text import note_text, parameters_text, total_text
 from opmark.core.errors import UsageError
 from opmark.core.units import format_ns
 
@@ -128,10 +129,7 @@ def described(found: "NetworkPrediction", mapping: str, target: str) -> dict[str
 def show_prediction(model: str, target: str, found: "NetworkPrediction", top: int) -> None:
     """The total with its interval, and the kernels by cost."""
     kernels = sum(row.count for row in found.rows)
-    click.echo(
-        f"{model} on {target}: {format_ns(found.total_ns)} "
-        f"({format_ns(found.low_ns)} to {format_ns(found.high_ns)} with {found.coverage:.0%} confidence)"
-    )
+    click.echo(total_text(model, target, found))
     beyond = sum(row.total_ns for row in found.rows if row.extrapolated)
     click.echo(
         f"{kernels} kernels, {len(found.rows)} distinct; {found.bytes_moved_share:.1%} of the time is predicted from "
@@ -154,19 +152,7 @@ def show_prediction(model: str, target: str, found: "NetworkPrediction", top: in
     if len(shown) < len(found.rows):
         rest = sum(row.total_ns for row in found.rows[len(shown) :])
         click.echo(f"and {len(found.rows) - len(shown)} more kernels with {rest / max(found.total_ns, 1e-9):.1%}")
-    click.echo(found.note, err=True)
-
-
-def parameters_text(params: dict[str, Any]) -> str:
-    """The parameters that are not empty, zero or switched off, on one line."""
-    shown = (f"{name}={_brief(value)}" for name, value in params.items() if value not in (None, "", False, 0, ()))
-    return " ".join(shown)
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "×".join(_brief(item) for item in value)
-    return "yes" if value is True else str(value)
+    click.echo(note_text(found.note), err=True)
 
 
 COMMAND = command
