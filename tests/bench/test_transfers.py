@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from tests.bench.fake import FakeTime
 
-from opmark.bench import transfers
+from opmark.bench import core_channel, transfers
 from opmark.bench.backends import _cuda_copies
 from opmark.bench.channel import PAGEABLE, PINNED, Channel
 from opmark.bench.core_channel import CoreChannel
 from opmark.bench.runner import Progress
-from opmark.bench.transfers import CORES, affordable_bytes, channels_of, measure_links, present, sizes
+from opmark.bench.transfers import CORES, affordable_bytes, channels_of, core_link, measure_links, present, sizes
 from opmark.core.errors import DeviceError, MeasurementError, UnavailableError
 from opmark.core.journal import read_journal
 from opmark.core.link import cluster_link
@@ -153,6 +153,32 @@ def test_the_link_between_cores_is_measured_whole(tmp_path: Path) -> None:
     assert link.hand_off_ns is not None
     assert 0 < link.hand_off_ns < link.transfers_ns[0]
     assert cluster_link(link, source="a", destination="b").points[0][0] == 64
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_link_between_cores_can_be_had_without_a_journal(monkeypatch: pytest.MonkeyPatch, cores: int) -> None:
+    here = core_channel._cores()
+    if len(here) < cores:
+        pytest.skip("one core only")
+    monkeypatch.setattr(core_channel, "_cores", lambda: here[:cores])
+    try:
+        link = core_link(1 << 12)
+    finally:
+        core_channel._stay_on(here)
+    assert link.sizes_bytes == tuple(2.0**power for power in range(6, 13))
+    assert link.hand_off_ns is not None
+    assert 0 < link.hand_off_ns < link.transfers_ns[0]
+    assert link.bandwidth_bytes_per_s is not None
+    points = cluster_link(link, source="a", destination="b").points
+    assert [ns for _, ns in points] == sorted(ns for _, ns in points)
+
+
+def test_a_link_that_breaks_is_an_error_without_a_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    channel = FakeChannel(FakeTime(), broken_from=1024)
+    monkeypatch.setattr(transfers, "CoreChannel", lambda *_, **__: channel)
+    with pytest.raises(MeasurementError, match="cannot be measured: no room for 1024"):
+        core_link(1 << 12, timer=channel.clock.timer())
+    assert channel.closed
 
 
 def test_torch_copies_bytes_between_its_ends() -> None:

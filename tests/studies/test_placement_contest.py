@@ -1,7 +1,20 @@
-from opmark.bench.links import CoreLink
+from opmark.core.link import LinkMeasurement
 from opmark.studies.placement_contest import two_cores
 
-LINK = CoreLink(wake_up_ns=5_000, points=((64, 10), (1_000_064, 100_010)))
+SIZES = (64.0, 1024.0, 1_000_000.0)
+TIMES = (5_010.0, 5_100.0, 105_000.0)
+LINK = LinkMeasurement(
+    source="core1",
+    destination="core0",
+    memory="shared",
+    status="ok",
+    hand_off_ns=5_000.0,
+    sizes_bytes=SIZES,
+    transfers_ns=TIMES,
+    knot_sizes_bytes=SIZES,
+    knot_transfers_ns=TIMES,
+    bandwidth_bytes_per_s=1e10,
+)
 
 
 def test_each_target_gets_a_core_and_a_link_each_way() -> None:
@@ -12,8 +25,6 @@ def test_each_target_gets_a_core_and_a_link_each_way() -> None:
         ("core0-null-a-t1", "core1-null-b-t1"),
         ("core1-null-b-t1", "core0-null-a-t1"),
     }
-    assert all(link.latency_ns == 5_000 and link.points == LINK.points for link in cluster.links)
-
-
-def test_beyond_the_last_point_a_link_goes_on_at_the_rate_of_the_last_two() -> None:
-    assert LINK.bandwidth_bytes_per_s == 1e10
+    for link in cluster.links:
+        assert (link.latency_ns, link.bandwidth_bytes_per_s) == (5_000, 1e10)
+        assert link.points == ((64, 5_010), (1024, 5_100), (1_000_000, 105_000))

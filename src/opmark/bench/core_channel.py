@@ -10,7 +10,7 @@ import selectors
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +18,26 @@ from opmark.bench.channel import SHARED
 from opmark.core.errors import MeasurementError, UnavailableError
 
 _PATIENCE_S = 20
+_MAY_CHOOSE = hasattr(os, "sched_setaffinity")
 _MEMORY = Path("/dev/shm")  # noqa: S108 (memory that two processes share, not a predictable file)
 
 
 class CoreChannel:
     """From the last core this process may use to the first, for transfers of up to `most_bytes`.
 
-    Raises `UnavailableError` where there is only one core.
+    Where a system does not let processes choose their cores, it chooses. Raises `UnavailableError` where there is only
+    one core, unless `alone`: then both ends share it.
     """
 
     source = "core1"
     destination = "core0"
     memory = SHARED
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, *, alone: bool = False) -> None:
         import numpy as np
 
-        self._cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-        if len(self._cores) < 2:
+        self._cores = _cores()
+        if len(self._cores) < 2 and not alone:
             raise UnavailableError("there is no second core to carry anything to")
         with tempfile.TemporaryFile(dir=_MEMORY if _MEMORY.is_dir() else None) as file:
             try:
@@ -60,7 +62,7 @@ class CoreChannel:
             self.close()
             raise
         # This thread only: a runtime's own threads would inherit it.
-        os.sched_setaffinity(0, {self._cores[0]})
+        _stay_on(self._cores[:1])
 
     def carry(self, size_bytes: int) -> "_Copy":
         """Copies of what the partner has just written, out of its caches where they hold it."""
@@ -89,7 +91,7 @@ class CoreChannel:
 
     def close(self) -> None:
         """Send the partner home."""
-        os.sched_setaffinity(0, set(self._cores))
+        _stay_on(self._cores)
         with contextlib.suppress(OSError):
             self._requests.close()
         try:
@@ -121,11 +123,21 @@ class _Copy:
         self._copy(self._destination, self._source)
 
 
+def _cores() -> list[int]:
+    """The cores that this process may use."""
+    return sorted(os.sched_getaffinity(0)) if _MAY_CHOOSE else list(range(os.cpu_count() or 1))
+
+
+def _stay_on(cores: Collection[int]) -> None:
+    if _MAY_CHOOSE:
+        os.sched_setaffinity(0, set(cores))
+
+
 def serve(descriptor: int, most_bytes: int, core: int) -> None:
     """Write what is asked for into the shared memory, from `core`, until nobody asks."""
     import numpy as np
 
-    os.sched_setaffinity(0, {core})
+    _stay_on([core])
     memory: Any = np.frombuffer(mmap.mmap(descriptor, most_bytes), dtype=np.uint8)
     turn = 0
     while len(message := os.read(0, 8)) == 8:

@@ -1,23 +1,24 @@
 """Measuring the links of this machine: single transfers of every size from 64 B up, written down as they are taken."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from opmark.bench.backend import BACKENDS, Backend
 from opmark.bench.channel import Channel
+from opmark.bench.core_channel import CoreChannel
 from opmark.bench.environment import probe
 from opmark.bench.journal import JournalWriter, same_machine
 from opmark.bench.runner import Progress
 from opmark.bench.scheduling import FIFO, NORMAL, UNFILTERED, fifo, may_use_fifo
 from opmark.bench.timer import Timer, machine_timer
 from opmark.core.canonical import content_id
-from opmark.core.errors import DeviceError, OpMarkError, UnavailableError
+from opmark.core.errors import DeviceError, MeasurementError, OpMarkError, UnavailableError
 from opmark.core.estimate import label
 from opmark.core.journal import read_journal
-from opmark.core.link import LinkMeasurement
+from opmark.core.link import LinkMeasurement, fold_link
 from opmark.core.measurement import FAILED, OK, SKIPPED
 from opmark.core.records import Done, Header, LinkTrial, Record, Session, Transfer
 
@@ -66,7 +67,6 @@ def channels_of(device: str, most_bytes: int) -> Iterator[Channel]:
     Raises `UnavailableError` where there is no second core and `DeviceError` where there is no such GPU.
     """
     from opmark.bench.backends import _cuda_copies
-    from opmark.bench.core_channel import CoreChannel
 
     if device == CORES:
         yield CoreChannel(most_bytes)
@@ -121,7 +121,7 @@ def measure_links(
         same_machine(writer.found, environment)
         writer.append([Session(environment=environment, targets=())])
         known = {key: {item.size_bytes for item in items} for key, items in writer.found.transfers.items()}
-        run = _Run(writer, timer or machine_timer())
+        run = _Run(writer.append, timer or machine_timer())
         for device in devices:
             for channel in channels(device, most_bytes):
                 trial = LinkTrial(
@@ -150,11 +150,30 @@ def measure_links(
     return LinkReport(journal=journal, links=rows, seconds=time.monotonic() - start)
 
 
+def core_link(most_bytes: int = 64 << 20, *, timer: Timer | None = None) -> LinkMeasurement:
+    """The link between two cores, in a second or two and written nowhere; where there is one core, within that.
+
+    Raises `MeasurementError` where no memory can be shared.
+    """
+    taken: list[Record] = []
+    channel = CoreChannel(most_bytes, alone=True)
+    trial = LinkTrial(trial=SUITE, source=channel.source, destination=channel.destination, memory=channel.memory)
+    try:
+        run = _Run(taken.extend, timer or machine_timer())
+        done = run.measure(channel, trial.trial, sizes(most_bytes), set(), lambda *_: None)
+    finally:
+        channel.close()
+    if done.status != OK:
+        raise MeasurementError(f"the link between cores cannot be measured: {done.reason}")
+    found = [record for record in taken if isinstance(record, Transfer)]
+    return fold_link(trial, done, found, suite=SUITE, environment_id="")
+
+
 class _Run:
     """How transfers are taken."""
 
-    def __init__(self, writer: JournalWriter, timer: Timer) -> None:
-        self._writer = writer
+    def __init__(self, write: Callable[[Iterable[Record]], None], timer: Timer) -> None:
+        self._write = write
         self._timer = timer
         self._burst: Callable[[], AbstractContextManager[object]] = fifo if may_use_fifo() else nullcontext
         self._scheduling = UNFILTERED if timer.preemptions is None else FIFO if may_use_fifo() else NORMAL
@@ -213,4 +232,4 @@ class _Run:
             clean="".join("1" if clean else "0" for _, clean in samples),
             scheduling=self._scheduling,
         )
-        self._writer.append([record])
+        self._write([record])

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opmark.bench.links import CoreLink, measure_core_link
+from opmark.bench.transfers import core_link
 from opmark.core.canonical import plain
-from opmark.core.cluster import Cluster, Device, Link
+from opmark.core.cluster import Cluster, Device
 from opmark.core.files import write_json
+from opmark.core.link import LinkMeasurement, cluster_link
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.pictures.timeline import Timeline
 from opmark.leaderboards.placer import PLACERS
@@ -72,14 +73,14 @@ def _problem(name: str, network: str, bundles: Mapping[str, Bundle], workspace: 
     return make_problem(
         name,
         {target: graph_of(network, target, cache=workspace.cache) for target in bundles},
-        two_cores(tuple(bundles), measure_core_link()),
+        two_cores(tuple(bundles), core_link()),
         {target: CostModel(bundle, missing=BYTES_MOVED) for target, bundle in bundles.items()},
         model=network,
         bundles={target: bundle.manifest.id for target, bundle in bundles.items()},
     )
 
 
-def two_cores(targets: tuple[str, ...], link: CoreLink) -> Cluster:
+def two_cores(targets: tuple[str, ...], link: LinkMeasurement) -> Cluster:
     """One core per target, joined by what was measured between cores; each may use an equal share of the memory."""
     import psutil
 
@@ -89,13 +90,7 @@ def two_cores(targets: tuple[str, ...], link: CoreLink) -> Cluster:
         for index, target in enumerate(targets)
     )
     links = tuple(
-        Link(
-            source=source.name,
-            destination=destination.name,
-            latency_ns=link.wake_up_ns,
-            bandwidth_bytes_per_s=link.bandwidth_bytes_per_s,
-            points=link.points,
-        )
+        cluster_link(link, source=source.name, destination=destination.name)
         for source in devices
         for destination in devices
         if source is not destination
