@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmark.bench.allocation import asked_dtype, deal_out, has_dtype, rough_network_ns, rough_ns, shares, time_shares
+from opmark.bench.allocation import (
+    asked_dtype,
+    deal_out,
+    felt_operators,
+    has_dtype,
+    operator_of,
+    rough_network_ns,
+    rough_ns,
+    shares,
+    time_shares,
+)
 from opmark.core.graph import Graph, Node
 from opmark.core.kernel import Kernel
 from opmark.core.work import Work
@@ -48,6 +58,12 @@ def test_only_kinds_below_the_floor_gain_from_it() -> None:
     assert shares({"conv": 0.0, "gemm": 0.0}, 10, 1) == {"conv": 5, "gemm": 5}
     assert shares({"conv": 1.0, "gemm": 1.0}, 3, 10) == {"conv": 10, "gemm": 10}
     assert shares({}, 10, 1) == {}
+
+
+def test_kinds_may_have_floors_of_their_own() -> None:
+    weights = {"conv": 0.9, "norm": 0.05, "pool": 0.05}
+    assert shares(weights, 100, {"conv": 4, "norm": 30, "pool": 4}) == {"conv": 66, "norm": 30, "pool": 4}
+    assert shares(weights, 10, {"conv": 4, "norm": 30, "pool": 4}) == {"conv": 4, "norm": 30, "pool": 4}
 
 
 def test_every_network_counts_the_same() -> None:
@@ -104,3 +120,20 @@ def test_what_one_kind_lacks_the_others_give() -> None:
     assert {name: len(kernels) for name, kernels in drawn.items()} == {"few": 3, "many": 19, "more": 18}
     everything = deal_out({"few": 50, "many": 500, "more": 0}, weights, draw)
     assert {name: len(kernels) for name, kernels in everything.items()} == {"few": 3, "many": 100, "more": 0}
+
+
+def test_an_operator_is_felt_where_one_network_spends_time_in_it() -> None:
+    def norm(op: str, flops: int) -> Node:
+        kernel = Kernel.of("norm", {"op": op, "dtype": "float32"})
+        return Node(
+            name=op, kernel=kernel, work=Work(flops=flops, read_bytes=0, written_bytes=0), inputs=(), outputs=()
+        )
+
+    def graph(*nodes: Node) -> Graph:
+        return Graph(name="g", language="onnx", nodes=nodes, tensors={}, inputs=(), outputs=())
+
+    much, little = norm("batch", 10**9), norm("local-response", 0)
+    assert felt_operators([graph(much, little)], ["float32"]) == {("norm", "float32"): {"batch"}}
+    both = felt_operators([graph(much, little), graph(norm("local-response", 0))], ["float32"])
+    assert both == {("norm", "float32"): {"batch", "local-response"}}
+    assert operator_of(Kernel.of("gemm", {"m": 1})) == ""

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from opmark.bench.allocation import felt_operators, operator_of
 from opmark.bench.drawing import Drawing
 from opmark.bench.suite import KindSpec, Prior, Suite
 from opmark.core.graph import Graph
@@ -80,3 +81,20 @@ def test_no_kernel_is_drawn_under_two_element_types(networks: list[Graph]) -> No
     kernels = drawing(SUITE, "torch-eager-t1", networks).kernels()
     assert len({kernel.key for kernel in kernels}) == len(kernels)
     assert set(dtypes_of(kernels)) >= {"float32", "bfloat16"}
+
+
+def test_every_operator_that_a_network_spends_time_in_gets_its_floor() -> None:
+    prior = [graph_of(name, "onnxruntime-cpu-t1") for name in ("light-alexnet", "light-shufflenet")]
+    suite = replace(SUITE, counts={}, kernels=300, at_least=6, at_least_per_operator=8)
+    felt = felt_operators(prior, ["float32"])
+    real = {(kind, operator) for (kind, _), operators in felt.items() for operator in operators}
+    assert ("norm", "local-response") in real
+    kernels = drawing(suite, "onnxruntime-cpu-t1", prior).kernels()
+    found = Counter((kernel.kind, operator_of(kernel)) for kernel in kernels)
+    assert all(found[one] >= 8 for one in real)
+    assert len(kernels) == 300
+    bare = Counter(
+        (kernel.kind, operator_of(kernel))
+        for kernel in drawing(replace(suite, at_least_per_operator=0), "onnxruntime-cpu-t1", prior).kernels()
+    )
+    assert bare["norm", "local-response"] < 8

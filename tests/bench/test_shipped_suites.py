@@ -46,6 +46,7 @@ def test_the_full_suite_asks_for_what_a_release_promises() -> None:
     assert sum(torch.values()) + FULL.judging["torch-eager-t1"] >= 4_000
     assert set(FULL.counts_on("torch-eager-t1")) == {"float32", "bfloat16"}
     assert FULL.at_least >= 60
+    assert FULL.at_least_per_operator >= 20
 
 
 def test_the_full_suite_measures_enough_networks_of_enough_families() -> None:

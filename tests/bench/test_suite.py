@@ -70,6 +70,7 @@ def test_counts_of_a_target_win_over_those_of_the_suite(tmp_path: Path) -> None:
         ("name: mine", "name: mine\ncolour: red", "colour: unknown key"),
         ("kernels: 30", "kernels: many", "kernels"),
         ("kernels: 30", "kernels: -30", "kernels: must not be negative, not -30"),
+        ("kernels: 30", "at_least_per_operator: -1", "at_least_per_operator: must not be negative, not -1"),
         ("budget: 10m", "budget: -10m", "budget: '-10m' is not a duration"),
         ("budget: 10m", "budget: 0s", "budget: must be longer than nothing"),
         ("budget: 10m", "budget: -600", "budget: must be longer than nothing, not -600"),
@@ -151,7 +152,7 @@ def test_exact_kernels_are_named_and_checked(tmp_path: Path) -> None:
 def test_a_suite_that_uses_nothing_newer_keeps_its_identity() -> None:
     plain_suite = Suite(name="a", targets=("null-t1",))
     one = ExactKernel(kind="gemm", parameters={"m": 1, "k": 8, "n": 4})
-    unnamed = {"budget", "description", "first", "only", "exact", "judging"}
+    unnamed = {"budget", "description", "first", "only", "exact", "judging", "at_least_per_operator"}
     before = content_id({name: value for name, value in plain(plain_suite).items() if name not in unnamed})
     assert plain_suite.id == before
     assert replace(plain_suite, exact=(one,)).id != before

@@ -1,10 +1,12 @@
 """The kernels of a suite for one target: counts by kind and element type, drawn from the prior and from spaces."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 
-from opmark.bench.allocation import asked_dtype, deal_out, has_dtype, shares, time_shares
+from opmark.bench.allocation import asked_dtype, deal_out, felt_operators, has_dtype, shares, time_shares
 from opmark.bench.sampling import Sampler
 from opmark.bench.suite import Suite
 from opmark.core.graph import Graph
@@ -32,13 +34,14 @@ class Drawing:
     def kernels(self) -> tuple[Kernel, ...]:
         """Kernels of every kind in every element type, no two the same. The same suite gives the same ones."""
         found: dict[str, Kernel] = {}
-        for dtype, wanted, at_least in self._asked():
-            counts, weights = self._counts(dtype, wanted, at_least)
+        for dtype, wanted, part in self._asked():
+            counts, weights = self._counts(dtype, wanted, part)
+            each = _part(self.suite.at_least_per_operator, part)
             fixed = {name: count for name, count in self._fixed().items() if self._is_meant(name, dtype)}
             taken = self.excluded | found.keys()
             for kernels in (
                 *(self._draw(name, dtype, count, taken) for name, count in fixed.items()),
-                *deal_out(counts, weights, lambda name, count: self._draw(name, dtype, count, taken)).values(),  # noqa: B023 (called at once)
+                *deal_out(counts, weights, lambda name, count: self._draw(name, dtype, count, taken, each)).values(),  # noqa: B023 (called at once)
             ):
                 found |= {kernel.key: kernel for kernel in kernels}
         return tuple(found.values())
@@ -60,6 +63,10 @@ class Drawing:
         return time_shares(self.prior, self._dtypes)
 
     @cached_property
+    def _operators(self) -> Mapping[tuple[str, str], frozenset[str]]:
+        return felt_operators(self.prior, self._dtypes)
+
+    @cached_property
     def _real(self) -> Mapping[tuple[str, str], Sequence[Kernel]]:
         """The prior's kernels by kind and asked element type, the same kernel as often as networks have it."""
         real: dict[tuple[str, str], list[Kernel]] = {}
@@ -70,17 +77,17 @@ class Drawing:
                     real.setdefault((kernel.kind, asked_dtype(kernel, self._dtypes)), []).append(kernel)
         return real
 
-    def _asked(self) -> Iterator[tuple[str, int, int]]:
-        """Element type, count and floor: the floor goes down with the count, so that a target's kinds keep theirs."""
+    def _asked(self) -> Iterator[tuple[str, int, Fraction]]:
+        """Element type, count and part of the floors, which go down with the count: a target's kinds keep theirs."""
         counts = self.suite.counts_on(self.target)
         most = max(counts.values(), default=0)
         for dtype, count in counts.items():
-            yield dtype, count, -(-self.suite.at_least * count // most) if most else 0
+            yield dtype, count, Fraction(count, most) if most else Fraction(0)
 
     def _fixed(self) -> dict[str, int]:
         return {name: spec.count for name, spec in self.suite.kinds.items() if spec.count is not None}
 
-    def _counts(self, dtype: str, total: int, at_least: int) -> tuple[dict[str, int], dict[str, float]]:
+    def _counts(self, dtype: str, total: int, part: Fraction) -> tuple[dict[str, int], dict[str, float]]:
         named = self.suite.kinds or KINDS.names()
         fixed = self._fixed()
         weights = {
@@ -88,7 +95,12 @@ class Drawing:
             for name in named
             if name not in fixed and self._is_meant(name, dtype)
         }
-        return shares(weights, total, at_least), weights
+        return shares(weights, total, {name: self._floor(name, dtype, part) for name in weights}), weights
+
+    def _floor(self, name: str, dtype: str, part: Fraction) -> int:
+        """What a kind gets at least: its own floor, or those of all its operators that the prior spends time in."""
+        each = _part(self.suite.at_least_per_operator, part)
+        return max(_part(self.suite.at_least, part), each * len(self._operators.get((name, dtype), ())))
 
     def _is_meant(self, name: str, dtype: str) -> bool:
         """Whether the target has such kernels, as far as one can tell.
@@ -103,7 +115,9 @@ class Drawing:
             return False
         return has_dtype(name, dtype, self._shares)
 
-    def _draw(self, name: str, dtype: str, count: int, taken: frozenset[str]) -> tuple[Kernel, ...]:
+    def _draw(
+        self, name: str, dtype: str, count: int, taken: frozenset[str], per_operator: int = 0
+    ) -> tuple[Kernel, ...]:
         spec = self.suite.kinds.get(name)
         return Sampler(
             kind=KINDS.load(name),
@@ -113,4 +127,9 @@ class Drawing:
             excluded=taken,
             axes={axis: content.axis for axis, content in spec.space.items()} if spec else {},
             belongs=lambda kernel: asked_dtype(kernel, self._dtypes) == dtype,
-        ).draw(count, self.suite.prior.share)
+        ).draw(count, self.suite.prior.share, dict.fromkeys(self._operators.get((name, dtype), ()), per_operator))
+
+
+def _part(floor: int, part: Fraction) -> int:
+    """`part` of a floor, rounded up."""
+    return math.ceil(floor * part)

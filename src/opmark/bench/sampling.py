@@ -3,8 +3,11 @@
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeGuard
 
+from opmark.bench.allocation import operator_of
 from opmark.bench.footprint import allocated_bytes
 from opmark.core.errors import ContentError
 from opmark.core.kernel import Kernel
@@ -15,6 +18,8 @@ _MOST_BYTES = 256 << 20
 _MOST_FLOPS = 8_000_000_000
 # Points tried per kernel wanted before a space counts as exhausted.
 _PATIENCE = 40
+# How far to look for operators that are rare among the real kernels.
+_MOST_STEPS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,36 +34,99 @@ class Sampler:
     axes: Mapping[str, Axis] = field(default_factory=dict)
     belongs: Callable[[Kernel], bool] = lambda _: True
 
-    def draw(self, count: int, share: float) -> tuple[Kernel, ...]:
+    def draw(self, count: int, share: float, floors: Mapping[str, int] = MappingProxyType({})) -> tuple[Kernel, ...]:
         """Up to `count` distinct kernels; about `share` of them real ones and their relatives, the rest by Sobol.
 
-        Fewer where the space holds no more. The same arguments give the same kernels.
+        Of every operator in `floors`, at least so many real ones and relatives, even where those alone are more than
+        `count`. Fewer where the space holds no more. The same arguments give the same kernels, and a greater `count`
+        the same ones and further ones.
         """
-        found: dict[str, Kernel] = {}
-        from_prior = round(count * share) if self.real else 0
-        for source, wanted in ((self._relatives(), from_prior), (self._fill(), count), (self._relatives(), count)):
+        if not count:
+            return ()
+        real = self._walk(round(count * share), _PATIENCE * count) if self.real else []
+        rare = self._of_rare_operators(real, floors)
+        # Those of rare operators are part of the count: as many of the others as then fit.
+        common = next((n for n in range(count, 0, -1) if n + len(_beyond(rare, round(n * share))) <= count), 0)
+        extra = _beyond(rare, round(common * share))
+        found = {kernel.key: kernel for kernel in (*real[: round(common * share)], *extra)}
+        wanted = common + len(extra)
+        for source in (self._fill(), self._relatives()):
             for tries, kernel in enumerate(source):
                 if len(found) >= wanted or tries > _PATIENCE * count:
                     break
-                if kernel is not None and kernel.key not in self.excluded and self.belongs(kernel):
+                if self._accepts(kernel):
                     found.setdefault(kernel.key, kernel)
         return tuple(found.values())
 
+    def _accepts(self, kernel: Kernel | None) -> TypeGuard[Kernel]:
+        return kernel is not None and kernel.key not in self.excluded and self.belongs(kernel)
+
+    def _walk(self, wanted: int, patience: int) -> list[Kernel]:
+        """The first `wanted` distinct kernels among the real ones and their relatives."""
+        found: dict[str, Kernel] = {}
+        for tries, kernel in enumerate(self._relatives()):
+            if len(found) >= wanted or tries > patience:
+                break
+            if self._accepts(kernel):
+                found.setdefault(kernel.key, kernel)
+        return list(found.values())
+
+    def _of_rare_operators(self, real: Sequence[Kernel], floors: Mapping[str, int]) -> list[tuple[int, Kernel]]:
+        """The first kernels of every operator in the walk that `real` begins, with their places in it.
+
+        Beyond `real` only operators that still lack some are looked at, and each no longer than it gives new kernels.
+        """
+        present = {operator_of(kernel) for kernel in self.real}
+        missing = {name: number for name, number in floors.items() if number and name in present}
+        found: list[tuple[int, Kernel]] = []
+        for place, kernel in enumerate(real):
+            if missing.get(operator_of(kernel), 0):
+                missing[operator_of(kernel)] -= 1
+                found.append((place, kernel))
+        known = {kernel.key for kernel in real}
+        patience = {name: _PATIENCE * floors[name] for name in missing}
+        short = {name for name, number in missing.items() if number}
+        for steps, (name, make) in enumerate(self._steps()):
+            if not short or steps > _MOST_STEPS:
+                break
+            if name not in short:
+                continue
+            kernel = make()
+            patience[name] -= 1
+            if self._accepts(kernel) and kernel.key not in known:
+                known.add(kernel.key)
+                missing[name] -= 1
+                found.append((len(real) + len(found), kernel))
+            if not missing[name] or not patience[name]:
+                short.remove(name)
+        return found
+
     def _relatives(self) -> Iterator[Kernel | None]:
         """The real kernels themselves, shuffled, then ever more of their relatives."""
+        for _, make in self._steps():
+            yield make()
+
+    def _steps(self) -> Iterator[tuple[str, Callable[[], Kernel | None]]]:
+        """The same, as operator and what makes the kernel: a step that nobody takes costs next to nothing."""
         chance = random.Random(f"{self.seed}/relatives")
         mine = [kernel for kernel in self.real if kernel.kind == self.kind.name]
         distinct = list({kernel.key: kernel for kernel in mine}.values())
         chance.shuffle(distinct)
         for kernel in distinct[: (len(distinct) + 1) // 2]:
-            yield self._runnable(self.kind.parse(kernel))
+            yield operator_of(kernel), partial(self._itself, kernel)
         while mine:
-            p = self.kind.parse(chance.choice(mine))
-            try:
-                varied = self.kind.vary(p, 2 ** chance.uniform(-1, 1), 2 ** chance.uniform(-0.75, 0.75))
-            except ContentError:
-                varied = None
-            yield self._runnable(varied)
+            kernel = chance.choice(mine)
+            width, extent = 2 ** chance.uniform(-1, 1), 2 ** chance.uniform(-0.75, 0.75)
+            yield operator_of(kernel), partial(self._relative, kernel, width, extent)
+
+    def _itself(self, kernel: Kernel) -> Kernel | None:
+        return self._runnable(self.kind.parse(kernel))
+
+    def _relative(self, kernel: Kernel, width: float, extent: float) -> Kernel | None:
+        try:
+            return self._runnable(self.kind.vary(self.kind.parse(kernel), width, extent))
+        except ContentError:
+            return None
 
     def _fill(self) -> Iterator[Kernel | None]:
         """A scrambled Sobol walk through the space."""
@@ -89,3 +157,8 @@ class Sampler:
         kernel = self.kind.kernel(p)
         too_large = allocated_bytes(kernel, self.setting.language) > _MOST_BYTES or work.flops > _MOST_FLOPS
         return None if too_large else kernel
+
+
+def _beyond(placed: Sequence[tuple[int, Kernel]], place: int) -> list[Kernel]:
+    """The kernels that stand at `place` or later."""
+    return [kernel for other, kernel in placed if other >= place]

@@ -119,8 +119,11 @@ class Suite:
 
     `kernels` is how many kernels per target and element type over all kinds that have no count of their own, in
     proportion to their share of the prior's time, at least `at_least` each; without `kinds` every kind is meant.
-    `counts` says it for a target by element type instead: `torch-eager-t1: {float32: 2600, bfloat16: 1700}`; the floor
-    then goes down with a type's count. `exclude` names further networks whose exact kernels must not be drawn.
+    `at_least_per_operator` is the same floor for every operator of a kind (a norm is layer, batch, local response …)
+    that takes 0.5 % of the time of some network of the prior, met by real kernels and their relatives; a kind's count
+    rises to hold them.
+    `counts` says it for a target by element type instead: `torch-eager-t1: {float32: 2600, bfloat16: 1700}`; the floors
+    then go down with a type's count. `exclude` names further networks whose exact kernels must not be drawn.
     `judging` says for a target how many kernels of its held-out networks to measure too: nothing is ever drawn from
     them, they are there to judge by. `exact` names kernels to measure beside those drawn. `budget` is a duration such
     as `10m`. `only` narrows a run to some trials of the plan; kernels of the kinds in `first` are measured before all
@@ -135,6 +138,7 @@ class Suite:
     dtypes: tuple[str, ...] = ("float32",)
     kernels: int = 0
     at_least: int = 4
+    at_least_per_operator: int = 0
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     kinds: Mapping[str, KindSpec] = field(default_factory=dict)
     prior: Prior = field(default_factory=Prior)
@@ -151,7 +155,7 @@ class Suite:
         """Identity of what is measured; how long it may take, and in which parts, is no part of it."""
         content = {name: value for name, value in plain(self).items() if name not in _NO_IDENTITY}
         # A suite that does not use what was added later is the suite it was before.
-        unused = {name for name in ("exact", "judging") if not content[name]}
+        unused = {name for name in ("at_least_per_operator", "exact", "judging") if not content[name]}
         return content_id({name: value for name, value in content.items() if name not in unused})
 
     def __hash__(self) -> int:
@@ -206,7 +210,8 @@ def problems(suite: Suite) -> list[str]:
                 found.append(f"counts.{target}.{dtype}: unknown element type {dtype!r}")
             if number < 0:
                 found.append(f"counts.{target}.{dtype}: must not be negative, not {number}")
-    for key, number in (("kernels", suite.kernels), ("at_least", suite.at_least), ("seed", suite.seed)):
+    for key in ("kernels", "at_least", "at_least_per_operator", "seed"):
+        number = getattr(suite, key)
         if number < 0:
             found.append(f"{key}: must not be negative, not {number}")
     if not 0 <= suite.prior.share <= 1:
