@@ -85,6 +85,9 @@ PROBLEMS = {
     "peft": peft_canonical(),
     "branchy": branchy(),
     "sum of memory": replace(branchy(), memory_mode="sum"),
+    "contiguous": replace(branchy(), contiguous=True),
+    "contiguous loads": replace(branchy(), contiguous=True, profile="maxload_serial", objective="throughput"),
+    "contiguous pipeline": replace(training(), contiguous=True, objective="throughput"),
     "one device": replace(
         branchy(), cluster=Cluster(name="one", devices=(Device(name="fast", type="fast", memory_bytes=2**30),))
     ),

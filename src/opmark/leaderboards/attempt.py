@@ -39,8 +39,9 @@ def plan(
     """What a placer answers, not yet judged, and how many seconds it took. Raises like `attempt`."""
     chosen = PLACERS.load(name) if placer is None else placer
     problem.arrays  # noqa: B018 (compiling is not the placer's work)
-    begun = time.perf_counter()
     try:
+        chosen.prepare()
+        begun = time.perf_counter()
         solution: object = chosen.place(problem, budget_s=budget_s, seed=seed)
     except OpMarkError as error:
         raise SubmissionError(f"placer {name!r} found no placement: {error}", where=problem.name) from error

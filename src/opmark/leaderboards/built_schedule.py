@@ -1,5 +1,6 @@
 """Schedules that compiled list scheduling builds: in a given sequence of units, or by earliest start."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,8 +122,11 @@ def reader_rows(problem: Problem) -> tuple[Integers, Integers]:
     return offsets, np.ascontiguousarray(arrays.consumer_units[inside], dtype=np.int64)
 
 
-def travel_ns(problem: Problem, tensors: Integers | None = None) -> Integers:
-    """M×D×D: how long a tensor (of those given) takes between devices on empty links; `NEVER_NS` without a route."""
+def travel_ns(problem: Problem, tensors: Integers | None = None, *, to: Sequence[int] | None = None) -> Integers:
+    """M×D×D: how long a tensor (of those given) takes between devices on empty links; `NEVER_NS` without a route.
+
+    With `to` only the columns of these destinations are filled in, the others are 0.
+    """
     arrays = problem.arrays
     count, devices = len(arrays.tensor_bytes), arrays.devices
     links = max(1, len(arrays.link_port))
@@ -131,7 +135,7 @@ def travel_ns(problem: Problem, tensors: Integers | None = None) -> Integers:
     layout = arrays.boundary_ns.reshape(count, arrays.sizes[3])[chosen][:, arrays.device_type]
     found = np.zeros((len(layout), devices, devices), dtype=np.int64)
     for source in range(devices):
-        for destination in range(devices):
+        for destination in range(devices) if to is None else to:
             number = source * devices + destination
             route = arrays.route_links[arrays.route_offsets[number] : arrays.route_offsets[number + 1]]
             if source != destination:
@@ -147,7 +151,13 @@ def mean_travel_ns(problem: Problem) -> Integers:
     arrays = problem.arrays
     joined = np.diff(arrays.route_offsets).reshape(arrays.devices, arrays.devices) > 0
     np.fill_diagonal(joined, val=False)
-    total = np.where(joined, travel_ns(problem), 0).sum(axis=(1, 2))
+    # every pair's hops summed at once: how many of the pairs a link is for, times what a tensor takes on it
+    pair = np.repeat(joined.reshape(-1), np.diff(arrays.route_offsets))
+    links = max(1, len(arrays.link_port))
+    uses = np.bincount(arrays.route_links[pair], minlength=links)
+    total = (arrays.hop_ns.reshape(-1, links) @ uses)[arrays.tensor_size_class] if pair.any() else 0
+    ends = np.bincount(arrays.device_type, weights=joined.sum(axis=0) + joined.sum(axis=1), minlength=arrays.sizes[3])
+    total = total + arrays.boundary_ns.reshape(-1, int(arrays.sizes[3])) @ ends.astype(np.int64)
     mean: Integers = np.rint(total / max(1, int(joined.sum()))).astype(np.int64)
     return mean
 
@@ -159,7 +169,8 @@ def return_ns(problem: Problem) -> Integers:
     wanted = np.flatnonzero((arrays.tensor_output == 1) & (arrays.tensor_producer >= 0))
     if not len(wanted):
         return found
-    np.maximum.at(found, arrays.tensor_producer[wanted], travel_ns(problem, wanted)[:, :, arrays.host])
+    host = arrays.host
+    np.maximum.at(found, arrays.tensor_producer[wanted], travel_ns(problem, wanted, to=(host,))[:, :, host])
     return found
 
 

@@ -5,7 +5,6 @@ Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operat
 """
 
 import math
-import time
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,9 +16,7 @@ from opmark.leaderboards.device_prices import device_prices
 from opmark.leaderboards.integers import Integers, integers, rows
 from opmark.leaderboards.lattice import Lattice
 from opmark.leaderboards.problem import Problem
-
-# Between two looks at the clock.
-IDEALS_AT_ONCE = 16
+from opmark.leaderboards.stepping import run_in_slices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +70,10 @@ class Splitter:
             self._size,
             arrays.device_memory_bytes[first],
             integers(len(row) for row in self._classes),
-            _columns(out, first),
-            _columns(into, first),
-            _columns(away, first),
-            _columns(home, first),
-            _columns(wanted, first),
-            self._idle_ns,
+            (*(_columns(table, first) for table in (out, into, away, home, wanted)), self._idle_ns),
             maker,
-            *rows(readers),
-            *rows(touch),
+            rows(readers),
+            rows(touch),
         )
 
     @property
@@ -100,15 +92,18 @@ class Splitter:
         from opmark.leaderboards import partition_dp
 
         compiled: Any = partition_dp.least_max_load
-        tables = (lattice.bits, lattice.offsets, lattice.child, lattice.added)
-        cost = np.full((lattice.count, self.states), partition_dp.NEVER, dtype=np.int64)
+        count = lattice.count
+        rows_of = (lattice.bits, lattice.offsets, lattice.child, lattice.added)
+        cost = np.full((count, self.states), partition_dp.NEVER, dtype=np.int64)
         parent, chosen = np.full_like(cost, -1), np.full_like(cost, -1)
         cost[0, 0] = 0
-        for first in range(0, lattice.count, IDEALS_AT_ONCE):
-            if time.monotonic() > deadline:
-                return None
-            last = min(lattice.count, first + IDEALS_AT_ONCE)
-            compiled(*tables, *self._loads, bound_ns, first, last, cost, parent, chosen)
+        room = (np.full(count, -1, dtype=np.int64), *(np.empty(count, dtype=np.int64) for _ in range(4)))
+
+        def grow(steps: int, at: Integers) -> None:
+            compiled(rows_of, *self._loads, bound_ns, steps, (cost, parent, chosen), room, at)
+
+        if not run_in_slices(grow, count, deadline):
+            return None
         final = np.maximum(cost[-1], self._unused_ns())
         state = int(final.argmin())
         if final[state] > bound_ns:
@@ -117,7 +112,7 @@ class Splitter:
         device = np.zeros(self.blocks.count, dtype=np.int64)
         unused = [list(row) for row in self._classes]
         strides = np.cumprod([1, *(len(row) + 1 for row in self._classes)]).tolist()
-        ideal = lattice.count - 1
+        ideal = count - 1
         while ideal > 0:
             kind, smaller = int(chosen[ideal, state]), int(parent[ideal, state])
             number = unused[kind].pop()

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opmark.core.cluster import Cluster, Device, Link
 from opmark.leaderboards.built_schedule import build_earliest_first, build_in_sequence, reader_rows
 from opmark.leaderboards.cluster_levels import ClusterLevels, cluster_levels
 from opmark.leaderboards.critical_units import critical_units
@@ -23,9 +22,10 @@ from opmark.leaderboards.incumbent import Incumbent
 from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.objective import OBJECTIVES
 from opmark.leaderboards.placement import Placement
-from opmark.leaderboards.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.profile import profile_named
 from opmark.leaderboards.simulator import INVALID_COST, costs_and_peaks, simulate
+from opmark.leaderboards.smallest_problem import smallest_problem
 
 Floats = npt.NDArray[np.float64]
 FEWEST_ROWS, MOST_ROWS = 4, 64
@@ -242,15 +242,10 @@ def spread_ranks(problem: Problem, priority: Integers | None) -> Integers:
 
 @cache
 def warm_up() -> None:
-    """Have numba compile list scheduling, programs and search, on the smallest problem that needs all of it."""
-    from opmark.leaderboards import loads, partition_dp  # noqa: F401 (compiled when imported)
+    """Have numba compile list scheduling and search, on the smallest problem that needs all of it."""
+    from opmark.leaderboards import loads  # noqa: F401 (compiled when imported)
 
-    devices = tuple(Device(name=name, type="x", memory_bytes=1) for name in "ab")
-    links = tuple(Link(source=a, destination=b, latency_ns=1, bandwidth_bytes_per_s=1e9) for a, b in ("ab", "ba"))
-    units = tuple(Unit(name=name, exec_ns={"x": 1}) for name in "ab")
-    tensors = (Tensor(name="t", size_bytes=0, producer="a", consumers=("b",)),)
-    cluster = Cluster(name="two", devices=devices, links=links)
-    problem = Problem(name="smallest", cluster=cluster, units=units, tensors=tensors)
+    problem = smallest_problem()
     rank = problem.arrays.default_priority
     build_in_sequence(problem, problem.arrays.topological)
     build_earliest_first(problem, rank)

@@ -6,6 +6,7 @@ from fractions import Fraction
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.anytime import offer
 from opmark.leaderboards.contiguity import returning_unit
+from opmark.leaderboards.contiguous_repair import held_together
 from opmark.leaderboards.placement import Placement, Solution, placement_of, solution_of
 from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.problem import Problem
@@ -45,7 +46,8 @@ class Incumbent:
         return schedule.value if fits(self.problem, schedule) else None
 
     def consider(self, placement: Placement) -> bool:
-        """Whether it is the best so far; then it is kept, and offered."""
+        """Whether it, made contiguous where it has to be, is the best so far; then it is kept, and offered."""
+        placement = held_together(self.problem, placement)
         value = self.value_of(placement)
         if value is None or (self.value is not None and value >= self.value):
             return False

@@ -13,13 +13,11 @@ from numba import njit  # noqa: TID253 (this module is imported lazily)
 NEVER = 2**50
 
 
-@njit(cache=True)
-def arrivals(unit, device, record, tables, state):  # type: ignore[no-untyped-def]
-    """When the last input would be on `device`; with `record` its transfers are booked."""
-    input_offsets, input_tensors, producer, home, route_offsets, route_links, link_port = tables[:7]
-    hop_ns, size_class, boundary, device_type, sizes = tables[7:]
-    placed, end, port_free, there, tried, tried_at, tensors, made = state
-    devices, links, types, contention = sizes[0], sizes[1], sizes[2], sizes[3]
+@njit(cache=True, forceinline=True)
+def sort_inputs(unit, tables, state):  # type: ignore[no-untyped-def]
+    """Put the unit's inputs in the order in which they are made, whichever device reads them; how many there are."""
+    input_offsets, input_tensors, producer = tables[:3]
+    end, tensors, made = state[1], state[6], state[7]
     count = input_offsets[unit + 1] - input_offsets[unit]
     for k in range(count):
         tensor = input_tensors[input_offsets[unit] + k]
@@ -30,6 +28,16 @@ def arrivals(unit, device, record, tables, state):  # type: ignore[no-untyped-de
             made[place], tensors[place] = made[place - 1], tensors[place - 1]
             place -= 1
         made[place], tensors[place] = time, tensor
+    return count
+
+
+@njit(cache=True, forceinline=True)
+def arrivals(count, device, record, tables, state):  # type: ignore[no-untyped-def]
+    """When the last of the `count` sorted inputs would be on `device`; with `record` its transfers are booked."""
+    _, _, producer, home, route_offsets, route_links, link_port = tables[:7]
+    hop_ns, size_class, boundary, device_type, sizes = tables[7:]
+    placed, _, port_free, there, tried, tried_at, tensors, made = state
+    devices, links, types, contention = sizes[0], sizes[1], sizes[2], sizes[3]
     tried_at[-1] += 1
     stamp = tried_at[-1]
     last = 0
@@ -63,7 +71,7 @@ def arrivals(unit, device, record, tables, state):  # type: ignore[no-untyped-de
     return last
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def gap(device, ready, duration, lines):  # type: ignore[no-untyped-def]
     """The earliest start not before `ready` in an idle gap long enough, and the slot that has it."""
     slot_base, count, busy_from, busy_to, units = lines
@@ -88,7 +96,7 @@ def gap(device, ready, duration, lines):  # type: ignore[no-untyped-def]
     return best, chosen
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def book(unit, slot, start, end, lines):  # type: ignore[no-untyped-def]
     """Put the unit's span into a slot's line, after all that start and end no later."""
     _, count, busy_from, busy_to, units = lines
@@ -106,7 +114,7 @@ def book(unit, slot, start, end, lines):  # type: ignore[no-untyped-def]
     count[slot] += 1
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def may_use(unit, room, choice):  # type: ignore[no-untyped-def]
     """Fill `choice` with the devices the unit's class may use, and say how many: where it is, else where it fits."""
     group, allowed, size, memory, held, decided = room
@@ -128,7 +136,7 @@ def may_use(unit, room, choice):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def settle(unit, device, room):  # type: ignore[no-untyped-def]
     """The unit's class is on `device` from now on."""
     group, _, size, _, held, decided = room
@@ -144,24 +152,24 @@ def in_sequence(sequence, forced, run_ns, ahead, tables, state, room, lines, sta
     devices = len(room[3])
     choice = np.empty(devices, dtype=np.int64)
     for unit in sequence:
-        best, chosen = 2**62, -1
+        count = sort_inputs(unit, tables, state)
+        best, chosen, begun, slot = 2**62, -1, 0, 0
         for k in range(may_use(unit, room, choice)):
             device = choice[k]
-            ready = arrivals(unit, device, False, tables, state)
-            begun, _ = gap(device, ready, run_ns[unit * devices + device], lines)
-            value = begun + run_ns[unit * devices + device] + ahead[unit * devices + device]
+            ready = arrivals(count, device, False, tables, state)
+            first, line = gap(device, ready, run_ns[unit * devices + device], lines)
+            value = first + run_ns[unit * devices + device] + ahead[unit * devices + device]
             if forced[unit] == device:
                 value = -1
             if value < best:
-                best, chosen = value, device
+                best, chosen, begun, slot = value, device, first, line
         settle(unit, chosen, room)
-        ready = arrivals(unit, chosen, True, tables, state)
-        begun, slot = gap(chosen, ready, run_ns[unit * devices + chosen], lines)
+        arrivals(count, chosen, True, tables, state)
         placed[unit], start[unit], end[unit] = chosen, begun, begun + run_ns[unit * devices + chosen]
         book(unit, slot, begun, end[unit], lines)
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def last_free(device, lines):  # type: ignore[no-untyped-def]
     """When the first slot of a device has nothing more to do, and that slot."""
     slot_base, count, _, busy_to, units = lines
@@ -205,7 +213,8 @@ def earliest_first(rank, waiting, readers, favourite, wake_ns, run_ns, tables, s
             for k in range(count):
                 heapq.heappush(heap, (key, key, -rank[unit], unit, choice[k]))
             continue
-        begun = max(arrivals(unit, device, False, tables, state), last_free(device, lines)[0])
+        inputs = sort_inputs(unit, tables, state)
+        begun = max(arrivals(inputs, device, False, tables, state), last_free(device, lines)[0])
         before = last[device]
         if before >= 0 and favourite[before] >= 0 and favourite[before] != unit and placed[favourite[before]] < 0:
             begun = max(begun, end[before] + wake_ns[before])
@@ -214,7 +223,7 @@ def earliest_first(rank, waiting, readers, favourite, wake_ns, run_ns, tables, s
             heapq.heappush(heap, (begun, done, -rank[unit], unit, device))
             continue
         settle(unit, device, room)
-        arrivals(unit, device, True, tables, state)
+        arrivals(inputs, device, True, tables, state)
         _, slot = last_free(device, lines)
         placed[unit], start[unit], end[unit] = device, begun, done
         book(unit, slot, begun, done, lines)

@@ -42,176 +42,131 @@ def paid(m, inner, outer, extra, bits, maker, reader_offsets, readers, away, hom
 
 @njit(cache=True)
 def least_max_load(  # type: ignore[no-untyped-def]
-    bits,
-    offsets,
-    child,
-    added,
-    run,
-    size,
-    memory,
-    count,
-    out,
-    into,
-    away,
-    home,
-    wanted,
-    idle,
-    maker,
-    reader_offsets,
-    readers,
-    touch_offsets,
-    touch,
-    bound,
-    first,
-    last,
-    f,
-    parent,
-    chosen,
+    lattice, run, size, memory, count, prices, maker, readers_of, touched_by, bound, steps, tables, room, at
 ):
     """f[ideal][devices used of each class] = the least maximum load, at most `bound`, with its parent ideal and class.
 
-    Fills the three tables (I×states) from the parts that start at ideals `first` to `last` − 1, in ascending calls.
-
-    `run` is C×B (-1: cannot), `size` B, `memory` and `count` C; `out`, `into`, `away`, `home` and `wanted` are C×M (see
-    `paid`), `idle` is what a device without units pays. A part grows block by block from every ideal; it is given up
-    once what it can never lose again, its compute and what it takes from before, exceeds `bound`.
+    `lattice` is (bits, offsets, child, added). `run` is C×B (-1: cannot), `size` B, `memory` and `count` C; `prices`
+    are out, into, away, home, wanted (C×M, see `paid`) and idle (C), what a device without units pays; `readers_of` and
+    `touched_by` are compressed rows. `tables` are f, parent and chosen (I×states). A part grows block by block from
+    every ideal; it is given up once what it can never lose again, its compute and what it takes from before, exceeds
+    `bound`. After about `steps` blocks tried it comes back with where it is in `at` (ideal, class, head and tail of the
+    queue in `room`), to be called again: all is done when `at[0]` is I.
     """
+    bits, offsets, child, added = lattice
+    out, into, away, home, wanted, idle = prices
+    reader_offsets, readers = readers_of
+    touch_offsets, touch = touched_by
+    f, parent, chosen = tables
+    stamp, queue, load, floor, held = room
     ideals, classes = len(bits), len(count)
     stride = np.ones(classes, dtype=np.int64)
     states = 1
     for c in range(classes):
         stride[c] = states
         states *= count[c] + 1
-    stamp = np.full(ideals, -1, dtype=np.int64)
-    queue = np.empty(ideals, dtype=np.int64)
-    load = np.empty(ideals, dtype=np.int64)
-    floor = np.empty(ideals, dtype=np.int64)
-    held = np.empty(ideals, dtype=np.int64)
-    for inner in range(first, last):
-        for c in range(classes):
+    done = 0
+    while at[0] < ideals:
+        inner, c = at[0], at[1]
+        mark = inner * classes + c
+        if at[3] == 0:
             useful = False
             for k in range(states):
                 if f[inner, k] <= bound and (k // stride[c]) % (count[c] + 1) < count[c]:
                     useful = True
-            if not useful:
-                continue
-            mark = inner * classes + c
-            queue[0] = inner
-            floor[0] = held[0] = 0
-            load[0] = idle[c]
-            stamp[inner] = mark
-            head, tail = 0, 1
-            while head < tail:
-                outer = queue[head]
-                now, least, bytes_held = load[head], floor[head], held[head]
-                head += 1
-                if outer != inner and now <= bound:
-                    for k in range(states):
-                        if f[inner, k] <= bound and (k // stride[c]) % (count[c] + 1) < count[c]:
-                            value = max(f[inner, k], now)
-                            if value < f[outer, k + stride[c]]:
-                                f[outer, k + stride[c]] = value
-                                parent[outer, k + stride[c]] = inner
-                                chosen[outer, k + stride[c]] = c
-                for edge in range(offsets[outer], offsets[outer + 1]):
-                    larger, block = child[edge], added[edge]
-                    if stamp[larger] == mark or run[c, block] < 0 or bytes_held + size[block] > memory[c]:
-                        continue
-                    floor_then = least + run[c, block]
-                    if floor_then > bound:
-                        continue
-                    load_then = now + run[c, block]
-                    for position in range(touch_offsets[block], touch_offsets[block + 1]):
-                        m = touch[position]
-                        was = paid(
-                            m,
-                            inner,
-                            outer,
-                            -1,
-                            bits,
-                            maker,
-                            reader_offsets,
-                            readers,
-                            away[c],
-                            home[c],
-                            wanted[c],
-                            False,
-                        )
-                        is_now = paid(
-                            m,
-                            inner,
-                            outer,
-                            block,
-                            bits,
-                            maker,
-                            reader_offsets,
-                            readers,
-                            away[c],
-                            home[c],
-                            wanted[c],
-                            False,
-                        )
-                        load_then -= into[c, m] if was == 1 else (out[c, m] if was == 2 else 0)
-                        load_then += into[c, m] if is_now == 1 else (out[c, m] if is_now == 2 else 0)
-                        was = paid(
-                            m, inner, outer, -1, bits, maker, reader_offsets, readers, away[c], home[c], wanted[c], True
-                        )
-                        is_now = paid(
-                            m,
-                            inner,
-                            outer,
-                            block,
-                            bits,
-                            maker,
-                            reader_offsets,
-                            readers,
-                            away[c],
-                            home[c],
-                            wanted[c],
-                            True,
-                        )
-                        floor_then += into[c, m] if is_now == 1 and was == 0 else 0
-                    if floor_then > bound:
-                        continue
-                    stamp[larger] = mark
-                    queue[tail], load[tail], floor[tail] = larger, load_then, floor_then
-                    held[tail] = bytes_held + size[block]
-                    tail += 1
+            if useful:
+                queue[0] = inner
+                floor[0] = held[0] = 0
+                load[0] = idle[c]
+                stamp[inner] = mark
+                at[3] = 1
+        head, tail = at[2], at[3]
+        while head < tail and done < steps:
+            outer = queue[head]
+            now, least, bytes_held = load[head], floor[head], held[head]
+            head += 1
+            if outer != inner and now <= bound:
+                for k in range(states):
+                    if f[inner, k] <= bound and (k // stride[c]) % (count[c] + 1) < count[c]:
+                        value = max(f[inner, k], now)
+                        if value < f[outer, k + stride[c]]:
+                            f[outer, k + stride[c]] = value
+                            parent[outer, k + stride[c]] = inner
+                            chosen[outer, k + stride[c]] = c
+            for edge in range(offsets[outer], offsets[outer + 1]):
+                larger, block = child[edge], added[edge]
+                done += 1
+                if stamp[larger] == mark or run[c, block] < 0 or bytes_held + size[block] > memory[c]:
+                    continue
+                floor_then = least + run[c, block]
+                if floor_then > bound:
+                    continue
+                load_then = now + run[c, block]
+                for position in range(touch_offsets[block], touch_offsets[block + 1]):
+                    m = touch[position]
+                    done += 1
+                    was = paid(
+                        m, inner, outer, -1, bits, maker, reader_offsets, readers, away[c], home[c], wanted[c], False
+                    )
+                    is_now = paid(
+                        m, inner, outer, block, bits, maker, reader_offsets, readers, away[c], home[c], wanted[c], False
+                    )
+                    load_then -= into[c, m] if was == 1 else (out[c, m] if was == 2 else 0)
+                    load_then += into[c, m] if is_now == 1 else (out[c, m] if is_now == 2 else 0)
+                    was = paid(
+                        m, inner, outer, -1, bits, maker, reader_offsets, readers, away[c], home[c], wanted[c], True
+                    )
+                    is_now = paid(
+                        m, inner, outer, block, bits, maker, reader_offsets, readers, away[c], home[c], wanted[c], True
+                    )
+                    floor_then += into[c, m] if is_now == 1 and was == 0 else 0
+                if floor_then > bound:
+                    continue
+                stamp[larger] = mark
+                queue[tail], load[tail], floor[tail] = larger, load_then, floor_then
+                held[tail] = bytes_held + size[block]
+                tail += 1
+        if head < tail:
+            at[2], at[3] = head, tail
+            return
+        done += 1
+        at[1], at[2], at[3] = c + 1, 0, 0
+        if at[1] == classes:
+            at[0], at[1] = inner + 1, 0
 
 
 @njit(cache=True)
 def stages_and_replicas(  # type: ignore[no-untyped-def]
-    bits, offsets, child, added, run, weight, size, memory, per_byte, replicate, bound
+    lattice, run, weight, size, memory, per_byte, replicate, bound, steps, tables, room, at
 ):
-    """f[ideal][devices used] = the least maximum stage time in ns; (f, parent ideal, devices of the last stage).
+    """f[ideal][devices used] = the least maximum stage time in ns, with its parent ideal and the last stage's devices.
 
     Devices are used in the order of the rows of `run` (D×B, -1: cannot); a stage of m replicas costs
-    (its slowest member's compute + 4(m − 1)/m · `weight` · `per_byte`) / m, and a device may be left out.
+    (its slowest member's compute + 4(m − 1)/m · `weight` · `per_byte`) / m, and a device may be left out. `tables` are
+    f, parent and members (I×(D + 1)), `room` is stamp, queue, compute (I×D), weights and held; f of the empty ideal
+    with no device is 0. Comes back after about `steps` steps, to be called again until `at[0]` is I.
     """
+    bits, offsets, child, added = lattice
+    f, parent, members = tables
+    stamp, queue, compute, weights, held = room
     ideals, devices = len(bits), len(run)
-    f = np.full((ideals, devices + 1), np.inf)
-    parent = np.full((ideals, devices + 1), -1, dtype=np.int64)
-    members = np.zeros((ideals, devices + 1), dtype=np.int64)
-    f[0, 0] = 0
-    stamp = np.full(ideals, -1, dtype=np.int64)
-    queue = np.empty(ideals, dtype=np.int64)
-    compute = np.zeros((ideals, devices))
-    weights = np.zeros(ideals)
-    held = np.zeros(ideals)
-    for inner in range(ideals):
-        for used in range(devices):
-            if f[inner, used] < f[inner, used + 1]:
-                f[inner, used + 1] = f[inner, used]
-                parent[inner, used + 1] = inner
-                members[inner, used + 1] = 0
-        if f[inner, devices] > bound:
-            continue
-        queue[0] = inner
-        compute[0, :] = 0
-        weights[0] = held[0] = 0
-        stamp[inner] = inner
-        head, tail = 0, 1
-        while head < tail:
+    done = 0
+    while at[0] < ideals:
+        inner = at[0]
+        if at[3] == 0:
+            for used in range(devices):
+                if f[inner, used] < f[inner, used + 1]:
+                    f[inner, used + 1] = f[inner, used]
+                    parent[inner, used + 1] = inner
+                    members[inner, used + 1] = 0
+            if f[inner, devices] <= bound:
+                queue[0] = inner
+                compute[0, :] = 0
+                weights[0] = held[0] = 0
+                stamp[inner] = inner
+                at[3] = 1
+        head, tail = at[2], at[3]
+        while head < tail and done < steps:
             outer = queue[head]
             here = head
             head += 1
@@ -219,11 +174,12 @@ def stages_and_replicas(  # type: ignore[no-untyped-def]
                 for used in range(devices):
                     if f[inner, used] > bound:
                         continue
-                    slowest, room = 0.0, np.inf
+                    slowest, space = 0.0, np.inf
                     for m in range(1, (devices - used if replicate else 1) + 1):
+                        done += 1
                         slowest = max(slowest, compute[here, used + m - 1])
-                        room = min(room, memory[used + m - 1])
-                        if held[here] > room:
+                        space = min(space, memory[used + m - 1])
+                        if held[here] > space:
                             break
                         stage = (slowest + 4.0 * (m - 1) * weights[here] * per_byte / m) / m
                         value = max(f[inner, used], stage)
@@ -233,6 +189,7 @@ def stages_and_replicas(  # type: ignore[no-untyped-def]
                             members[outer, used + m] = m
             for edge in range(offsets[outer], offsets[outer + 1]):
                 larger, block = child[edge], added[edge]
+                done += 1
                 if stamp[larger] == inner:
                     continue
                 least = np.inf
@@ -246,4 +203,8 @@ def stages_and_replicas(  # type: ignore[no-untyped-def]
                 weights[tail] = weights[here] + weight[block]
                 held[tail] = held[here] + size[block]
                 tail += 1
-    return f, parent, members
+        if head < tail:
+            at[2], at[3] = head, tail
+            return
+        done += 1
+        at[0], at[2], at[3] = inner + 1, 0, 0

@@ -14,6 +14,9 @@ class Placer(ABC):
     # One line for the board.
     summary: ClassVar[str]
 
+    def prepare(self) -> None:  # noqa: B027 (most have nothing to prepare)
+        """Import and compile what `place` needs: that is no planning time."""
+
     @abstractmethod
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """A device for every unit, found within `budget_s` seconds on one thread; the last complete one counts."""

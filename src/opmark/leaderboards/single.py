@@ -3,6 +3,8 @@
 import numpy as np
 
 from opmark.core.errors import PlacementError
+from opmark.leaderboards.blocks import blocks_of
+from opmark.leaderboards.contiguous_repair import quick_split, together_rows
 from opmark.leaderboards.groups import Groups, groups_of
 from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.problem import Problem
@@ -17,6 +19,20 @@ def single_device_rows(groups: Groups) -> Integers:
     return np.array(rows, dtype=np.int64)
 
 
+def starting_rows(problem: Problem, groups: Groups) -> Integers:
+    """A device per group, row by row, for a search to start from: every single device, and a filling by memory.
+
+    Where a problem asks for contiguous parts these are made so, and stages of balanced compute come last.
+    """
+    rows = np.array([*single_device_rows(groups), fill_by_memory(problem, groups)])
+    if not problem.contiguous:
+        return rows
+    split = quick_split(problem, blocks_of(problem))
+    table = together_rows(problem, groups.spread(rows))
+    whole = np.array([*table, *([] if split is None else [split.device])])
+    return np.ascontiguousarray(whole[:, [row[0] for row in groups.members]])
+
+
 def best_single_device(problem: Problem) -> tuple[Integers, int]:
     """A device per unit and its cost: the best device that can hold everything it can run, or a filling by memory.
 
@@ -24,7 +40,7 @@ def best_single_device(problem: Problem) -> tuple[Integers, int]:
     """
     groups = groups_of(problem)
     rows = [*single_device_rows(groups), fill_by_memory(problem, groups)]
-    table = groups.spread(np.array(rows))
+    table = together_rows(problem, groups.spread(np.array(rows)))
     costs = simulate_many(problem, table)
     singles = costs[:-1]
     best = int(singles.argmin()) if (singles < INVALID_COST).any() else len(rows) - 1

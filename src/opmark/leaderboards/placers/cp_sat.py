@@ -5,6 +5,8 @@ transfers are optional intervals on the port of a link; one transfer per tensor 
 loads of devices and ports count.
 """
 
+import time
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -25,12 +27,19 @@ from opmark.leaderboards.single import best_single_device
 # (tensor, source, destination) combinations beyond which the model would only be built.
 PASSAGES_AT_MOST = 40_000
 BUDGET_SHARE = 0.9
+# Of the time that is left, for building a model; and of the time that this took, for the solver to read it.
+BUILD_SHARE, READ_SHARE = 0.6, 0.3
 
 
 class CpSat(Placer):
     """Optimal where the solver proves it in time; else its best, or the heuristic answer it was given as a hint."""
 
     summary = "constraint programming over devices, starts and transfers (OR-tools CP-SAT, extra solvers)"
+
+    def prepare(self) -> None:
+        """Import the solver, where it is installed."""
+        with suppress(ImportError):
+            import ortools.sat.python.cp_model  # noqa: F401
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """The solver's best. Raises `PlacementError` without OR-tools."""
@@ -47,20 +56,30 @@ class CpSat(Placer):
         passages = len(arrays.tensor_bytes) * arrays.devices * (arrays.devices - 1)
         known = rules.model is None and not problem.contiguous and problem.objective != "cost"
         if known and passages <= PASSAGES_AT_MOST and incumbent.left_s > 0:
-            model = _Model(problem, cp_model, contention=rules.contention)
-            model.hint(incumbent)
-            solver = cp_model.CpSolver()
-            solver.parameters.num_workers = 1
-            solver.parameters.random_seed = seed % 2**31
-            solver.parameters.max_time_in_seconds = max(0.01, incumbent.left_s)
-            status = solver.solve(model.model)
-            if status in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
-                for placement in model.placements(solver):
-                    incumbent.consider(placement)
+            _solve(_Model(problem, cp_model, contention=rules.contention), cp_model, incumbent, seed)
         return incumbent.solution()
 
 
 PLACER = CpSat()
+
+
+def _solve(model: "_Model", cp_model: Any, incumbent: Incumbent, seed: int) -> None:
+    """Give the incumbent what the solver finds in the time that building the model leaves."""
+    begun_s = incumbent.left_s
+    if not model.build(time.monotonic() + BUILD_SHARE * begun_s):
+        return
+    model.hint(incumbent)
+    built_s = begun_s - incumbent.left_s
+    seconds = incumbent.left_s - READ_SHARE * built_s
+    if seconds <= 0:
+        return
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = seed % 2**31
+    solver.parameters.max_time_in_seconds = seconds
+    if solver.solve(model.model) in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
+        for placement in model.placements(solver):
+            incumbent.consider(placement)
 
 
 class _Model:
@@ -74,7 +93,19 @@ class _Model:
         hops = len(arrays.tensor_bytes) * arrays.devices * max(1, int(np.diff(arrays.route_offsets).max(initial=0)))
         self.horizon = int(arrays.run_ns.max(axis=1).sum()) + hops * int(arrays.hop_ns.max(initial=0))
         self.horizon += 2 * arrays.devices * int(arrays.boundary_ns.sum())
+        self.contention = contention
         self.cost = self.model.new_int_var(0, self.horizon, "cost")
+        self.on: list[dict[int, Any]] = []
+        self.start: list[Any] = []
+        self.end: list[Any] = []
+        self.busy: list[list[Any]] = [[] for _ in range(arrays.devices)]
+        self.load: list[list[tuple[Any, int]]] = [[] for _ in range(arrays.devices)]
+        self.ports: list[list[Any]] = [[] for _ in range(int(arrays.sizes[5]))]
+        self.port_load: list[list[tuple[Any, int]]] = [[] for _ in range(int(arrays.sizes[5]))]
+
+    def build(self, deadline: float) -> bool:
+        """Write everything down; False where `deadline` (as `time.monotonic`) came first."""
+        arrays = self.problem.arrays
         self.on = [
             {device: self.model.new_bool_var(f"g{group}d{device}") for device in np.flatnonzero(row).tolist()}
             for group, row in enumerate(self.groups.allowed)
@@ -84,13 +115,13 @@ class _Model:
         self._memory()
         self.start = [self.model.new_int_var(0, self.horizon, f"s{unit}") for unit in range(arrays.units)]
         self.end = [self.model.new_int_var(0, self.horizon, f"e{unit}") for unit in range(arrays.units)]
-        self.busy: list[list[Any]] = [[] for _ in range(arrays.devices)]
-        self.load: list[list[tuple[Any, int]]] = [[] for _ in range(arrays.devices)]
-        self.ports: list[list[Any]] = [[] for _ in range(int(arrays.sizes[5]))]
-        self.port_load: list[list[tuple[Any, int]]] = [[] for _ in range(int(arrays.sizes[5]))]
         for unit in range(arrays.units):
+            if time.monotonic() > deadline:
+                return False
             self._unit(unit)
         for tensor in range(len(arrays.tensor_bytes)):
+            if time.monotonic() > deadline:
+                return False
             self._tensor(tensor)
         slots = arrays.device_slots.tolist()
         for device in range(arrays.devices):
@@ -100,11 +131,12 @@ class _Model:
                 self.model.add_no_overlap(self.busy[device])
             self.model.add(self.cost * slots[device] >= sum(literal * ns for literal, ns in self.load[device]))
         for port, spans in enumerate(self.ports):
-            if contention and self.latency:
+            if self.contention and self.latency:
                 self.model.add_no_overlap(spans)
-            elif contention:
+            elif self.contention:
                 self.model.add(self.cost >= sum(literal * ns for literal, ns in self.port_load[port]))
         self.model.minimize(self.cost)
+        return True
 
     def _memory(self) -> None:
         """Weights count once per device; what else is held is left to the simulator."""

@@ -8,11 +8,16 @@ import time
 
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.blocks import blocks_of
+from opmark.leaderboards.contiguous_repair import fitting, quick_split
 from opmark.leaderboards.contiguous_split import Splitter
 from opmark.leaderboards.lattice import every_ideal
 from opmark.leaderboards.placement import Solution, solution_of
 from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.placers.dnn_partitioning_dp_linear import UNBOUNDED_NS, best_prefix_split, fitting, quick_split
+from opmark.leaderboards.placers.dnn_partitioning_dp_linear import (
+    UNBOUNDED_NS,
+    best_prefix_split,
+    compile_program,
+)
 from opmark.leaderboards.problem import Problem
 
 # Ideals times numbers of used devices that are kept in memory at most: three tables of 8 bytes each.
@@ -23,6 +28,10 @@ class DnnPartitioningDp(Placer):
     """Optimal where all ideals can be listed, else the linearised answer."""
 
     summary = "optimal contiguous split by maximum load over all ideals (Tarnawski 2020)"
+
+    def prepare(self) -> None:
+        """Compile the program."""
+        compile_program()
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """Keeps the linearised answer where the budget ends first. Raises `PlacementError` where no split fits."""

@@ -5,21 +5,27 @@ edge from each node to the next of a depth-first order leaves only the order's p
 """
 
 import time
+from functools import cache
 
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.blocks import Blocks, blocks_of
+from opmark.leaderboards.contiguous_repair import fitting, quick_split
 from opmark.leaderboards.contiguous_split import Split, Splitter
-from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.lattice import depth_first_orders, prefixes
-from opmark.leaderboards.pipeline_stages import balanced_stages, device_rows
-from opmark.leaderboards.placement import Placement, Solution, solution_of
+from opmark.leaderboards.placement import Solution, solution_of
 from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.simulator import fits, simulate
+from opmark.leaderboards.smallest_problem import smallest_problem
 
 # No load can be larger than this.
 UNBOUNDED_NS = 2**62
 BUDGET_SHARE = 0.8
+
+
+@cache
+def compile_program() -> None:
+    """Have numba compile the dynamic program, which both placers share."""
+    PLACER.place(smallest_problem(), budget_s=60.0, seed=0)
 
 
 def best_prefix_split(splitter: Splitter, blocks: Blocks, deadline: float) -> Split | None:
@@ -28,31 +34,14 @@ def best_prefix_split(splitter: Splitter, blocks: Blocks, deadline: float) -> Sp
     return min((split for split in found if split is not None), key=lambda split: split.load_ns, default=None)
 
 
-def fitting(problem: Problem, blocks: Blocks, device_of_block: Integers | None) -> Placement | None:
-    """The placement of every unit with its block, if it runs and fits into memory."""
-    if device_of_block is None:
-        return None
-    placement = Placement(device=device_of_block[blocks.of_unit])
-    try:
-        return placement if fits(problem, simulate(problem, placement)) else None
-    except PlacementError:
-        return None
-
-
-def quick_split(problem: Problem, blocks: Blocks) -> Placement | None:
-    """Stages of balanced compute on as many devices as fit: what is at hand when there is no time for more."""
-    row = device_rows(problem, blocks)
-    for count in range(len(row), 0, -1):
-        placement = fitting(problem, blocks, balanced_stages(blocks, row[:count]))
-        if placement is not None:
-            return placement
-    return None
-
-
 class DnnPartitioningDpLinear(Placer):
     """Exact along the order; the order decides what it can see."""
 
     summary = "least maximum load along a depth-first order, by dynamic programming (Tarnawski 2020)"
+
+    def prepare(self) -> None:
+        """Compile the program."""
+        compile_program()
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """Counts weights against memory first, everything a piece holds if that did not fit.

@@ -7,13 +7,13 @@ placement or a random one, and ends when half of its time brought nothing.
 
 import numpy as np
 
-from opmark.leaderboards.guided_search import GuidedSearch, State
+from opmark.leaderboards.guided_search import GuidedSearch, State, warm_up
 from opmark.leaderboards.incumbent import Incumbent
 from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.replication import replicated
-from opmark.leaderboards.single import fill_by_memory, single_device_rows
+from opmark.leaderboards.single import starting_rows
 
 # 1/β as a share of the cost.
 HEAT = 0.002
@@ -26,13 +26,18 @@ class FlexFlowMcmc(Placer):
 
     summary = "Metropolis chains over one class's device at a time (FlexFlow, MLSys'19)"
 
+    def prepare(self) -> None:
+        """Compile the search."""
+        warm_up()
+
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """The cheapest placement seen, or data parallelism where the problem allows replicas and that is cheaper."""
         incumbent = Incumbent(problem, "flexflow-mcmc", budget_s * BUDGET_SHARE)
         search = GuidedSearch(problem, incumbent, seed)
         draw = np.random.default_rng(seed)
-        rows = [*single_device_rows(search.groups), fill_by_memory(problem, search.groups)]
-        expert = min((search.state(row) for row in rows), key=lambda state: state.energy)
+        expert = min(
+            (search.state(row) for row in starting_rows(problem, search.groups)), key=lambda state: state.energy
+        )
         search.report(expert)
         drawn = np.array([draw.choice(np.flatnonzero(row)) for row in search.groups.allowed])
         begun_s = incumbent.left_s

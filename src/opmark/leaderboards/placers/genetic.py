@@ -9,12 +9,12 @@ import time
 
 import numpy as np
 
-from opmark.leaderboards.guided_search import GuidedSearch, State, spread_ranks
+from opmark.leaderboards.guided_search import GuidedSearch, State, spread_ranks, warm_up
 from opmark.leaderboards.incumbent import Incumbent
 from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.single import fill_by_memory, single_device_rows
+from opmark.leaderboards.single import starting_rows
 
 POPULATION, ELITE, MUTANTS = 64, 14, 8
 # How likely a child takes a key from its elite parent.
@@ -30,6 +30,10 @@ class Genetic(Placer):
 
     summary = "biased random-key genetic algorithm over devices and priorities (Gonçalves 2011; REGAL's keys)"
 
+    def prepare(self) -> None:
+        """Compile the search."""
+        warm_up()
+
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """The cheapest placement bred; the same for a seed where the budget does not cut it short."""
         incumbent = Incumbent(problem, "genetic", budget_s * BUDGET_SHARE)
@@ -38,7 +42,7 @@ class Genetic(Placer):
         groups, devices = search.groups, problem.arrays.devices
         genes = groups.count * devices
         keys = draw.random((POPULATION, genes + problem.arrays.units))
-        known = [*single_device_rows(groups), fill_by_memory(problem, groups)][:POPULATION]
+        known = starting_rows(problem, groups)[:POPULATION]
         for row, chosen in zip(keys, known, strict=False):
             table = row[:genes].reshape(groups.count, devices) * 0.5
             table[np.arange(groups.count), chosen] += 0.5

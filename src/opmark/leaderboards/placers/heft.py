@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from opmark.leaderboards.built_schedule import BuiltSchedule, build_in_sequence, mean_travel_ns
+from opmark.leaderboards.contiguous_repair import held_together
 from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.placement import Placement, Solution, solution_of
 from opmark.leaderboards.placer import Placer
@@ -44,7 +45,11 @@ def heft_schedule(problem: Problem, *, contention: bool = True) -> tuple[BuiltSc
 
 
 def cheapest(problem: Problem, placement: Placement) -> Placement:
-    """With its strict order, its priorities only, or the default ones: the cheapest that fits into memory."""
+    """With its strict order, its priorities only, or the default ones: the cheapest that fits into memory.
+
+    A placement that leaves a device and returns where a problem forbids it is repaired first.
+    """
+    placement = held_together(problem, placement)
     choices = [placement, replace(placement, order=None), Placement(device=placement.device)]
     schedules = [simulate(problem, choice) for choice in choices]
     costs = [(not fits(problem, schedule), schedule.cost_ns) for schedule in schedules]

@@ -9,6 +9,7 @@ import time
 import numpy as np
 
 from opmark.core.errors import PlacementError
+from opmark.leaderboards.contiguity import returning_unit
 from opmark.leaderboards.groups import groups_of
 from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.placement import Placement, Solution, placement_of, solution_of
@@ -18,7 +19,7 @@ from opmark.leaderboards.placers.heft import heft_schedule
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.search_space import SearchSpace
 from opmark.leaderboards.simulator import INVALID_COST, fits, simulate, simulate_many
-from opmark.leaderboards.single import fill_by_memory, single_device_rows
+from opmark.leaderboards.single import starting_rows
 
 LISTS = (heft.PLACER, cpop.PLACER, peft.PLACER)
 BATCH = 48
@@ -43,7 +44,7 @@ class LocalSearch(Placer):
         of_groups = np.zeros((len(listed), groups.count), dtype=np.int64)
         for row, placement in zip(of_groups, listed, strict=True):
             row[groups.of_unit] = placement.device
-        starts = np.array([*single_device_rows(groups), fill_by_memory(problem, groups), *of_groups])
+        starts = np.array([*starting_rows(problem, groups), *of_groups])
         chosen, cost, priority = _best_start(problem, groups.spread(starts), starts, rank)
         space = SearchSpace(problem, groups, np.random.default_rng(seed))
         best, best_cost = chosen, cost
@@ -64,6 +65,8 @@ class LocalSearch(Placer):
             cost = int(simulate_many(problem, groups.spread(chosen[None, :]), priority)[0])
         answer = Placement(device=groups.spread(best), priority=priority)
         for placement in listed:  # a list schedule may owe its cost to its strict order
+            if problem.contiguous and returning_unit(problem, placement.device) is not None:
+                continue
             kept = simulate(problem, placement)
             if fits(problem, kept) and kept.cost_ns < best_cost:
                 answer, best_cost = placement, kept.cost_ns

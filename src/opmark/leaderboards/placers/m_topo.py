@@ -6,6 +6,7 @@ total bytes / devices + the largest operator, never more than it has.
 
 import numpy as np
 
+from opmark.leaderboards.contiguous_repair import held_together
 from opmark.leaderboards.groups import groups_of
 from opmark.leaderboards.placement import Placement, Solution, solution_of
 from opmark.leaderboards.placer import Placer
@@ -25,7 +26,7 @@ class MTopo(Placer):
         memory = problem.arrays.device_memory_bytes
         share = int(groups.size_bytes.sum()) // len(memory) + int(groups.size_bytes.max())
         chosen = fill_by_memory(problem, groups, np.minimum(memory, share))
-        return solution_of(problem, Placement(device=groups.spread(chosen)), placer="m-topo")
+        return solution_of(problem, held_together(problem, Placement(device=groups.spread(chosen))), placer="m-topo")
 
 
 PLACER = MTopo()

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from opmark.leaderboards.bounds import cheap_lower_bound
-from opmark.leaderboards.guided_search import GuidedSearch, State
+from opmark.leaderboards.guided_search import GuidedSearch, State, warm_up
 from opmark.leaderboards.incumbent import Incumbent
 from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.placement import Placement, Solution
@@ -34,7 +34,7 @@ from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.relaxation import is_load
 from opmark.leaderboards.replication import replicated
 from opmark.leaderboards.simulator import simulate
-from opmark.leaderboards.single import fill_by_memory, single_device_rows
+from opmark.leaderboards.single import starting_rows
 
 # The rest is for handing the answer over.
 SEARCH_SHARE = 0.95
@@ -60,6 +60,12 @@ class OpMark(Placer):
 
     summary = "every list schedule, dynamic and integer program, then guided multilevel annealing; small ones exactly"
 
+    def prepare(self) -> None:
+        """Compile the search and the programs it starts from."""
+        warm_up()
+        for placer in (pipedream.PLACER, dnn_partitioning_dp.PLACER, sct.PLACER):
+            placer.prepare()
+
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """The cheapest placement found; the same for a seed where the budget does not cut the search short."""
         incumbent = Incumbent(problem, "opmark", budget_s * SEARCH_SHARE)
@@ -84,8 +90,7 @@ PLACER = OpMark()
 def _starts(problem: Problem, search: GuidedSearch, incumbent: Incumbent, seed: int) -> list[State]:
     """States of everything that other placers answer, given to the incumbent as they are."""
     groups = search.groups
-    rows: list[Integers] = [*single_device_rows(groups), fill_by_memory(problem, groups)]
-    states = [search.state(row) for row in rows]
+    states = [search.state(row) for row in starting_rows(problem, groups)]
     for state in sorted(states, key=lambda one: one.energy)[:2]:
         search.report(state)
     split = is_load(problem) or problem.contiguous

@@ -29,6 +29,10 @@ class Pesto(Placer):
 
     summary = "coarsened graph placed and ordered by an integer program (Pesto, Middleware'21)"
 
+    def prepare(self) -> None:
+        """Import the solver."""
+        import scipy.optimize  # noqa: F401
+
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """The solver's placement; where it found none in time or memory, the best single device or a filling."""
         del seed

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from opmark.leaderboards.contiguous_repair import held_together
 from opmark.leaderboards.groups import groups_of
 from opmark.leaderboards.placement import Placement, Solution, solution_of
 from opmark.leaderboards.placer import Placer
@@ -19,7 +20,7 @@ class Random(Placer):
         groups = groups_of(problem)
         generator = np.random.default_rng(seed)
         chosen = [generator.choice(np.flatnonzero(row)) for row in groups.allowed]
-        return solution_of(problem, Placement(device=groups.spread(chosen)), placer="random")
+        return solution_of(problem, held_together(problem, Placement(device=groups.spread(chosen))), placer="random")
 
 
 PLACER = Random()

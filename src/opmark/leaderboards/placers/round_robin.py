@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from opmark.leaderboards.contiguous_repair import held_together
 from opmark.leaderboards.groups import groups_of
 from opmark.leaderboards.placement import Placement, Solution, solution_of
 from opmark.leaderboards.placer import Placer
@@ -24,7 +25,9 @@ class RoundRobin(Placer):
             number = int(able[np.searchsorted(able, turn) % len(able)])
             chosen.append(number)
             turn = (number + 1) % len(row)
-        return solution_of(problem, Placement(device=groups.spread(chosen)), placer="round-robin")
+        return solution_of(
+            problem, held_together(problem, Placement(device=groups.spread(chosen))), placer="round-robin"
+        )
 
 
 PLACER = RoundRobin()

@@ -114,6 +114,10 @@ class Sct(Placer):
 
     summary = "favourite children by linear program, then earliest start (Hanen 2001; Baechi's m-SCT)"
 
+    def prepare(self) -> None:
+        """Import the solver."""
+        import scipy.optimize  # noqa: F401
+
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """SCT's schedule; where the program does not end in time, the dearest transfers are the favourites."""
         del seed

@@ -4,12 +4,12 @@ Kirkpatrick, Gelatt, Vecchi, "Optimization by simulated annealing", Science 220,
 twice as many moves each time.
 """
 
-from opmark.leaderboards.guided_search import GuidedSearch
+from opmark.leaderboards.guided_search import GuidedSearch, warm_up
 from opmark.leaderboards.incumbent import Incumbent
 from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.single import fill_by_memory, single_device_rows
+from opmark.leaderboards.single import starting_rows
 
 # Of the cost: at first one move in three that costs this much more is taken, in the end hardly any.
 HEAT = (0.05, 0.0003)
@@ -22,12 +22,15 @@ class SimulatedAnnealing(Placer):
 
     summary = "single moves of devices and priorities, accepted by temperature (Kirkpatrick 1983)"
 
+    def prepare(self) -> None:
+        """Compile the search."""
+        warm_up()
+
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """The cheapest placement seen; the same for a seed where the budget does not cut the search short."""
         incumbent = Incumbent(problem, "simulated-annealing", budget_s * BUDGET_SHARE)
         search = GuidedSearch(problem, incumbent, seed)
-        rows = [*single_device_rows(search.groups), fill_by_memory(problem, search.groups)]
-        best = min((search.state(row) for row in rows), key=lambda state: state.energy)
+        best = min((search.state(row) for row in starting_rows(problem, search.groups)), key=lambda state: state.energy)
         search.report(best)
         begun_s, length = incumbent.left_s, FIRST_PER_GROUP * (search.groups.count + 10)
         last = LAST_PER_GROUP * (search.groups.count + 10)
