@@ -4,25 +4,26 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from opmark.bench.again import again_plan
 from opmark.bench.backend import BACKENDS, rules_on
 from opmark.bench.crew import Crew
 from opmark.bench.drift import Drift
 from opmark.bench.environment import caches, probe
 from opmark.bench.footprint import allocated_bytes
 from opmark.bench.interrupt import on_interrupt
-from opmark.bench.journal import JournalWriter
+from opmark.bench.journal import JournalWriter, same_machine
 from opmark.bench.plan import Plan, plan
 from opmark.bench.process import COMMAND, WorkerLostError, WorkerProcess
 from opmark.bench.protocol import protocol_named
 from opmark.bench.suite import Suite
 from opmark.bench.verdict import Progressing, begin, judge
 from opmark.core.canonical import plain
-from opmark.core.errors import ContentError
 from opmark.core.estimate import median
+from opmark.core.journal import read_journal
 from opmark.core.measurement import FAILED, SKIPPED
 from opmark.core.records import Block, Done, Header, KernelTrial, NetworkTrial, Overhead, Record, Sentinels, Session
 from opmark.core.target import Target
@@ -77,15 +78,19 @@ def run(
     progress: Callable[[Progress], None] = lambda _: None,
     cache: Path | None = None,
     command: Sequence[str] = COMMAND,
+    again: str = "",
 ) -> RunSummary:
     """Measure `suite` into `journal`, going on where an earlier run stopped; `budget_s` wins over the suite's own.
 
-    The first Ctrl-C lets the block in progress finish. Raises `MeasurementError` while another run writes to the
-    journal, `ContentError` where the journal is of another suite or machine.
+    With `again`, a status, only what the journal holds as that is measured, once more. The first Ctrl-C lets the block
+    in progress finish. Raises `MeasurementError` while another run writes to the journal, `ContentError` where the
+    journal is of another suite or machine, `NothingSelectedError` where nothing is of the status `again`.
     """
     header = Header(suite=suite.name, suite_id=suite.id, quality=suite.quality)
     # Planned before the journal is made: what cannot be planned leaves nothing behind.
     trials = plan(suite, shard=shard, cache=cache)
+    if again:
+        trials = again_plan(trials, read_journal(journal), again)
     with JournalWriter(journal, header) as writer:
         return _Run(
             trials,
@@ -121,7 +126,9 @@ class _Run:
         self._targets = {target.name: target for target in trials.targets}
         found = writer.found
         self._known = set(found.trials)
-        self._earlier = found.blocks
+        # Blocks of what is done are most of a journal, and nobody needs them any more.
+        self._earlier = {trial: blocks for trial, blocks in found.blocks.items() if trial not in found.done}
+        writer.found = replace(found, blocks=self._earlier)
         self._done = dict(found.done)
         # Counted once and then kept: progress is reported with every block, and plans are long.
         self._planned = {trial.trial for trial in trials.trials}
@@ -167,16 +174,7 @@ class _Run:
     def _begin_session(self) -> None:
         names = sorted({target.backend for target in self._plan.targets})
         environment = probe(BACKENDS.load(name) for name in names)
-        found = self._writer.found
-        if found.sessions:
-            differences = found.environment.differences(environment)
-            if differences:
-                name, (before, now) = next(iter(differences.items()))
-                raise ContentError(
-                    f"was begun on another machine: {name} is {now!r} here, was {before!r}",
-                    where=str(self._path),
-                    hint="give this run another --journal",
-                )
+        same_machine(self._writer.found, environment)
         self._append(Session(environment=environment, targets=self._plan.targets))
 
     def _chunks(self) -> Iterator[tuple[list[Trial], bool]]:
@@ -269,7 +267,7 @@ class _Run:
         for retries_left in range(self._protocol.retries, -1, -1):
             number = self._round
             self._round += 1
-            before = self._await_calm(target, process)
+            before, hopeless = self._await_calm(target, process)
             taken = self._one_round(target, process, states, number)
             if self._is_over() and not taken:
                 return
@@ -277,7 +275,7 @@ class _Run:
             # A low quantile over the whole round, as the labels are: a moment's disturbance is no drift.
             reading = {name: min(ns, after.get(name, ns)) for name, ns in before.items()}
             drift = self._drift.of(target.name, reading)
-            accepted = drift <= self._protocol.sentinel_drift or retries_left == 0
+            accepted = drift <= self._protocol.sentinel_drift or retries_left == 0 or hopeless
             off = drift if drift > self._protocol.sentinel_drift else 0.0
             self._drift.add(target.name, reading)
             self._append(
@@ -336,21 +334,25 @@ class _Run:
         self._append(block)
         return block
 
-    def _await_calm(self, target: Target, process: int) -> dict[str, float]:
+    def _await_calm(self, target: Target, process: int) -> tuple[dict[str, float], bool]:
         """A reading of the sentinels, taken again for a while where the machine is not itself.
 
         A round measured then would have to be measured again; but no more than a part of the run is spent waiting.
+        The second item says that this part is spent and the machine not back: a second attempt would be no better.
         """
         reading = self._read_sentinels(target, process)
         start = time.monotonic()
-        patience_s = min(_MOST_PATIENCE_S, _PATIENT_SHARE * (start - self._start) - self._waited_s)
+        left_s = _PATIENT_SHARE * (start - self._start) - self._waited_s
+        hopeless = False
         while self._drift.of(target.name, reading) > self._protocol.sentinel_drift and not self._is_over():
-            if self._protocol.retries == 0 or time.monotonic() - start > patience_s:
+            waited_s = time.monotonic() - start
+            hopeless = waited_s > left_s
+            if self._protocol.retries == 0 or hopeless or waited_s > _MOST_PATIENCE_S:
                 break
             time.sleep(_CALM_PAUSE_S)
             reading = self._read_sentinels(target, process)
         self._waited_s += time.monotonic() - start
-        return reading
+        return reading, hopeless
 
     def _read_sentinels(self, target: Target, process: int) -> dict[str, float]:
         return self._ask(target, process, self._crew.worker(target, process), {"do": "sentinel"})
