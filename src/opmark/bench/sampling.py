@@ -91,12 +91,12 @@ class Sampler:
                 break
             if name not in short:
                 continue
-            kernel = make()
+            made = make()
             patience[name] -= 1
-            if self._accepts(kernel) and kernel.key not in known:
-                known.add(kernel.key)
+            if self._accepts(made) and made.key not in known:
+                known.add(made.key)
                 missing[name] -= 1
-                found.append((len(real) + len(found), kernel))
+                found.append((len(real) + len(found), made))
             if not missing[name] or not patience[name]:
                 short.remove(name)
         return found
