@@ -1,17 +1,21 @@
 """The tracks that come with OpMark: enough instances, of known origin, with something to win on each."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from opmark.core.cluster import PROVENANCES
 from opmark.core.errors import PlacementError
+from opmark.leaderboards.cluster_plan import load_plan
 from opmark.leaderboards.device_table import load_table, table_names
+from opmark.leaderboards.drawn_network import drawn_families
 from opmark.leaderboards.problem import load_problem
 from opmark.leaderboards.score import has_headroom
 from opmark.leaderboards.single import best_single_device
 from opmark.leaderboards.track import load_track
 from opmark.leaderboards.track_recipe import load_recipe
+from opmark.models.source import source_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "leaderboards"
 TRACKS = ("inference-latency", "pipeline-throughput", "training-step")
@@ -53,6 +57,22 @@ def test_every_instance_comes_from_the_recipe_and_says_where_its_costs_are_from(
         assert {device.target for device in problem.cluster.devices} == problem.provenance.bundles.keys()
         for device in problem.cluster.devices:
             assert problem.provenance.bundles[device.target].startswith(f"{device.provenance}: ")
+
+
+@pytest.mark.parametrize("name", TRACKS)
+def test_hidden_instances_are_promised_and_of_families_that_no_other_split_has(name: str) -> None:
+    track = load_track(FOLDER, name)
+    assert re.fullmatch("[0-9a-f]{64}", track.rules.hidden_seed_sha256)
+    recipe = load_recipe(track.folder)
+    assert recipe.hidden is not None
+    assert recipe.hidden.count >= 10
+    shown = {part for problem in track.problems() for part in problem.provenance.family.split("+")}
+    zoo = [model for model in recipe.hidden.models if model not in drawn_families()]
+    assert len(zoo) >= 9
+    assert not {source_of(model).family for model in zoo} & shown
+    for cluster in recipe.hidden.clusters:
+        tables = load_plan(FOLDER, cluster).tables.values()
+        assert "measured" not in {table.provenance for table in tables}, "new predictors must not change them"
 
 
 def test_headroom_is_what_the_judges_saw() -> None:

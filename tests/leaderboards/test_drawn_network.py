@@ -7,7 +7,7 @@ from opmark.kinds import work_of
 from opmark.leaderboards.drawn_network import drawn_network, is_drawn
 
 
-@pytest.mark.parametrize("family", ["random-cells", "random-towers"])
+@pytest.mark.parametrize("family", ["random-cells", "random-towers", "random-pyramids"])
 def test_a_seed_and_a_number_decide_a_network(family: str) -> None:
     one, same, other, elsewhere = (
         drawn_network(f"{family}#{number}", seed) for number, seed in ((1, 5), (1, 5), (2, 5), (1, 6))

@@ -35,9 +35,10 @@ def score(
     hidden: bool,
     as_json: bool,
 ) -> None:
-    """Run placers on every problem of a track, keep their solutions, and rank what is stored.
+    """Run placers on every problem of a track, and rank them.
 
-    A finished run is kept while code, problem, budget and seed stay the same; one that was interrupted goes on.
+    Their solutions are kept. A finished run is kept while code, problem, budget and seed stay the same; one that was
+    interrupted goes on.
     """
     from opmark.leaderboards.hidden import need_hidden
     from opmark.leaderboards.placer import PLACERS
@@ -66,7 +67,10 @@ def score(
 @json_option
 @click.pass_context
 def standings(ctx: click.Context, track_name: str, as_json: bool) -> None:
-    """Rank the stored solutions of a track, and write its standings.json."""
+    """Rank the stored solutions of a track.
+
+    The ranking is also written into its standings.json.
+    """
     from opmark.leaderboards.track import load_track
 
     track = load_track(workspace(ctx).leaderboards, track_name)
@@ -80,15 +84,24 @@ def standings(ctx: click.Context, track_name: str, as_json: bool) -> None:
 @click.option(
     "--again", is_flag=True, help="Also where a stored answer beats the reference of an instance that the recipe makes."
 )
+@click.option("--hidden", is_flag=True, help="Those of the hidden instances, made from OPMARK_HIDDEN_SEED.")
 @json_option
 @click.pass_context
-def freeze(ctx: click.Context, *, track_name: str, again: bool, as_json: bool) -> None:
-    """Make the best stored costs the references that scores of a track are held against."""
+def freeze(ctx: click.Context, *, track_name: str, again: bool, hidden: bool, as_json: bool) -> None:
+    """Make the best stored costs a track's references.
+
+    Scores are held against them.
+    """
+    from opmark.leaderboards.hidden import need_hidden
     from opmark.leaderboards.track import freeze_track, load_track
     from opmark.leaderboards.track_recipe import recipe_names
 
     track = load_track(workspace(ctx).leaderboards, track_name)
-    frozen = freeze_track(track, again=recipe_names(track.folder) if again else ())
+    if hidden:
+        half = need_hidden(track)
+        frozen = freeze_track(half, again={problem.name for problem in half.given} if again else ())
+    else:
+        frozen = freeze_track(track, again=recipe_names(track.folder) if again else ())
     if as_json:
         show_json(frozen)
         return

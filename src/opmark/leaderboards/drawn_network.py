@@ -1,4 +1,4 @@
-"""Networks drawn from a seed: random cells of convolutions, and towers of products, as eager torch would run them."""
+"""Networks drawn from a seed, as eager torch would run them: cells and pyramids of convolutions, towers of products."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +18,11 @@ _Draw = np.random.Generator
 def is_drawn(model: str) -> bool:
     """Whether a model's name means a drawn network."""
     return MARK in model
+
+
+def drawn_families() -> tuple[str, ...]:
+    """The families that networks can be drawn of."""
+    return tuple(_FAMILIES)
 
 
 def drawn_network(model: str, seed: int) -> Graph:
@@ -56,7 +61,7 @@ class _Sketch:
         return self.tensors[name].shape
 
     def node(
-        self, kind: str, inputs: tuple[str, ...], output: tuple[int, ...], weight: tuple[int, ...] = (), **facts: Any
+        self, kind: str, inputs: tuple[str, ...], output: tuple[int, ...], weight: tuple[int, ...] = (), /, **facts: Any
     ) -> str:
         """A kernel of `kind` and its result."""
         family = KINDS.load(kind)
@@ -113,6 +118,21 @@ class _Sketch:
         shape[axis] = sum(item[axis] for item in shapes)
         return self.node("movement", tuple(sources), tuple(shape), op="concat", shapes=shapes, arguments=(axis,))
 
+    def resized(self, source: str, like: str) -> str:
+        """An image brought to the size of another, by its nearest pixels."""
+        before = self.shape(source)
+        after = (*before[:2], *self.shape(like)[2:])
+        return self.node(
+            "resize",
+            (source,),
+            after,
+            shape=before,
+            output=after,
+            mode="nearest",
+            coordinates="asymmetric",
+            rounding="floor",
+        )
+
     def dense(self, source: str, width: int) -> str:
         """A fully connected layer."""
         rows, before = self.shape(source)
@@ -168,4 +188,47 @@ def _towers(sketch: _Sketch, draw: _Draw) -> str:
     return sketch.dense(sketch.unary("relu", sketch.dense(sketch.concat(ends, 1), 1024)), 128)
 
 
-_FAMILIES: dict[str, Callable[[_Sketch, _Draw], str]] = {"random-cells": _cells, "random-towers": _towers}
+def _pyramids(sketch: _Sketch, draw: _Draw) -> str:
+    """Branches of two to four resolutions side by side, which hand on to some of the others now and then.
+
+    After Wang et al., "Deep high-resolution representation learning for visual recognition", TPAMI 43(10), 2021.
+    """
+    width = int(draw.choice([32, 48, 64]))
+    branches = [sketch.conv(sketch.input(int(draw.choice([1, 2, 4])), 3, 128, 128), width, 3, stride=2)]
+    for _ in range(int(draw.integers(1, 4))):
+        branches.append(sketch.conv(branches[-1], 2 * sketch.shape(branches[-1])[1], 3, stride=2))
+    for _ in range(int(draw.integers(2, 4))):
+        for number in range(len(branches)):
+            for _ in range(int(draw.integers(1, 4))):
+                channels = sketch.shape(branches[number])[1]
+                branches[number] = sketch.conv(branches[number], channels, int(draw.choice([1, 3, 3])))
+        branches = [_exchanged(sketch, branches, number, draw) for number in range(len(branches))]
+    ends = [branches[0], *(sketch.resized(state, branches[0]) for state in branches[1:])]
+    return sketch.conv(sketch.concat(ends, 1), 128, 1)
+
+
+def _exchanged(sketch: _Sketch, branches: list[str], number: int, draw: _Draw) -> str:
+    """A branch plus what some of the others hand over, brought to its size and channels."""
+    own = branches[number]
+    parts = [own]
+    for state in branches:
+        if state == own or draw.random() < 0.4:
+            continue
+        parts.append(_brought(sketch, state, own))
+    return sketch.sum(parts)
+
+
+def _brought(sketch: _Sketch, state: str, own: str) -> str:
+    """`state` at the size and with the channels of `own`."""
+    while sketch.shape(state)[2] > sketch.shape(own)[2]:
+        state = sketch.conv(state, sketch.shape(state)[1], 3, stride=2, grouped=True)
+    state = sketch.conv(state, sketch.shape(own)[1], 1)
+    return state if sketch.shape(state) == sketch.shape(own) else sketch.resized(state, own)
+
+
+# Append only: a family's place is part of what a seed means.
+_FAMILIES: dict[str, Callable[[_Sketch, _Draw], str]] = {
+    "random-cells": _cells,
+    "random-towers": _towers,
+    "random-pyramids": _pyramids,
+}

@@ -4,12 +4,14 @@ import hashlib
 import os
 from dataclasses import replace
 
-import numpy as np
-
 from opmark.core.errors import ContentError, UsageError
+from opmark.core.workspace import Workspace
 from opmark.leaderboards.disguise import disguise
+from opmark.leaderboards.hidden_draw import drawn_problems, generator_of
+from opmark.leaderboards.instances import Sources
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.track import Track
+from opmark.leaderboards.track import REFERENCES, Track, read_references
+from opmark.leaderboards.track_recipe import FILE, load_recipe
 
 VARIABLE = "OPMARK_HIDDEN_SEED"
 
@@ -17,6 +19,7 @@ VARIABLE = "OPMARK_HIDDEN_SEED"
 def hidden_track(track: Track) -> Track | None:
     """The track's hidden half, or None where its seed is not known here; its answers lie in `hidden/`.
 
+    Its instances are drawn as the recipe says; where none says so, they are disguised copies of the others.
     Raises `ContentError` where the seed is not the one that `track.yaml` commits to.
     """
     seed, promised = os.environ.get(VARIABLE, ""), track.rules.hidden_seed_sha256
@@ -27,9 +30,7 @@ def hidden_track(track: Track) -> Track | None:
             f"{VARIABLE} is not the seed that this track committed to",
             where=f"{track.folder / 'track.yaml'}: hidden_seed_sha256",
         )
-    return replace(
-        track, folder=track.folder / "hidden", given=hidden_problems(track.problems(), f"{track.name}/{seed}")
-    )
+    return replace(track, folder=track.folder / "hidden", given=_problems(track, f"{track.name}/{seed}"))
 
 
 def need_hidden(track: Track) -> Track:
@@ -45,13 +46,22 @@ def need_hidden(track: Track) -> Track:
 
 def hidden_problems(problems: tuple[Problem, ...], seed: str) -> tuple[Problem, ...]:
     """A disguised, rescaled copy of every problem, in an order that tells nothing."""
-    numbers = np.frombuffer(hashlib.sha256(seed.encode()).digest(), dtype=np.uint32)
-    generator = np.random.default_rng(numbers.tolist())
+    generator = generator_of(seed)
     order = generator.permutation(len(problems)).tolist()
     width = len(str(len(problems)))
     return tuple(
         disguise(problems[place], f"hidden-{number:0{width}d}", generator) for number, place in enumerate(order, 1)
     )
+
+
+def _problems(track: Track, seed: str) -> tuple[Problem, ...]:
+    recipe = load_recipe(track.folder) if (track.folder / FILE).is_file() else None
+    if recipe is None or recipe.hidden is None:
+        return hidden_problems(track.problems(), seed)
+    sources = Sources(workspace=Workspace(track.folder.parent.parent))
+    drawn = drawn_problems(recipe, recipe.hidden, sources, track.rules.objective, seed)
+    known = read_references(track.folder / "hidden" / REFERENCES)
+    return tuple(replace(problem, reference=known.get(problem.id)) for problem in drawn)
 
 
 def seed_hash(seed: str) -> str:

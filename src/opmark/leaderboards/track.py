@@ -1,6 +1,6 @@
 """A track: its rules, its problems, and the stored answers of every entry."""
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from opmark.leaderboards.standings import Standings, rank_solutions
 from opmark.leaderboards.time_limit import budget_by_size_s
 
 SCHEMA = 1
+REFERENCES = "references.json"
 SPLITS = ("public", "validation")
 SPLIT_FOLDERS = {"public": "problems", "validation": "validation"}
 
@@ -196,6 +197,11 @@ def _loaded(path: Path, _changed_ns: int, _number: int, _size_bytes: int) -> Pro
     return load_problem(path)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _References:
+    references: Mapping[str, Reference]
+
+
 def load_track(leaderboards: Path, name: str) -> Track:
     """The track called `name` in a `leaderboards/` folder. Raises `UnknownNameError` or `ContentError`."""
     names = track_names(leaderboards)
@@ -212,8 +218,9 @@ def track_names(leaderboards: Path) -> tuple[str, ...]:
 def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, Reference]:
     """Give every problem without a reference its lower bound and the best stored cost; returns what was frozen.
 
-    From then on a rival's entry moves nobody's score. A problem that nobody solved stays as it is. For a
-    new version of the track, a reference that a stored answer beats is replaced where `again` holds the problem's name.
+    From then on a rival's entry moves nobody's score; those of hidden instances, which are in no file, stand in
+    `references.json`. A problem that nobody solved stays as it is. For a new version of the track, a reference that a
+    stored answer beats is replaced where `again` holds the problem's name.
     """
     frozen = {}
     rows = track.standings().rows
@@ -229,6 +236,16 @@ def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, Refer
                 bounds=bounds(problem),
                 guarantee_ns=guarantee_ns(problem),
             )
-            save_problem(replace(problem, reference=found), track.path_of(problem.name))
+            if not track.given:
+                save_problem(replace(problem, reference=found), track.path_of(problem.name))
             frozen[problem.name] = found
+    if track.given and frozen:
+        references = {problem.id: frozen.get(problem.name) or problem.reference for problem in track.given}
+        kept = {name: reference for name, reference in references.items() if reference}
+        write_text(track.folder / REFERENCES, row_text({"schema": SCHEMA, "references": kept}))
     return frozen
+
+
+def read_references(path: Path) -> dict[str, Reference]:
+    """What hidden instances are judged against, by problem id; nothing where nothing was frozen."""
+    return dict(load(path, _References, schema=SCHEMA).references) if path.is_file() else {}

@@ -49,6 +49,38 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenPart:
+    """What hidden instances are drawn from, so many that leave something to win.
+
+    `models` maps zoo networks to the batches they may have (none: the network's own), and families of drawn networks,
+    like `random-cells`, to nothing. Parts of instances are `pairs` of networks, `contiguous`, or `tight`, with memories
+    of a share between the two of `memory_shares`.
+    """
+
+    count: int
+    models: Mapping[str, tuple[int, ...]]
+    clusters: tuple[str, ...]
+    pairs: float = 0.0
+    tight: float = 0.0
+    memory_shares: tuple[float, float] = (0.4, 0.7)
+    contiguous: float = 0.0
+
+    def problems(self) -> list[str]:
+        """Everything that is wrong with this part, one sentence each."""
+        found = []
+        if self.count < 1 or not self.models or not self.clusters:
+            found.append("hidden: count, models and clusters must not be empty")
+        found += [
+            f"hidden.{name}: must be from 0 to 1, not {share:g}"
+            for name, share in (("pairs", self.pairs), ("tight", self.tight), ("contiguous", self.contiguous))
+            if not 0 <= share <= 1
+        ]
+        if not 0 < self.memory_shares[0] <= self.memory_shares[1]:
+            found.append("hidden.memory_shares: must be two positive shares, the smaller first")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """How a track's instances are made.
 
@@ -64,6 +96,7 @@ class Recipe:
     judge_s: float = 2.0
     memory_mode: str = "liveness"
     unit: str = "us"
+    hidden: HiddenPart | None = None
 
     def problems(self) -> list[str]:
         """Everything that is wrong with this recipe, one sentence each."""
@@ -72,6 +105,8 @@ class Recipe:
         if self.memory_mode not in MEMORY_MODES:
             found.append(f"memory_mode: one of {', '.join(MEMORY_MODES)}, not {self.memory_mode!r}")
         found += [f"candidates: {name!r} appears twice" for name in sorted({n for n in names if names.count(n) > 1})]
+        if self.hidden:
+            found += self.hidden.problems()
         for name, candidate in zip(names, self.candidates, strict=True):
             key = f"candidates.{name}"
             if not candidate.models:
