@@ -80,5 +80,8 @@ def test_workspace_is_the_given_one_or_the_one_found(tmp_path: Path, monkeypatch
     for room in ROOMS:
         (tmp_path / "found" / room).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "found" / "bench")
+    with pytest.raises(ContentError, match="no such folder"):
+        workspace(click.Context(cli, obj=tmp_path / "given"))
+    (tmp_path / "given").mkdir()
     assert workspace(click.Context(cli, obj=tmp_path / "given")).root == tmp_path / "given"
     assert workspace(click.Context(cli)).root == tmp_path / "found"

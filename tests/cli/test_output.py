@@ -33,6 +33,19 @@ def test_tables_align_and_keep_every_cell(capsys: pytest.CaptureFixture[str]) ->
     assert rows[1].endswith(" 7 µs")
 
 
+def test_a_narrow_terminal_breaks_neither_names_nor_figures(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.isatty", lambda _descriptor: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    words = "several words that a narrow terminal puts on several lines, because they can be put there"
+    show_table(("kind", "what", "interval"), [("conv-transpose", words, "2.25 ms – 2.60 ms")], left=2)
+    shown = capsys.readouterr().out
+    assert "conv-transpose" in shown
+    assert "2.25 ms – 2.60 ms" in shown
+    assert max(map(len, shown.splitlines())) <= 60
+
+
 def test_errors_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     show_error(ContentError("bad", hint="fix"))
     shown = capsys.readouterr()

@@ -8,6 +8,11 @@ def test_shapes_are_products_and_what_is_off_is_left_out() -> None:
     assert parameters_text(params) == "axis=2 scale=yes shape=1×128×768"
 
 
+def test_what_changes_nothing_is_left_out() -> None:
+    params = {"kernel": (1, 1), "stride": (1, 1), "dilation": (2, 1), "pads": (0, 0, 0, 0), "groups": 1, "batch": 1}
+    assert parameters_text(params) == "kernel=1×1 dilation=2,1 batch=1"
+
+
 def test_shapes_stay_apart_and_an_order_is_no_product() -> None:
     params = {"shapes": ((1, 12, 8), (), (1,)), "arguments": (0, 2, 1)}
     assert parameters_text(params) == "shapes=1×12×8,scalar,1 arguments=0,2,1"

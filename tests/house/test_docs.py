@@ -126,6 +126,15 @@ def test_json_examples_load() -> None:
     assert evaluate(problem, solution).cost == 32
 
 
+def test_every_extension_point_is_in_the_architecture() -> None:
+    text = (DOCS / "architecture.md").read_text()
+    sources = [path.read_text() for path in (ROOT / "src").rglob("*.py")]
+    points = [match for source in sources for match in re.findall(r'Registry\(\s*"opmark\.([\w.]+)", "(\w+)"', source)]
+    assert len(points) >= 15
+    rows = [f"| `src/opmark/{package.replace('.', '/')}/` | `{attribute}` |" for package, attribute in points]
+    assert not [row for row in rows if row not in text]
+
+
 def test_glossary_is_sorted() -> None:
     terms = re.findall(r"^([a-z ]+)\n: ", (DOCS / "glossary.md").read_text(), flags=re.MULTILINE)
     assert len(terms) > 25

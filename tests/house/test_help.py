@@ -86,6 +86,16 @@ def test_every_command_and_option_has_help() -> None:
     assert not silent
 
 
+def test_a_list_of_commands_cuts_no_sentence_on_a_narrow_terminal() -> None:
+    cut = []
+    for path, group in commands():
+        if isinstance(group, click.Group):
+            children = {name: COMMANDS.load(name) for name in COMMANDS.names()} if group is cli else group.commands
+            width = 80 - len("    ") - max(map(len, children)) - len("  ")
+            cut += [f"{path} {name}" for name, one in children.items() if one.get_short_help_str(width).endswith("...")]
+    assert not cut
+
+
 def test_every_command_is_in_the_reference() -> None:
     reference = (ROOT / "docs" / "reference" / "commands.md").read_text()
     missing = [path for path, _ in commands() if path.count(" ") == 1 and f"`{path}`" not in reference]

@@ -13,7 +13,12 @@ from opmark.core.workspace import Workspace, find_workspace
 def workspace(ctx: click.Context) -> Workspace:
     """The workspace given by `--workspace`, or the one found upward from here. Raises `ContentError`."""
     given = ctx.find_root().obj
-    return Workspace(Path(given)) if given else find_workspace(Path.cwd())
+    if given is None:
+        return find_workspace(Path.cwd())
+    folder = Path(given)
+    if not folder.is_dir():
+        raise ContentError("no such folder", where=str(folder), hint="`opmark init DIR` makes a workspace")
+    return Workspace(folder)
 
 
 def cache_folder(ctx: click.Context) -> Path | None:

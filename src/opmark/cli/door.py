@@ -1,7 +1,7 @@
 """`opmark leaderboards check` and `submit`: the way in for algorithms of others."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,10 @@ def check(
     trusted: bool,
     as_json: bool,
 ) -> None:
-    """Run the submission in FOLDER on the smallest public problems, and say what has to change."""
+    """Try the submission in FOLDER, and say what has to change.
+
+    It runs on the smallest public problems.
+    """
     from opmark.leaderboards.sandbox.choice import sandbox
     from opmark.leaderboards.submissions.check import check as check_folder
     from opmark.leaderboards.submissions.check import smallest_first
@@ -73,11 +76,12 @@ def check(
         show_json(found)
     else:
         cells = [
-            (trial.problem, _cost(trial.cost), _seconds(trial.answered_s), _seconds(trial.planning_s))
+            (trial.problem, _cost(trial.cost, trial.unit), _seconds(trial.answered_s), _seconds(trial.planning_s))
             for trial in found.trials
         ]
-        show_table(("problem", "cost", "answered", "ended"), cells)
-        click.echo("\n".join(f"Layer: {layer}" for layer in found.layers), err=True)
+        if cells:
+            show_table(("problem", "cost", "answered", "ended"), cells)
+        _show_layers(found.layers)
         for warning in found.warnings:
             click.echo(f"{click.style('Warning:', fg='yellow')} {warning}", err=True)
     if found.errors:
@@ -109,7 +113,10 @@ def submit(
     trusted: bool,
     as_json: bool,
 ) -> None:
-    """Score the submission in FOLDER on every problem, keep its solutions, and rank it."""
+    """Score the submission in FOLDER, and rank it.
+
+    It runs on every problem of its tracks; its solutions are kept.
+    """
     from opmark.leaderboards.sandbox.choice import sandbox
     from opmark.leaderboards.submissions.manifest import load_submission
     from opmark.leaderboards.submissions.submit import submit as submit_folder
@@ -129,7 +136,7 @@ def submit(
         there = "–" if hidden is None else f"{hidden.score:.3f}"
         rows.append((placed.track, f"{row.rank} of {placed.entries}", f"{row.score:.3f}", interval, there))
     show_table(("track", "rank", "score", "95 % interval", "hidden"), rows)
-    click.echo("\n".join(f"Layer: {layer}" for layer in receipt.layers), err=True)
+    _show_layers(receipt.layers)
     for placed in receipt.placed:
         for result in placed.row.results:
             if result.reason:
@@ -164,8 +171,15 @@ def _tracks(ctx: click.Context, names: tuple[str, ...]) -> "list[Track]":
     return ready
 
 
-def _cost(cost: int | None) -> str:
-    return "–" if cost is None else format_ns(cost)
+def _show_layers(layers: Sequence[str]) -> None:
+    for layer in layers:
+        click.echo(f"Layer: {layer}", err=True)
+
+
+def _cost(cost: int | None, unit: str) -> str:
+    from opmark.leaderboards.cost_unit import format_cost
+
+    return "–" if cost is None else format_cost(cost, unit)
 
 
 def _seconds(seconds: float | None) -> str:

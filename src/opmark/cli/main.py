@@ -16,7 +16,7 @@ from opmark.core.registry import Registry
 COMMANDS: Registry[click.Command] = Registry("opmark.cli.commands", "COMMAND", "command")
 
 EPILOG = (
-    "Exit codes: 0 fine, 1 a check failed, 2 usage, 3 invalid content, "
+    "Exit codes: 0 fine, 1 failed (a check, a measurement, a write), 2 usage, 3 invalid content, "
     "4 missing backend, hardware or sandbox, 5 nothing selected, 130 interrupted."
 )
 

@@ -14,6 +14,7 @@ from opmark.core.units import format_duration
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+_LONGEST_NAME = 24
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
@@ -36,9 +37,14 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, collapse_padding=True)
     for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index < left else "right", overflow="fold")
+        cells = [row[index] for row in rows]
+        figures = index >= left
+        # what a narrow terminal must not break: figures from their units, and a name in its middle
+        whole = cells if figures else [word for cell in cells for word in cell.split() if len(word) <= _LONGEST_NAME]
+        least = max(map(len, [*whole, *column.split()]), default=1)
+        table.add_column(column, justify="right" if figures else "left", overflow="fold", min_width=least)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     width = None if os.isatty(1) else 160

@@ -9,6 +9,7 @@ from opmark.core.units import format_ns
 if TYPE_CHECKING:
     from opmark.predictors.network import NetworkPrediction
 
+_STEPS = frozenset({"stride", "dilation", "groups"})
 _SIZES = frozenset({"shape", "shapes", "kernel", "size", "output", "batch_a", "batch_b"})
 
 
@@ -26,9 +27,16 @@ def note_text(note: str) -> str:
 
 
 def parameters_text(params: Mapping[str, Any]) -> str:
-    """The parameters that are not empty, zero or switched off, on one line: `shape=1×128×768 axis=2`."""
-    shown = ((name, value) for name, value in params.items() if value not in (None, "", False, 0, ()))
+    """The parameters that change something, on one line: `shape=1×128×768 axis=2`; no zero, no stride of one."""
+    shown = ((name, value) for name, value in params.items() if not _is_neutral(name, value))
     return " ".join(f"{name}={_value_text(value, '×' if name in _SIZES else ',')}" for name, value in shown)
+
+
+def _is_neutral(name: str, value: Any) -> bool:
+    neutral = 1 if name in _STEPS else 0
+    if isinstance(value, tuple):
+        return name not in _SIZES and all(item == neutral for item in value)
+    return value in (None, "", False, neutral)
 
 
 def _value_text(value: Any, between: str) -> str:

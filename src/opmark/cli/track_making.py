@@ -12,10 +12,10 @@ from opmark.cli.output import json_option, show_json, show_table
 @json_option
 @click.pass_context
 def make_track(ctx: click.Context, *, track: str, again: bool, as_json: bool) -> None:
-    """Make the problems of TRACK from its recipe.yaml, keeping those that leave something to win.
+    """Make the problems of TRACK from its recipe.yaml.
 
-    What did not change keeps its file; an interrupted run goes on. Candidates that need predictors this workspace does
-    not have wait for them.
+    Those that leave something to win are kept. What did not change keeps its file; an interrupted run goes on.
+    Candidates that need predictors this workspace does not have wait for them.
     """
     from opmark.leaderboards.track_maker import make_track as make
 

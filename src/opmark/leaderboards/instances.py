@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -165,8 +164,3 @@ def _family(model: str) -> str:
 
 def _words(table: DeviceTable) -> str:
     return f"{table.provenance}: {' '.join(table.source.split())}"
-
-
-def bundle_folder(workspace: Workspace, table: DeviceTable) -> Path:
-    """Where the predictors of a measured device are expected."""
-    return workspace.predictors / table.bundle

@@ -107,7 +107,7 @@ def test_the_last_complete_valid_solution_counts(tmp_path: Path, code: str, devi
     ("code", "sentence"),
     [
         ("", "'mine' printed no solution"),
-        ("print('hello')", "its last answer is not valid: not JSON: hello"),
+        ("print('hello')", "gave a last answer that is not valid: not JSON: hello"),
         ("print('[' * 100000)", "is longer than any solution|not JSON"),
         ("sys.exit('no idea')", r"'mine' ended with code 1 and printed no solution \(no idea\)"),
         ("time.sleep(60)", r"was ended 1.11 s after it got the problem and printed no solution"),

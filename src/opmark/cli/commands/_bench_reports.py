@@ -53,9 +53,10 @@ def fusion(
     only_list: bool,
     as_json: bool,
 ) -> None:
-    """Find out which pairs of operators a target makes one kernel of: by its own graph, and by the clock.
+    """Find out which pairs of operators become one kernel.
 
-    The clock says fused where T1 + T2 - T12 > min(T1, T2) / 2 with 95 % confidence, at most of three shapes.
+    By the target's own graph, and by the clock. The clock says fused where T1 + T2 - T12 > min(T1, T2) / 2 with 95 %
+    confidence, at most of three shapes.
     """
     from opmark.bench.fusion import measure_fusion
     from opmark.bench.pairs import pairs_named
@@ -82,7 +83,10 @@ def fusion(
 @json_option
 @click.pass_context
 def links(ctx: click.Context, *, devices: str, most: str, journal: Path | None, as_json: bool) -> None:
-    """Measure what it takes to carry 64 B … 256 MiB between cores, and between host and GPU."""
+    """Measure transfers between cores, and between host and GPU.
+
+    From 64 B to 256 MiB, as straight lines with their largest error.
+    """
     from opmark.bench.transfers import LEAST_BYTES, measure_links, present
     from opmark.core.units import parse_size_bytes
 
@@ -125,9 +129,10 @@ def models(
     journal: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure end-to-end latency and peak memory of NAMES: zoo networks, .onnx or .pt2 files.
+    """Measure whole networks: latency and peak memory.
 
-    The same command again goes on where it stopped; the next `opmark datasets build` holds what was measured.
+    NAMES are networks of the zoo, .onnx or .pt2 files. The same command again goes on where it stopped; the next
+    `opmark datasets build` holds what was measured.
     """
     from opmark.bench.runner import run
     from opmark.bench.shipped import find_suite
@@ -213,10 +218,10 @@ def retest(
     journal: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure a random share of SUITE's kernels and networks once more, in new processes, and say how far both agree.
+    """Measure a random share of SUITE again, and compare.
 
-    They are taken from the half that was finished first, four networks at least; `opmark datasets build` keeps both
-    rows.
+    Kernels and networks, in new processes. They are taken from the half that was finished first, four networks at
+    least; `opmark datasets build` keeps both rows.
     """
     from opmark.bench.retest import agreement, retest_suite
     from opmark.bench.runner import run

@@ -38,7 +38,10 @@ def command(
     suite: Path | None,
     as_json: bool,
 ) -> None:
-    """Explain the prediction of MODEL: what bounds its kernels, what its interval is made of, what to measure next."""
+    """Explain the prediction of MODEL.
+
+    What bounds its kernels, what its interval is made of, what to measure next.
+    """
     from opmark.predictors.explain import explain
     from opmark.predictors.next_suite import write_suite
 

@@ -159,10 +159,11 @@ def run_suite(
     journal: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure SUITE (a name or a YAML file); the same command again goes on where it stopped.
+    """Measure SUITE, or go on with it.
 
-    What --again measures stands beside the first trial: `opmark datasets build` takes the better one by its quality,
-    never by its value, and keeps the other as a repeat.
+    SUITE is a name or a YAML file; the same command again goes on where it stopped. What --again measures stands beside
+    the first trial: `opmark datasets build` takes the better one by its quality, never by its value, and keeps the
+    other as a repeat.
     """
     from opmark.bench.plan import parse_shard
     from opmark.bench.runner import run
@@ -228,7 +229,10 @@ def run_suite(
 @click.option("--target", default="", help="Measure a kernel of this target too, for half as long.")
 @json_option
 def noise(seconds: float, target: str, as_json: bool) -> None:
-    """Say how noisy this machine is right now, how long to wait, or how many samples a label takes."""
+    """Say how noisy this machine is right now.
+
+    And how long to wait, or how many samples a label takes.
+    """
     from opmark.bench.noise import measure
 
     found = measure(seconds, target=target)
@@ -271,7 +275,7 @@ def _reference_rows(found: "Noise") -> list[tuple[str, str]]:
 @bench.command()
 @json_option
 def backends(as_json: bool) -> None:
-    """List the runtimes OpMark can measure and the targets they offer here."""
+    """List the runtimes and the targets they offer here."""
     from opmark.bench.backend import BACKENDS
     from opmark.bench.environment import device_slug
 

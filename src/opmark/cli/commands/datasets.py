@@ -66,7 +66,10 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def validate(ctx: click.Context, path: str, as_json: bool) -> None:
-    """Check everything about a release; exit code 3 where it is not sound."""
+    """Check everything about a release.
+
+    The exit code is 3 where it is not sound.
+    """
     from opmark.datasets.check import ERROR
     from opmark.datasets.find import path_of
     from opmark.datasets.validate import validate as check
@@ -96,9 +99,9 @@ def validate(ctx: click.Context, path: str, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def build(ctx: click.Context, journals: tuple[Path, ...], version: str | None, as_json: bool) -> None:
-    """Build a release from JOURNALS of one machine; without any, from all of this workspace.
+    """Build a release from JOURNALS of one machine.
 
-    The same journals in any order give the same bytes.
+    Without any, from all of this workspace. The same journals in any order give the same bytes.
     """
     from opmark.datasets.release import build as build_release
 
@@ -113,7 +116,10 @@ def build(ctx: click.Context, journals: tuple[Path, ...], version: str | None, a
 @json_option
 @click.pass_context
 def merge(ctx: click.Context, sources: tuple[str, ...], version: str | None, as_json: bool) -> None:
-    """Merge releases and journals (SOURCES) of like machines into a new release."""
+    """Merge releases and journals of like machines into a release.
+
+    SOURCES are names or folders of releases, and journals. Nothing is measured: any machine will do.
+    """
     from opmark.datasets.find import path_of
     from opmark.datasets.merge import merge as merge_sources
 
@@ -128,7 +134,10 @@ def merge(ctx: click.Context, sources: tuple[str, ...], version: str | None, as_
 @json_option
 @click.pass_context
 def diff(ctx: click.Context, old: str, new: str, as_json: bool) -> None:
-    """Show what changed from release OLD to release NEW, and how latencies moved by kind."""
+    """Show what changed from release OLD to release NEW.
+
+    And how latencies moved, kind by kind.
+    """
     from opmark.datasets.diff import diff as compare
     from opmark.datasets.find import find
 
@@ -159,7 +168,7 @@ def diff(ctx: click.Context, old: str, new: str, as_json: bool) -> None:
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file; default: stdout.")
 @click.pass_context
 def export(ctx: click.Context, *, name: str, format_name: str, table: str, target: str, output: Path | None) -> None:
-    """Write a table of a release in another format, or its Croissant metadata."""
+    """Write a table or the metadata of a release in another format."""
     from opmark.datasets.export import export as exported
     from opmark.datasets.export import write
     from opmark.datasets.find import find

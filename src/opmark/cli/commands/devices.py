@@ -7,13 +7,16 @@ from opmark.cli.output import json_option, show_json, show_table
 
 @click.group()
 def devices() -> None:
-    """What this machine is, as it is recorded beside every measurement."""
+    """What this machine is, as every measurement records it."""
 
 
 @devices.command()
 @json_option
 def show(*, as_json: bool) -> None:
-    """Show this machine's name, the facts that must agree before measurements merge, and those that are only noted."""
+    """Show this machine's name and the facts about it.
+
+    Those that are checked must agree before measurements merge, the others are noted for the reader.
+    """
     from opmark.studies.devices import this_machine
 
     machine = this_machine()

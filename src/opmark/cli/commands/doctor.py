@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 @click.option("--watch", type=DURATION, default="2s", show_default=True, help="How long to watch the noise.")
 @json_option
 def doctor(*, watch: float, as_json: bool) -> None:
-    """Say what this machine is, what works on it, how noisy it is, and what to do about it."""
+    """Say what this machine is, what works, and how noisy it is.
+
+    And what to do about it: what to install, what to permit, what to wait for.
+    """
     from opmark.studies.doctor import diagnose
 
     found = diagnose(seconds=watch)

@@ -8,7 +8,7 @@ import click
 @click.command(name="init")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 def init(folder: Path) -> None:
-    """Make DIR a workspace with the suites and tracks that come with OpMark."""
+    """Make DIR a workspace, with the suites and tracks of OpMark."""
     from opmark.core.shipped import create_workspace
 
     created = create_workspace(folder)

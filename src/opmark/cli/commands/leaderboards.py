@@ -11,7 +11,7 @@ from opmark.cli.door import check, submit
 from opmark.cli.output import json_option, show_json, show_table
 from opmark.cli.ranking import freeze, score, standings
 from opmark.cli.track_making import make_track
-from opmark.core.errors import SubmissionError
+from opmark.core.errors import PlacementError, SubmissionError
 from opmark.core.units import format_bytes, format_ns
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -122,7 +122,10 @@ def make_problem(
     dimensions: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make a problem from MODEL (an .onnx or .pt2 file, or a zoo name), a cluster and predictors."""
+    """Make a problem from MODEL, a cluster and predictors.
+
+    MODEL is an .onnx or .pt2 file, or a name that `opmark models list` knows.
+    """
     from opmark.leaderboards.problem import save_problem
     from opmark.leaderboards.recipe import load_cluster, problem_of_model
 
@@ -143,7 +146,7 @@ def make_problem(
 
 @group.command()
 @click.argument("problem_file", metavar="PROBLEM", type=FILE)
-@click.option("--placer", "name", required=True, help="A placement algorithm.")
+@click.option("--placer", "name", required=True, help="A placement algorithm: heft, opmark, …")
 @click.option("--budget", type=DURATION, default=10.0, show_default="10s", help="Time to plan.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For placers that draw.")
 @click.option("-o", "--output", type=FILE, help="Write the solution here.")
@@ -210,7 +213,10 @@ def simulate(
 
     problem = load_problem(problem_file)
     rules = profile_named(profile or problem.profile)
-    found = evaluate(problem, load_solution(solution_file), rules)
+    try:
+        found = evaluate(problem, load_solution(solution_file), rules)
+    except PlacementError as error:
+        raise PlacementError(error.message, where=error.where or str(solution_file), hint=error.hint) from error
     if trace is not None:
         write_json(trace, chrome_trace(problem, found, rules))
     drawn = robustness(problem, found.placement, draws=draws, profile=rules) if draws else None
@@ -291,7 +297,7 @@ def import_problem(
     bandwidth: float | None,
     as_json: bool,
 ) -> None:
-    """Make a problem from FILE, a published placement problem with its costs."""
+    """Make a problem from FILE, a published one with its costs."""
     from opmark.leaderboards.importer import IMPORTERS, Wish
     from opmark.leaderboards.problem import save_problem
 

@@ -25,15 +25,16 @@ if TYPE_CHECKING:
 
 @click.group(name="models")
 def command() -> None:
-    """List networks, and show the kernels a runtime really runs for one."""
+    """List networks, and show the kernels a runtime runs for one."""
 
 
 @command.command(name="list")
 @json_option
 def list_models(*, as_json: bool) -> None:
-    """List the networks of the zoo: built by configuration, nothing is downloaded.
+    """List the networks of the zoo.
 
-    Nothing is learned from a family that is held out: errors are stated on its networks.
+    They are built by configuration, nothing is downloaded. Nothing is learned from a family that is held out: errors
+    are stated on its networks.
     """
     from opmark.models.zoo import held_out, models
 
@@ -85,7 +86,10 @@ def show(
     top: int,
     as_json: bool,
 ) -> None:
-    """Show the kernels that a target runs for MODEL (an .onnx or .pt2 file, or a zoo name)."""
+    """Show the kernels that a target runs for MODEL.
+
+    MODEL is an .onnx or .pt2 file, or a name that `opmark models list` knows.
+    """
     from opmark.models.coverage import coverage
     from opmark.models.resolve import graph_of
 
@@ -124,9 +128,10 @@ def store(
     into: Path | None,
     as_json: bool,
 ) -> None:
-    """Capture the graphs of networks of the zoo into files that machines without their runtimes can read.
+    """Capture graphs of networks into files.
 
-    A graph that is there already, of the same code and versions, is kept: run the command again to go on.
+    Machines without the runtimes can read them. A graph that is there already, of the same code and versions, is kept:
+    run the command again to go on.
     """
     from opmark.models.storing import store_graphs, targets_of, travelling
 

@@ -13,7 +13,11 @@ from opmark.cli.context import workspace
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the file there instead.")
 @click.pass_context
 def new(ctx: click.Context, what: str, name: str, output: Path | None) -> None:
-    """Write the template of an extension or a submission called NAME; it passes its tests as it is."""
+    """Write the template of an extension or a submission.
+
+    It is called NAME, and passes its tests as it is. Code goes into the checkout that OpMark runs from, a track into
+    the workspace, a submission into a folder of its name here.
+    """
     from opmark.core.scaffold import write_extension
 
     leaderboards = workspace(ctx).leaderboards if what == "track" and output is None else None

@@ -88,7 +88,10 @@ def command(
     top: int,
     as_json: bool,
 ) -> None:
-    """Predict how long MODEL (an .onnx or .pt2 file, or a zoo name) takes on a target."""
+    """Predict how long MODEL takes on a target.
+
+    MODEL is an .onnx or .pt2 file, or a name that `opmark models list` knows.
+    """
     from opmark.predictors.cost_model import CostModel
 
     loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, dimensions=dimensions)

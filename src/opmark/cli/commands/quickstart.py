@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 )
 @json_option
 def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
-    """Profile this machine, train predictors, check them on unseen networks, rank placers, write a report.
+    """Profile this machine, predict, place, and write a report.
 
-    Suite `quickstart` says what is measured. With --json: {"networks": [{"name", "target", "predicted_ns",
-    "measured_ns", "error"}], "median_error", "max_error", "standings": [{"rank", "name", "score"}], "report",
-    "seconds"}; errors are signed fractions per network, medians and maxima of absolute values.
+    Predictors are checked on networks that no sample came from, placers are ranked on one of them. Suite `quickstart`
+    says what is measured. With --json: {"networks": [{"name", "target", "predicted_ns", "measured_ns", "error"}],
+    "median_error", "max_error", "standings": [{"rank", "name", "score"}], "report", "seconds"}; errors are signed
+    fractions per network, medians and maxima of absolute values.
     """
     from opmark.bench.shipped import find_suite
     from opmark.studies.quickstart import quickstart as study

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     import jinja2
 
 HERE = "opmark.leaderboards"
-BASE = "pictures/base.html.jinja"
 
 
 def render(template: str, *, package: str = HERE, **values: Any) -> str:

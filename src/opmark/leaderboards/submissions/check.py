@@ -90,11 +90,13 @@ def _try(contestant: Contestant, problem: Problem, budget_s: float, seed: int, n
     try:
         found = contestant.judge(problem, heard, budget_s=budget_s)
     except SubmissionError as error:
-        notes.trials.append(Trial(problem=problem.name, cost=None, reason=error.message))
+        notes.trials.append(Trial(problem=problem.name, cost=None, unit=problem.unit, reason=error.message))
         notes.errors.append(str(error))
         return
     cost, ended, answered = found.evaluation.cost, found.planning_s, found.answered_s
-    notes.trials.append(Trial(problem=problem.name, cost=cost, planning_s=ended, answered_s=answered))
+    notes.trials.append(
+        Trial(problem=problem.name, cost=cost, unit=problem.unit, planning_s=ended, answered_s=answered)
+    )
     if heard.end == LATE:
         notes.warnings.append(
             f"{problem.name}: it was ended when its time was over; its last solution counts, but end by yourself"

@@ -51,7 +51,7 @@ def last_valid(problem: Problem, output: bytes, *, complete: bool) -> tuple[Solu
             first = first or error
     if first is None:
         raise SubmissionError("printed no solution")
-    raise SubmissionError(f"its last answer is not valid: {first}")
+    raise SubmissionError(f"gave a last answer that is not valid: {first}")
 
 
 def read_solution(problem: Problem, line: bytes, *, most: int) -> Solution:
