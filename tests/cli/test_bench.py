@@ -76,6 +76,16 @@ def test_run_measures_into_the_workspace_and_goes_on(workspace: Path) -> None:
     assert shard["journal"].endswith("tiny-1-of-2.jsonl")
 
 
+def test_run_measures_what_is_poor_once_more(workspace: Path) -> None:
+    path = Path(as_json("run", "tiny")["journal"])
+    assert "nothing of this suite is low_quality" in opmark("run", "tiny", "--again", "low_quality").stderr
+    path.write_text(path.read_text().replace('"status":"ok"', '"status":"low_quality"', 2))
+    again = as_json("run", "tiny", "--again", "low_quality")
+    assert (again["planned"], again["done"], again["statuses"]) == (2, 2, {"ok": 2})
+    assert again["journal"] == str(path)
+    assert len(read_journal(path).measurements) == 11
+
+
 def test_run_measures_in_rounds_until_the_error_is_small(workspace: Path) -> None:
     found = as_json("run", "tiny", "--target-error", "99%")
     assert found["stopped"] == "the target error is reached"
@@ -97,6 +107,8 @@ def test_run_measures_in_rounds_until_the_error_is_small(workspace: Path) -> Non
         (("run", "tiny", "--budget", "soon"), 2, "not a duration"),
         (("run", "tiny", "--budget", "0"), 2, "no time"),
         (("run", "tiny", "--shard", "3/2"), 2, "not a shard"),
+        (("run", "tiny", "--again", "ok"), 2, "'--again'"),
+        (("run", "tiny", "--again", "failed", "--target-error", "5%"), 2, "exclude each other"),
         (("run", "tiny", "--target-error", "little"), 2, "'little' is not a share"),
         (("run", "tiny", "--target-error", "0%"), 2, "'0%' is not a share"),
         (("plan", "tiny", "--shard", "x"), 2, "not a shard"),

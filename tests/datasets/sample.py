@@ -39,6 +39,18 @@ def kernels(count: int, kind: str = "conv") -> list[Kernel]:
     raise AssertionError(f"{kind} gives only {len(found)} kernels")
 
 
+def training_kernels() -> list[Kernel]:
+    """Two kernels of a backward pass and one of an update."""
+    return [
+        family.kernel(family.parameters(**parameters))
+        for family, parameters in (
+            (KINDS.load("activation-backward"), {"op": "relu", "shape": (64, 64)}),
+            (KINDS.load("loss"), {"op": "nll-backward", "shape": (16, 10)}),
+            (KINDS.load("update"), {"op": "sgd", "tensors": 2, "elements": 4096}),
+        )
+    ]
+
+
 def measurement(kernel: Kernel, *, flops_per_s: float = 5e10, **changes: Any) -> Measurement:
     """A usable trial whose hot label is arithmetic at `flops_per_s` or traffic at a tenth of it, plus 100 ns."""
     work = work_of(kernel)

@@ -1,17 +1,22 @@
 """The card's figures are those of the rows."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.datasets import sample
+from tests.datasets.journals import write_journal
 
+from opmark.core.journal import read_journal
 from opmark.datasets.card import card, counted, format_rate
 from opmark.datasets.columns import KERNELS, NETWORKS
+from opmark.datasets.croissant import croissant
 from opmark.datasets.environments import common_facts, conflicts
 from opmark.datasets.manifest import read
-from opmark.datasets.release import Release, build_from
+from opmark.datasets.release import Release, build, build_from
 from opmark.datasets.statistics import statistics
+from opmark.datasets.writer import today
 
 
 @pytest.fixture
@@ -41,6 +46,50 @@ def test_figures_are_those_of_the_rows(release: Release) -> None:
     assert 0.001 < figures["retest"]["median"] < 0.021
     assert "50.0 GFLOP/s" in text
     assert re.search(r"kernels measured again, median difference \| [0-9.]+% over 6 \|", text)
+
+
+def test_the_card_says_what_a_training_step_has_and_how_much_is_doubtful(tmp_path: Path) -> None:
+    kernels = [*sample.kernels(4), *sample.training_kernels()]
+    rows = [sample.measurement(kernel) for kernel in kernels]
+    rows[0] = sample.measurement(kernels[0], status="low_quality", reason="noisy")
+    text = (build_from([sample.contents(rows)], tmp_path).path / "README.md").read_text()
+    assert "| float32 | 7 | 4 | 2 | 1 |" in text
+    assert "| usable kernels of low quality | 14.3% |" in text
+    assert "| usable networks of low quality | 0.0% |" in text
+    assert "| networks measured again, median difference | not measured |\n| the same, 95th percentile |" in text
+    assert "time inside samples" not in text
+
+
+def test_a_release_of_a_journal_says_what_sampling_took(tmp_path: Path) -> None:
+    journal = write_journal(tmp_path / "a.jsonl", sample.kernels(3), networks=["net"])
+    release = build([journal], tmp_path / "datasets")
+    spent = sum(sum(block.ns) * block.calls for blocks in read_journal(journal).blocks.values() for block in blocks)
+    figures = release.manifest.statistics[sample.TARGET.name]
+    assert figures["sampled_s"] == pytest.approx(spent / 1e9, abs=0.06)
+    assert "| time inside samples | " in (release.path / "README.md").read_text()
+
+
+def test_the_card_of_an_earlier_release_says_less(release: Release) -> None:
+    later = {"phases", "low_quality", "network_low_quality", "sampled_s"}
+    earlier = {
+        target: {name: value for name, value in figures.items() if name not in later}
+        for target, figures in release.manifest.statistics.items()
+    }
+    text = card(replace(release.manifest, statistics=earlier))
+    assert "low quality" not in text
+    assert "| call overhead, median |" in text
+
+
+def test_a_release_knows_its_day(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    release = build_from([sample.contents()], tmp_path)
+    assert today() == release.manifest.published == "2023-11-14"
+    assert "Published 2023-11-14." in (release.path / "README.md").read_text()
+    assert croissant(release.manifest)["datePublished"] == "2023-11-14"
+    monkeypatch.delenv("SOURCE_DATE_EPOCH")
+    assert today() > "2026"
+    assert "datePublished" not in croissant(replace(release.manifest, published=""))
+    assert "Published" not in card(replace(release.manifest, published=""))
 
 
 def test_every_column_is_explained(release: Release) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from opmark.core.link import LinkMeasurement
 from opmark.core.measurement import STATUSES, USABLE
-from opmark.core.units import format_bytes, format_count, format_ns
+from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 from opmark.datasets.columns import FUSION, KERNELS, LINKS, NETWORKS
 from opmark.datasets.environments import common_facts
 from opmark.datasets.manifest import Manifest
@@ -26,6 +26,7 @@ def card(manifest: Manifest, links: Sequence[LinkMeasurement] = ()) -> str:
         "bytes": format_bytes,
         "counted": counted,
         "counts": _counts,
+        "duration": format_duration,
         "factor": lambda value: "–" if value is None else f"{value:.2f}",
         "ns": lambda value: "–" if value is None else format_ns(value),
         "percent": lambda value: "–" if value is None else f"{value:.1%}",

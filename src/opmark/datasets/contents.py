@@ -1,6 +1,7 @@
 """The rows of a release before they are a file: gathered from journals and releases of one machine."""
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -103,8 +104,8 @@ def from_measurements(
 def gather(parts: Sequence[Contents]) -> Contents:
     """All parts as one, the same whatever their order.
 
-    A kernel or network that was measured more than once keeps its best trial; the others become repeats. A pair of
-    operators or a link keeps its best only.
+    A kernel or network that was measured more than once keeps its best trial, by quality and never by value; the
+    others become repeats. A pair of operators or a link keeps its best only.
     Raises `ContentError` naming the facts on which two parts differ, `NothingSelectedError` where there is no row.
     """
     if not parts:
@@ -172,8 +173,14 @@ def _best_and_others(table: TableFormat, trials: Iterable[Row]) -> tuple[tuple[R
 
 
 def _preference(row: Row) -> tuple[Any, ...]:
+    """The better trial of one thing comes first, by quality alone: to look at its value would bias the label.
+
+    That is its status, then how little its processes differ, then how much stands behind it.
+    """
+    variation = row.get("between_process_variation")
+    apart = math.inf if variation is None else variation
     clean = row["clean_fraction"] or 0.0
-    return (STATUSES.index(row["status"]), -row["processes"], -row["samples"], -clean)
+    return (STATUSES.index(row["status"]), apart, -row["processes"], -row["samples"], -clean)
 
 
 def _agree(first: Contents, other: Contents) -> None:

@@ -69,6 +69,7 @@ def croissant(manifest: Manifest) -> dict[str, Any]:
         "creator": {"@type": "sc:Organization", "name": manifest.provenance.attribution or "The OpMark authors"},
         "license": _LICENCE_URLS.get(manifest.licence, manifest.licence),
         "version": manifest.version,
+        **({"datePublished": manifest.published} if manifest.published else {}),
         "distribution": [_file_object(entry) for _, entry in tables],
         "recordSet": [_record_set(table) for table, _ in tables],
     }

@@ -29,13 +29,18 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A journal that rows came from; `sentinels_ns` has the median of each sentinel by `<target>/<sentinel>`."""
+    """A journal that rows came from.
+
+    `sentinels_ns` has the median of each sentinel by `<target>/<sentinel>`, `sampled_s` the seconds that passed inside
+    samples, by target: what measuring them cannot cost less than.
+    """
 
     name: str
     sha256: str
     kernels: int
     networks: int
     sentinels_ns: Mapping[str, float] = field(default_factory=dict)
+    sampled_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +81,10 @@ OURS = Provenance()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A release's identity, contents and origin. `statistics` is what the card shows (`opmark.datasets.statistics`)."""
+    """A release's identity, contents and origin. `statistics` is what the card shows (`opmark.datasets.statistics`).
+
+    `published` is the day it was built, such as `2026-11-21`; releases from before that was written have none.
+    """
 
     name: str
     device: str
@@ -86,6 +94,7 @@ class Manifest:
     targets: tuple[Target, ...]
     environments: tuple[Environment, ...]
     licence: str = LICENCE
+    published: str = ""
     provenance: Provenance = OURS
     peaks: tuple[Peak, ...] = ()
     sources: tuple[Source, ...] = ()

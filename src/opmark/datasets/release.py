@@ -201,6 +201,7 @@ def journal_contents(path: Path) -> Contents:
         kernels=len(journal.measurements),
         networks=len(journal.networks),
         sentinels_ns=_sentinels_ns(journal),
+        sampled_s=_sampled_s(journal),
     )
     return from_measurements(
         str(path),
@@ -221,3 +222,11 @@ def _sentinels_ns(journal: Journal) -> dict[str, float]:
             for name, latency_ns in item.ns.items():
                 readings[f"{item.target}/{name}"].append(latency_ns)
     return {name: median(readings[name]) for name in sorted(readings)}
+
+
+def _sampled_s(journal: Journal) -> dict[str, float]:
+    """Seconds inside samples by target."""
+    spent: dict[str, float] = defaultdict(float)
+    for key, blocks in journal.blocks.items():
+        spent[journal.trials[key].target] += sum(sum(block.ns) * block.calls for block in blocks) / 1e9
+    return {target: round(spent[target], 1) for target in sorted(spent)}

@@ -1,5 +1,6 @@
 """The figures of a release: coverage, statuses, noise and agreement of repeats, all derived from its rows."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,9 +8,12 @@ from typing import Any
 import numpy
 
 from opmark.core.fusion import VERDICTS, pair_verdicts
-from opmark.core.measurement import OK, STATUSES, USABLE
+from opmark.core.measurement import LOW_QUALITY, OK, STATUSES, USABLE
 from opmark.datasets.columns import FUSION, KERNEL_REPEATS, KERNELS, NETWORK_REPEATS, NETWORKS, fusion_of
 from opmark.datasets.contents import Contents, Row
+
+# What a training step consists of.
+PHASES = ("forward", "backward", "update")
 
 
 def statistics(contents: Contents) -> dict[str, Any]:
@@ -27,6 +31,10 @@ def _of_target(contents: Contents, target: str) -> dict[str, Any]:
         "statuses": _statuses(kernels),
         "network_statuses": _statuses(networks),
         "dtypes": dict(sorted(Counter(row["dtype"] for row in kernels).items())),
+        "phases": _phases(kernels),
+        "low_quality": _low_quality(kernels),
+        "network_low_quality": _low_quality(networks),
+        "sampled_s": sum(source.sampled_s.get(target, 0.0) for source in contents.sources) or None,
         "kinds": {kind: _of_kind(kernels, kind) for kind in sorted({row["kind"] for row in kernels})},
         "families": len({row["family"] for row in networks if row["status"] in USABLE}),
         "overhead_ns": _median([row["overhead_ns"] for row in kernels if row["status"] in USABLE]),
@@ -36,6 +44,29 @@ def _of_target(contents: Contents, target: str) -> dict[str, Any]:
         "network_retest": _retest(networks, rows[NETWORK_REPEATS.name], "latency_ns", NETWORKS.identity),
         **_fusion(rows[FUSION.name]),
     }
+
+
+def phase_of(row: Row) -> str:
+    """Which part of a training step has such kernels: `forward` where others have them too."""
+    kind = str(row["kind"])
+    if kind == "update":
+        return "update"
+    operator = str(json.loads(row["parameters"]).get("op", ""))
+    return "backward" if kind.endswith("-backward") or operator.endswith("-backward") else "forward"
+
+
+def _phases(kernels: Sequence[Row]) -> dict[str, dict[str, int]]:
+    """How many rows of each element type are of which phase."""
+    counts = Counter((row["dtype"], phase_of(row)) for row in kernels)
+    return {
+        dtype: {phase: counts[dtype, phase] for phase in PHASES} for dtype in sorted({dtype for dtype, _ in counts})
+    }
+
+
+def _low_quality(rows: Sequence[Row]) -> float | None:
+    """The share of usable rows that are so marked; None without usable rows."""
+    usable = [row["status"] for row in rows if row["status"] in USABLE]
+    return usable.count(LOW_QUALITY) / len(usable) if usable else None
 
 
 def _fusion(rows: Sequence[Row]) -> dict[str, Any]:

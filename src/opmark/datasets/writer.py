@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import datetime
 import os
 import shutil
 import tempfile
@@ -55,6 +56,13 @@ def next_version(device_folder: Path) -> str:
     return f"{major}.{minor + 1}.0"
 
 
+def today() -> str:
+    """The day in Greenwich, such as `2026-11-21`; of SOURCE_DATE_EPOCH where a build is to be repeated."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.datetime.now(datetime.UTC)
+    return (datetime.datetime.fromtimestamp(int(epoch), datetime.UTC) if epoch.isdigit() else now).date().isoformat()
+
+
 def _fill(folder: Path, contents: Contents, version: str) -> None:
     import pyarrow.parquet
 
@@ -74,6 +82,7 @@ def _fill(folder: Path, contents: Contents, version: str) -> None:
         version=version,
         id=manifest.identity(contents.device, tuple(entries)),
         licence=contents.licence,
+        published=today(),
         provenance=contents.provenance,
         files=tuple(entries),
         targets=contents.targets,
