@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from opmark.bench.backends.null import BACKEND
 from opmark.bench.crew import Crew
 from opmark.bench.environment import Caches
@@ -30,3 +32,23 @@ def test_workers_start_when_needed_and_are_replaced_when_dismissed() -> None:
         crew.dismiss_all()
     assert started == [(slow.name, 0), (fast.name, 0), (slow.name, 0)]
     assert crew.alive(slow) == crew.alive(fast) == []
+
+
+def test_workers_that_are_needed_soon_load_together_and_one_that_died_waiting_is_replaced() -> None:
+    target = BACKEND.targets("d")[0]
+    crew = Crew(replace(QUICK, processes=3), CACHES, lambda *_: None)
+    try:
+        first = crew.worker(target, 0)
+        assert crew.alive(target) == [(0, first)]
+        waiting = dict(crew._waiting)
+        assert sorted(waiting) == [(target.name, 1), (target.name, 2)]
+        assert crew.worker(target, 1) is waiting[target.name, 1]
+        assert waiting[target.name, 1].overhead_ns > 0
+        waiting[target.name, 2]._process.kill()
+        waiting[target.name, 2]._process.wait()
+        assert crew.worker(target, 2).overhead_ns > 0
+        # One beyond those comes alone.
+        crew.worker(target, 4)
+        assert crew._waiting == {}
+    finally:
+        crew.dismiss_all()

@@ -28,7 +28,11 @@ class WorkerLostError(MeasurementError):
 
 
 class WorkerProcess:
-    """One worker on one target. Raises `MeasurementError` where the target cannot start."""
+    """One worker on one target. Raises `MeasurementError` where the target cannot start.
+
+    Without `begin` it only loads its runtime, which several may do at once; `loaded` waits for that, and `begin` makes
+    it ready to measure.
+    """
 
     def __init__(
         self,
@@ -38,6 +42,7 @@ class WorkerProcess:
         caches: Caches,
         *,
         command: Sequence[str] = COMMAND,
+        begin: bool = True,
     ) -> None:
         threads = dict.fromkeys(_THREAD_VARIABLES, str(target.threads))
         self._limit_s = protocol.answer_limit_s
@@ -52,30 +57,47 @@ class WorkerProcess:
             # Ctrl-C is for the run, which lets the block in progress finish.
             start_new_session=True,
         )
-        answer = self.ask(
-            {
-                "do": "start",
-                "target": plain(target),
-                "protocol": protocol_content(protocol),
-                "level2_bytes": caches.level2_bytes,
-                "last_level_bytes": caches.last_level_bytes,
-            }
-        )
+        self._target = target
+        self._start = {
+            "do": "start",
+            "target": plain(target),
+            "protocol": protocol_content(protocol),
+            "level2_bytes": caches.level2_bytes,
+            "last_level_bytes": caches.last_level_bytes,
+        }
+        self.overhead_ns = 0.0
+        if begin:
+            self.begin()
+        else:
+            self._tell({"do": "load", "backend": target.backend})
+
+    def loaded(self) -> None:
+        """Wait until its runtime is there. Raises `WorkerLostError` when it never will be."""
+        self._answer()
+
+    def begin(self) -> None:
+        """Let it measure what an empty call costs. Raises `MeasurementError` where the target cannot start."""
+        answer = self.ask(self._start)
         reason = answer.get("skipped") or answer.get("failed")
         if reason is not None:
             self.stop()
-            raise MeasurementError(f"cannot measure on {target.name}: {reason}")
+            raise MeasurementError(f"cannot measure on {self._target.name}: {reason}")
         self.overhead_ns = float(answer["overhead_ns"])
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to `request`. Raises `WorkerLostError` when there is none."""
+        self._tell(request)
+        return self._answer()
+
+    def _tell(self, request: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
-        try:
+        # One that died says so by giving no answer.
+        with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
-            line = self._read_line()
-        except BrokenPipeError:
-            line = b""
+
+    def _answer(self) -> dict[str, Any]:
+        line = self._read_line()
         if not line:
             raise WorkerLostError(self._bury())
         answer: dict[str, Any] = json.loads(line)

@@ -114,7 +114,11 @@ def serve(requests: TextIO, answers: TextIO, make: type[Worker] = Worker) -> Non
     for line in requests:
         request = json.loads(line)
         try:
-            if request["do"] == "start":
+            if request["do"] == "load":
+                # To ask a runtime whether it is there means to import it: most of what a start takes.
+                BACKENDS.load(request["backend"]).unavailable()
+                answer = {}
+            elif request["do"] == "start":
                 worker = make(request)
                 answer = worker.started()
             else:
