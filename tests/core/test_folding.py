@@ -20,6 +20,7 @@ def block(
     process: int = 0,
     label: str = "hot",
     scheduling: str = "fifo",
+    clock_ratio: float = 1.0,
 ) -> Block:
     return Block(
         trial="k",
@@ -35,7 +36,30 @@ def block(
         base_ns=base,
         base_clean="1" * len(base),
         scheduling=scheduling,
+        clock_ratio=clock_ratio,
     )
+
+
+def test_blocks_of_a_slower_clock_agree_with_the_others() -> None:
+    at_once = block([1100.0] * 6)
+    slow = block([1155.0] * 6, process=1, clock_ratio=1.05)
+    folded = fold([at_once, slow], "hot", 100.0)
+    assert folded is not None
+    assert folded.latency_ns == pytest.approx(1000.0)
+    assert folded.variation == pytest.approx(0.0)
+
+
+def test_a_slower_clock_slows_the_copies_below_too() -> None:
+    ns, base = [2500.0 * 1.1] * 5, (2100.0 * 1.1, 2100.0 * 1.1)
+    folded = fold([block(ns, base=base, copies=10, base_copies=2, clock_ratio=1.1)], "hot", 0.0)
+    assert folded is not None
+    assert folded.latency_ns == pytest.approx(50.0)
+
+
+def test_a_row_says_at_which_clock_it_was_measured() -> None:
+    blocks = [block([1050.0] * 6, clock_ratio=ratio) for ratio in (1.0, 1.04, 1.06)]
+    row = fold_kernel(TRIAL, Done(trial="k", status="ok"), blocks, overhead_ns=0.0, suite="s", environment_id="e")
+    assert row.clock_ratio == 1.04
 
 
 def test_a_single_call_loses_the_overhead_and_its_interrupted_samples() -> None:

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import pytest
 
 from opmark.core.environment import Environment
 from opmark.core.errors import ContentError
-from opmark.core.journal import read_journal
+from opmark.core.journal import read_journal, usual_of
 from opmark.core.records import Block, Done, Header, NetworkTrial, Overhead, Record, Sentinels, Session, encode
 from opmark.core.target import Target
 
@@ -57,10 +58,54 @@ def test_rows_come_from_the_accepted_rounds_only(tmp_path: Path) -> None:
     assert [b.round for b in journal.blocks["n"]] == [0, 2]
     assert journal.networks[0].quantiles_ns[-1] == 110.0
     assert journal.drifted_rounds == {2}
+    assert [b.clock_ratio for b in journal.blocks["n"]] == [1.0, 1.0], "one sentinel alone tells no clock"
     assert journal.rounds == 3
     assert journal.overhead_ns == {"null-t1": 2.0}
     assert journal.targets == (TARGET,)
     assert journal.measurements == ()
+
+
+def clocked(compute: float, memory: float, *, drift: float = 0.0, ratio: float | None = None) -> list[Record]:
+    ns = {"compute": compute, "memory": memory}
+    one = {"round": 0, "target": "null-t1", "accepted": True}
+    sentinels = Sentinels(**{**one, "ns": ns, "drift": drift, "clock_ratio": ratio})
+    usual = [Sentinels(**{**one, "round": n, "ns": {"compute": 10.0, "memory": 20.0}}) for n in (1, 2)]
+    return [HEADER, SESSION, TRIAL, block(0), sentinels, *usual, Done(trial="n", status="ok")]
+
+
+def test_a_round_at_a_slower_clock_gives_the_label_of_the_usual_one(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_text(text(clocked(10.5, 21.0, drift=0.05)))
+    journal = read_journal(path)
+    assert journal.usual_ns == {"null-t1": {"compute": 10.0, "memory": 20.0}}
+    assert journal.networks[0].latency_ns == pytest.approx(100.0 / 1.05)
+    assert journal.networks[0].clock_ratio == pytest.approx(1.05)
+    assert journal.drifted_rounds == frozenset(), "what an earlier run took for a drift was the clock"
+
+
+def test_what_is_no_shift_of_the_clock_stays_a_drift(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_text(text(clocked(10.0, 24.0, drift=0.2)))
+    assert read_journal(path).drifted_rounds == {0}
+    path.write_text(text(clocked(10.5, 21.0, drift=0.05, ratio=1.02)))
+    assert read_journal(path).drifted_rounds == {0}, "the run knew the clock, and marked the round all the same"
+
+
+def test_journals_are_compared_beside_one_clock(tmp_path: Path) -> None:
+    path, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    path.write_text(text(clocked(10.0, 20.0)))
+    slow = [record for record in clocked(11.0, 22.0) if not (isinstance(record, Sentinels) and record.round)]
+    other.write_text(text(slow))
+    journals = [read_journal(path), read_journal(other)]
+    assert journals[1].networks[0].latency_ns == 100.0, "its own usual clock"
+    together = usual_of(journals)
+    assert together == {"null-t1": {"compute": 10.0, "memory": 20.0}}
+    assert journals[0].beside(together).networks[0].latency_ns == 100.0
+    assert journals[1].beside(together).networks[0].latency_ns == pytest.approx(100.0 / 1.1)
+
+
+def test_a_clock_is_not_written_down() -> None:
+    assert "clock_ratio" not in encode(dataclasses.replace(block(0), clock_ratio=1.1))
 
 
 def test_a_last_line_cut_short_is_left_out(tmp_path: Path) -> None:

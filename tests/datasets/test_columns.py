@@ -131,6 +131,14 @@ def test_a_wrong_column_is_named() -> None:
         checked_table(NETWORKS, text.replace_schema_metadata(metadata), "file")
 
 
+def test_a_column_of_later_releases_may_be_missing() -> None:
+    rows = [network_row(NetworkMeasurement(network="n", family="f", target="t", graph_id="g", status=SKIPPED))]
+    before = table_of(NETWORKS, rows).drop_columns(["clock_ratio"])
+    found = checked_table(NETWORKS, before, "file")
+    assert found.column_names == [column.name for column in NETWORKS.columns]
+    assert network_of(found.to_pylist()[0]).clock_ratio is None
+
+
 def test_a_missing_value_is_found_by_row() -> None:
     table = pa.table({"target": ["a", None]})
     columns = {name: pa.array([None, None], field.type) for name, field in _fields().items()}

@@ -1,9 +1,9 @@
-"""How far the sentinels are from where they usually are in a run."""
+"""Where the sentinels usually are in a run, and what those of a round say beside that."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from opmark.core.estimate import median
+from opmark.core.host_clock import COMPUTE, HostClock, host_clock, usual_ns
 from opmark.core.records import Sentinels
 
 # Fewer readings than this say nothing about where the sentinels usually are.
@@ -11,22 +11,52 @@ _FEW_READINGS = 5
 
 
 class Drift:
-    """The readings of a run, by target."""
+    """The readings of a run, by target; a machine that is off by more than `tolerance` is not itself."""
 
-    def __init__(self, earlier: Iterable[Sentinels]) -> None:
+    def __init__(self, earlier: Iterable[Sentinels], tolerance: float) -> None:
+        self._tolerance = tolerance
         self._readings: dict[str, list[Mapping[str, float]]] = defaultdict(list)
         for item in earlier:
-            self.add(item.target, item.ns)
+            self._add(item.target, item.ns)
 
-    def add(self, target: str, reading: Mapping[str, float]) -> None:
-        """Remember a reading, in ns by sentinel; an empty one says nothing."""
+    def clock(self, target: str, reading: Mapping[str, float]) -> HostClock:
+        """The clock at `reading`, in ns by sentinel; as usual while there is too little to tell."""
+        earlier = self._readings[target]
+        return host_clock(reading, usual_ns(earlier)) if len(earlier) >= _FEW_READINGS else HostClock()
+
+    def is_calm(self, target: str, reading: Mapping[str, float]) -> bool:
+        """Whether the machine is itself, at whatever clock."""
+        return self.clock(target, reading).off <= self._tolerance
+
+    def judge(
+        self, number: int, target: str, before: Mapping[str, float], after: Mapping[str, float], *, is_last: bool
+    ) -> Sentinels:
+        """The record of round `number` from the readings at both ends, remembered; the last attempt is accepted."""
+        reading, step = steady(before, after)
+        clock = self.clock(target, reading)
+        off = max(clock.off, step)
+        self._add(target, reading)
+        is_off = off > self._tolerance
+        return Sentinels(
+            round=number,
+            target=target,
+            ns=reading,
+            accepted=is_last or not is_off,
+            drift=round(off, 4) if is_off else 0.0,
+            clock_ratio=round(clock.ratio, 4),
+        )
+
+    def _add(self, target: str, reading: Mapping[str, float]) -> None:
         if reading:
             self._readings[target].append(reading)
 
-    def of(self, target: str, reading: Mapping[str, float]) -> float:
-        """How far the worse sentinel is from its median, as a fraction; 0 while there is too little to tell."""
-        earlier = self._readings[target]
-        if len(earlier) < _FEW_READINGS or not reading:
-            return 0.0
-        usual = {name: median([item[name] for item in earlier if name in item] or [ns]) for name, ns in reading.items()}
-        return max(abs(ns / usual[name] - 1) for name, ns in reading.items())
+
+def steady(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[dict[str, float], float]:
+    """One reading for a round from those at both ends, and how far the compute sentinel moved between, as a fraction.
+
+    The compute sentinel counts with the mean of both. The memory one with the lower: a neighbour's moment on the shared
+    cache does not reach a low quantile over the round.
+    """
+    both = {name: (ns, after.get(name, ns)) for name, ns in before.items()}
+    step = max((max(pair) / min(pair) - 1 for name, pair in both.items() if name == COMPUTE), default=0.0)
+    return {name: min(pair) if name != COMPUTE else (pair[0] * pair[1]) ** 0.5 for name, pair in both.items()}, step

@@ -9,7 +9,7 @@ from opmark.bench.again import first_trials
 from opmark.bench.suite import Suite
 from opmark.core.errors import ContentError, NothingSelectedError
 from opmark.core.estimate import quantile
-from opmark.core.journal import Journal, read_journal
+from opmark.core.journal import Journal, read_journal, usual_of
 from opmark.core.measurement import OK, USABLE
 from opmark.core.records import KernelTrial
 
@@ -59,7 +59,8 @@ def retest_suite(suite: Suite, journal: Path, *, share: float = 0.05) -> Suite:
 
 def agreement(first: Path, again: Path) -> tuple[Agreement, ...]:
     """How far two journals agree, by target, kernels and networks apart; what has no row in common is left out."""
-    before, after = (_labels(read_journal(path)) for path in (first, again))
+    journals = [read_journal(first), read_journal(again)]
+    before, after = (_labels(journal.beside(usual_of(journals))) for journal in journals)
     differences: dict[tuple[str, str], list[float]] = {}
     for (target, what, name), latency_ns in after.items():
         if (target, what, name) in before:

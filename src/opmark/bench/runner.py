@@ -23,9 +23,9 @@ from opmark.bench.suite import Suite
 from opmark.bench.verdict import Progressing, begin, judge
 from opmark.core.canonical import plain
 from opmark.core.estimate import median
-from opmark.core.journal import read_journal
+from opmark.core.journal import at_clock, read_journal
 from opmark.core.measurement import FAILED, SKIPPED
-from opmark.core.records import Block, Done, Header, KernelTrial, NetworkTrial, Overhead, Record, Sentinels, Session
+from opmark.core.records import Block, Done, Header, KernelTrial, NetworkTrial, Overhead, Record, Session
 from opmark.core.target import Target
 
 Trial = KernelTrial | NetworkTrial
@@ -135,7 +135,7 @@ class _Run:
         self._done_count = self._done_before = len(self._planned & self._done.keys())
         self._round = found.rounds
         self._drifted = set(found.drifted_rounds)
-        self._drift = Drift(found.sentinels)
+        self._drift = Drift(found.sentinels, self._protocol.sentinel_drift)
         self._overheads: dict[str, list[float]] = defaultdict(list)
         for overhead in found.overheads:
             self._overheads[overhead.target].append(overhead.ns)
@@ -272,20 +272,14 @@ class _Run:
             if self._is_over() and not taken:
                 return
             after = self._read_sentinels(target, process)
-            # A low quantile over the whole round, as the labels are: a moment's disturbance is no drift.
-            reading = {name: min(ns, after.get(name, ns)) for name, ns in before.items()}
-            drift = self._drift.of(target.name, reading)
-            accepted = drift <= self._protocol.sentinel_drift or retries_left == 0 or hopeless
-            off = drift if drift > self._protocol.sentinel_drift else 0.0
-            self._drift.add(target.name, reading)
-            self._append(
-                Sentinels(round=number, target=target.name, ns=reading, accepted=accepted, drift=round(off, 4))
-            )
-            if accepted:
-                if off:
+            is_last = retries_left == 0 or hopeless
+            found = self._drift.judge(number, target.name, before, after, is_last=is_last)
+            self._append(found)
+            if found.accepted:
+                if found.drift:
                     self._drifted.add(number)
                 for key, block in taken:
-                    states[key].blocks.append(block)
+                    states[key].blocks.append(at_clock(block, found.clock_ratio))
                 return
 
     def _one_round(
@@ -344,7 +338,7 @@ class _Run:
         start = time.monotonic()
         left_s = _PATIENT_SHARE * (start - self._start) - self._waited_s
         hopeless = False
-        while self._drift.of(target.name, reading) > self._protocol.sentinel_drift and not self._is_over():
+        while not self._drift.is_calm(target.name, reading) and not self._is_over():
             waited_s = time.monotonic() - start
             hopeless = waited_s > left_s
             if self._protocol.retries == 0 or hopeless or waited_s > _MOST_PATIENCE_S:

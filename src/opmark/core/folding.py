@@ -86,6 +86,7 @@ def fold_kernel(
         hot_quantiles_ns=hot.quantiles_ns,
         rotated_quantiles_ns=rotated.quantiles_ns if rotated else (),
         clean_fraction=hot.clean_fraction,
+        clock_ratio=_clock_ratio(blocks, HOT),
         between_process_variation=hot.variation,
         faults_per_call=_faults(blocks, HOT),
         samples=hot.samples,
@@ -116,6 +117,7 @@ def fold_network(
         peak_memory_bytes=max((block.peak_memory_bytes or 0 for block in blocks), default=0) or None,
         faults_per_call=_faults(blocks, NETWORK) if folded else None,
         clean_fraction=folded.clean_fraction if folded else None,
+        clock_ratio=_clock_ratio(blocks, NETWORK) if folded else None,
         samples=folded.samples if folded else 0,
         processes=folded.processes if folded else 0,
         scheduling=_scheduling(blocks),
@@ -129,11 +131,14 @@ def _together(half_widths: Sequence[float]) -> float:
 
 
 def _kernel_times(blocks: Sequence[Block], overhead_ns: float) -> Iterator[float]:
-    """Every clean sample of one process as the time of one kernel; all samples where none is clean."""
+    """Every clean sample of one process as the time of one kernel; all samples where none is clean.
+
+    All are times at the processor's usual clock.
+    """
     bases: dict[int, list[float]] = defaultdict(list)
     for block in blocks:
         if block.base_copies:
-            bases[block.base_copies] += _clean(block.base_ns, block.base_clean)
+            bases[block.base_copies] += [ns / block.clock_ratio for ns in _clean(block.base_ns, block.base_clean)]
     fraction = blocks[0].label_quantile
     fixed = {copies: label(times, fraction) for copies, times in bases.items()}
     anything_clean = any("1" in block.clean for block in blocks)
@@ -142,7 +147,7 @@ def _kernel_times(blocks: Sequence[Block], overhead_ns: float) -> Iterator[float
         below = fixed[block.base_copies] if block.base_copies else outside_ns
         for ns, flag in zip(block.ns, block.clean, strict=True):
             if flag == "1" or not anything_clean:
-                yield (ns - below) / (block.copies - block.base_copies)
+                yield (ns / block.clock_ratio - below) / (block.copies - block.base_copies)
 
 
 def _clean(times: Sequence[float], flags: str) -> list[float]:
@@ -154,6 +159,10 @@ def _enqueue_ns(blocks: Sequence[Block], overhead_ns: float) -> float:
     """What one call costs the host: of a device, the time to hand it over."""
     found = [block.enqueue_ns for block in blocks if block.label == HOT and block.enqueue_ns is not None]
     return median(found) if found else overhead_ns
+
+
+def _clock_ratio(blocks: Sequence[Block], which: str) -> float:
+    return median([block.clock_ratio for block in blocks if block.label == which])
 
 
 def _faults(blocks: Sequence[Block], which: str) -> float:

@@ -2,8 +2,8 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from opmark.core.errors import ContentError
 from opmark.core.estimate import median
 from opmark.core.folding import fold_kernel, fold_network
 from opmark.core.fusion import FusionMeasurement, fold_fusion
+from opmark.core.host_clock import HostClock, host_clock, usual_ns
 from opmark.core.link import LinkMeasurement, fold_link
 from opmark.core.measurement import Measurement, NetworkMeasurement
 from opmark.core.records import (
@@ -33,12 +34,16 @@ from opmark.core.records import (
 )
 from opmark.core.target import Target
 
+# Where a record does not tell a drift from a clock's shift: sentinels this far apart are no shift.
+_OFF = 0.03
+
 
 @dataclass(frozen=True, kw_only=True)
 class Journal:
     """Everything a run wrote; measurements are folded from its blocks.
 
-    Blocks of rounds that were not accepted are left out. `size_bytes` is where the last whole record ends.
+    Blocks of rounds that were not accepted are left out; the others know their round's clock beside the usual one,
+    which is this journal's own until `beside` says otherwise. `size_bytes` is where the last whole record ends.
     """
 
     path: Path
@@ -78,8 +83,31 @@ class Journal:
 
     @cached_property
     def drifted_rounds(self) -> frozenset[int]:
-        """Accepted rounds whose sentinels were off all the same: there was no further attempt."""
-        return frozenset(item.round for item in self.sentinels if item.accepted and item.drift > 0)
+        """Accepted rounds in which the machine was off all the same: there was no further attempt."""
+        marked = (item for item in self.sentinels if item.accepted and item.drift > 0)
+        return frozenset(
+            item.round for item in marked if item.clock_ratio is not None or self._clocks[item.round].off > _OFF
+        )
+
+    @cached_property
+    def usual_ns(self) -> dict[str, dict[str, float]]:
+        """Where the sentinels of each target usually were, in ns by sentinel."""
+        return usual_of([self])
+
+    def beside(self, usual: Mapping[str, Mapping[str, float]]) -> "Journal":
+        """The same journal with every block's clock told beside `usual`, in ns by target and sentinel."""
+        clocks = _clocks(self.sentinels, usual)
+        blocks = {
+            trial: tuple(
+                at_clock(block, clocks[block.round].ratio) if block.round in clocks else block for block in items
+            )
+            for trial, items in self.blocks.items()
+        }
+        return replace(self, blocks=blocks)
+
+    @cached_property
+    def _clocks(self) -> dict[int, HostClock]:
+        return _clocks(self.sentinels, self.usual_ns)
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -166,7 +194,7 @@ def read_journal(path: Path) -> Journal:
             transfers[record.trial].append(record)
     sessions = tuple(record for record in records if isinstance(record, Session))
     _check_one_machine(path, sessions)
-    return Journal(
+    found = Journal(
         path=path,
         header=records[0],
         sessions=sessions,
@@ -182,6 +210,29 @@ def read_journal(path: Path) -> Journal:
         link_trials={record.trial: record for record in records if isinstance(record, LinkTrial)},
         transfers={trial: tuple(items) for trial, items in transfers.items()},
     )
+    return found.beside(found.usual_ns)
+
+
+def usual_of(journals: Iterable[Journal]) -> dict[str, dict[str, float]]:
+    """Where the sentinels of each target usually were in all of `journals` together, in ns by sentinel.
+
+    Labels of several journals can only be held against each other beside one clock.
+    """
+    readings: dict[str, list[Mapping[str, float]]] = defaultdict(list)
+    for journal in journals:
+        for item in journal.sentinels:
+            if item.accepted:
+                readings[item.target].append(item.ns)
+    return {target: usual_ns(found) for target, found in readings.items()}
+
+
+def _clocks(sentinels: Sequence[Sentinels], usual: Mapping[str, Mapping[str, float]]) -> dict[int, HostClock]:
+    return {item.round: host_clock(item.ns, usual.get(item.target, {})) for item in sentinels}
+
+
+def at_clock(block: Block, ratio: float | None) -> Block:
+    """`block` with its round's clock; one that a device timed by its own clock stays as it is."""
+    return block if ratio is None or block.enqueue_ns is not None else replace(block, clock_ratio=ratio)
 
 
 def read_records(path: Path) -> tuple[list[Record], int]:

@@ -24,6 +24,7 @@ class Measurement:
     `latency_hot_ns` has its inputs in cache and the runtime's per-call overhead removed;
     `latency_rotated_ns` walks over copies that do not fit in the last-level cache, or begins with that cache flushed.
     `overhead_ns` is the runtime's fixed cost per call; on a GPU, the host's time to enqueue this kernel.
+    Latencies are at the processor's usual clock; they took `clock_ratio` times as long.
     """
 
     kernel: Kernel
@@ -38,6 +39,7 @@ class Measurement:
     hot_quantiles_ns: tuple[float, ...] = ()
     rotated_quantiles_ns: tuple[float, ...] = ()
     clean_fraction: float | None = None
+    clock_ratio: float | None = None
     between_process_variation: float | None = None
     faults_per_call: float | None = None
     samples: int = 0
@@ -75,6 +77,7 @@ class NetworkMeasurement:
     peak_memory_bytes: int | None = None
     faults_per_call: float | None = None
     clean_fraction: float | None = None
+    clock_ratio: float | None = None
     samples: int = 0
     processes: int = 0
     scheduling: str = "normal"

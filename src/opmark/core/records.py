@@ -84,6 +84,9 @@ class Block:
 
     Samples of a device's own clock have `enqueue_ns`, the host's time to hand over one kernel: it passes beside them,
     and nothing is taken off. `clocks_mhz` is the processor clock of the device after each sample.
+
+    `clock_ratio` is how many times longer everything took in that round than usual, as the sentinels say: of the
+    processor's own blocks, and never written down, since it follows from the round's sentinels.
     """
 
     trial: str
@@ -104,8 +107,11 @@ class Block:
     label_quantile: float = LABEL_QUANTILE
     enqueue_ns: float | None = None
     clocks_mhz: tuple[float, ...] = ()
+    clock_ratio: float = 1.0
 
     def __post_init__(self) -> None:
+        if not self.clock_ratio > 0:
+            raise ValueError(f"clock_ratio: must be positive, not {self.clock_ratio}")
         if self.clocks_mhz and len(self.clocks_mhz) != len(self.ns):
             raise ValueError(f"clocks_mhz: {len(self.clocks_mhz)} for {len(self.ns)} samples")
         if not 0 <= self.label_quantile <= 1:
@@ -198,13 +204,18 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentinels:
-    """What the sentinels read in a round; a round that is not `accepted` is measured again."""
+    """What the sentinels read in a round; a round that is not `accepted` is measured again.
+
+    `drift` is how far the machine was off, 0 within bounds, beside a clock that took `clock_ratio` times as long as
+    usual. Earlier runs knew no such clock: a shift of it is a drift in their records.
+    """
 
     round: int
     target: str
     ns: Mapping[str, float]
     accepted: bool
     drift: float = 0.0
+    clock_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +266,8 @@ _NAMES = {kind: name for name, kind in _TYPES.items()}
 _TUPLES = ("ns", "base_ns", "first_ns", "second_ns", "block_ns", "clocks_mhz")
 # What only blocks of a device's own clock have: not written where it says nothing.
 _RARE: dict[str, Any] = {"label_quantile": LABEL_QUANTILE, "enqueue_ns": None, "clocks_mhz": []}
+# What follows from other records.
+_DERIVED = ("clock_ratio",)
 
 R = TypeVar("R")
 
@@ -265,7 +278,11 @@ def encode(record: Record) -> dict[str, Any]:
     if isinstance(record, KernelTrial):
         content["kernel"] = {"kind": record.kernel.kind, "parameters": plain(record.kernel.params)}
     if isinstance(record, Block):
-        content = {name: value for name, value in content.items() if name not in _RARE or value != _RARE[name]}
+        content = {
+            name: value
+            for name, value in content.items()
+            if name not in _DERIVED and (name not in _RARE or value != _RARE[name])
+        }
     return {"type": _NAMES[type(record)], **content}
 
 

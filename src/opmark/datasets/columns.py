@@ -2,7 +2,7 @@
 
 Format history (`schema` in manifest.json and in the metadata of every Parquet file):
 1  kernels, networks; kernel_repeats and network_repeats where something was measured more than once; fusion and links
-   where they were measured. A table that is not there was not measured.
+   where they were measured. A table that is not there was not measured. The first releases have no clock_ratio.
 """
 
 import functools
@@ -29,13 +29,17 @@ _METADATA_KEY = b"opmark_schema"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, its Parquet type, what it holds, whether a row may lack it, and be negative."""
+    """One column: its name, its Parquet type, what it holds, whether a row may lack it, and be negative.
+
+    A `later` column may be missing from a file written before there was one; its rows then have no value.
+    """
 
     name: str
     type: str
     meaning: str
     optional: bool = False
     signed: bool = False
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,9 @@ _PROVENANCE = (
 )
 _FAULTS = Column("faults_per_call", "double", "minor page faults of one call", optional=True)
 _CLEAN = Column("clean_fraction", "double", "samples without an involuntary context switch, over all", optional=True)
+_CLOCK = Column(
+    "clock_ratio", "double", "how many times longer it took at the clock it was measured at", optional=True, later=True
+)
 
 _KERNEL_COLUMNS = (
     _TARGET,
@@ -95,6 +102,7 @@ _KERNEL_COLUMNS = (
     Column("hot_quantiles_ns", "list<double>", "0, 0.05 … 1 quantiles of the clean hot samples"),
     Column("rotated_quantiles_ns", "list<double>", "the same of the rotated samples"),
     _CLEAN,
+    _CLOCK,
     Column("between_process_variation", "double", "relative spread of the label between processes", optional=True),
     _FAULTS,
     *_PROVENANCE,
@@ -114,6 +122,7 @@ _NETWORK_COLUMNS = (
     Column("peak_memory_bytes", "int64", "peak memory of the process above its start", optional=True),
     _FAULTS,
     _CLEAN,
+    _CLOCK,
     *_PROVENANCE,
 )
 
@@ -309,23 +318,26 @@ def checked_table(table: TableFormat, found: "pyarrow.Table", where: str) -> "py
     if version != str(SCHEMA):
         stated = f"is {version}" if version else "is missing"
         raise ContentError(f"the table's schema version {stated}, expected {SCHEMA}", where=where)
-    for name in schema.names:
-        if name not in found.column_names:
-            raise ContentError("the column is missing", where=f"{where}: {name}")
+    for column in table.columns:
+        if column.name not in found.column_names:
+            if not column.later:
+                raise ContentError("the column is missing", where=f"{where}: {column.name}")
+            absent = pyarrow.nulls(len(found), schema.field(column.name).type)
+            found = found.append_column(column.name, absent)
     for name in found.column_names:
         if name not in schema.names:
             raise ContentError("unknown column", where=f"{where}: {name}")
     columns = []
     for field in schema:
-        column = found.column(field.name)
+        values = found.column(field.name)
         try:
-            columns.append(column.cast(field.type))
+            columns.append(values.cast(field.type))
         except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
             raise ContentError(
-                f"holds {column.type}, expected {field.type}: {error}", where=f"{where}: {field.name}"
+                f"holds {values.type}, expected {field.type}: {error}", where=f"{where}: {field.name}"
             ) from error
-        if column.null_count and not field.nullable:
-            row = column.is_null().to_pylist().index(True)
+        if values.null_count and not field.nullable:
+            row = values.is_null().to_pylist().index(True)
             raise ContentError("has no value", where=f"{where}: row {row}: {field.name}")
     return pyarrow.Table.from_arrays(columns, schema=schema)
 

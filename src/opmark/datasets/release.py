@@ -11,7 +11,7 @@ from opmark.core.cluster import Link
 from opmark.core.estimate import median
 from opmark.core.files import sha256
 from opmark.core.fusion import FusionMeasurement
-from opmark.core.journal import Journal, read_journal
+from opmark.core.journal import Journal, read_journal, usual_of
 from opmark.core.link import LinkMeasurement, cluster_link
 from opmark.core.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.core.registry import unknown_name
@@ -181,10 +181,14 @@ def load(folder: Path) -> Release:
 def build(journals: Sequence[Path], folder: Path, *, version: str | None = None) -> Release:
     """A new release in `folder/<device>/<version>` (default: the next version) from journals of one machine.
 
-    The same journals in any order give the same bytes. Raises `ContentError` naming journal and line, or the facts
-    on which journals differ; `UsageError` where the version exists; nothing half-written is left.
+    The same journals in any order give the same bytes; all clocks are told beside one usual clock. Raises `ContentError`
+    naming journal and line, or the facts on which journals differ; `UsageError` where the version exists; nothing
+    half-written is left.
     """
-    return load(writer.write([journal_contents(path) for path in journals], folder, version=version))
+    found = [read_journal(path) for path in journals]
+    usual_ns = usual_of(found)
+    parts = [_contents(journal.beside(usual_ns)) for journal in found]
+    return load(writer.write(parts, folder, version=version))
 
 
 def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None = None) -> Release:
@@ -194,17 +198,20 @@ def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None =
 
 def journal_contents(path: Path) -> Contents:
     """The rows of one journal. Raises `ContentError` naming file and line or row and column."""
-    journal = read_journal(path)
+    return _contents(read_journal(path))
+
+
+def _contents(journal: Journal) -> Contents:
     source = Source(
-        name=path.name,
-        sha256=sha256(path),
+        name=journal.path.name,
+        sha256=sha256(journal.path),
         kernels=len(journal.measurements),
         networks=len(journal.networks),
         sentinels_ns=_sentinels_ns(journal),
         sampled_s=_sampled_s(journal),
     )
     return from_measurements(
-        str(path),
+        str(journal.path),
         journal.measurements,
         journal.networks,
         environments=(journal.environment,),

@@ -1,0 +1,60 @@
+"""How far two journals of one suite agree, with samples as they were taken and at the machine's usual clock.
+
+Measure the second in another hour (`opmark bench retest SUITE` does): where the host's clock differs, so do labels as
+they were taken.
+
+    python benchmarks/clock.py FIRST.jsonl AGAIN.jsonl
+"""
+
+import argparse
+import math
+from dataclasses import replace
+from pathlib import Path
+
+from opmark.core.estimate import median, quantile
+from opmark.core.journal import Journal, read_journal, usual_of
+from opmark.core.measurement import OK
+
+
+def as_taken(journal: Journal) -> Journal:
+    """The same blocks, every clock taken for the usual one."""
+    blocks = {
+        trial: tuple(replace(block, clock_ratio=1.0) for block in items) for trial, items in journal.blocks.items()
+    }
+    return replace(journal, blocks=blocks)
+
+
+def labels(journal: Journal, label: str) -> dict[tuple[str, str], float]:
+    """One label of every kernel that is `ok`, in ns by target and kernel."""
+    found = {(row.target, row.kernel.key): getattr(row, label) for row in journal.measurements if row.status == OK}
+    return {key: ns for key, ns in found.items() if ns is not None}
+
+
+def show(title: str, first: Journal, again: Journal) -> None:
+    """Print how far the labels of both agree, as a table."""
+    for label in ("latency_hot_ns", "latency_rotated_ns"):
+        before, after = labels(first, label), labels(again, label)
+        errors = [math.log(after[key] / before[key]) for key in before.keys() & after.keys()]
+        if errors:
+            sizes = [abs(error) for error in errors]
+            print(
+                f"{title:<20} {label:<20} {len(errors):>5} kernels   signed median {median(errors):+7.2%}   "
+                f"median {median(sizes):6.2%}   95 % within {quantile(sizes, 0.95):6.2%}"
+            )
+
+
+def main() -> None:
+    """Read both journals and print both comparisons."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("first", type=Path)
+    parser.add_argument("again", type=Path)
+    arguments = parser.parse_args()
+    journals = [read_journal(arguments.first), read_journal(arguments.again)]
+    usual_ns = usual_of(journals)
+    first, again = (journal.beside(usual_ns) for journal in journals)
+    show("as taken", as_taken(first), as_taken(again))
+    show("at the usual clock", first, again)
+
+
+if __name__ == "__main__":
+    main()
