@@ -181,9 +181,9 @@ def load(folder: Path) -> Release:
 def build(journals: Sequence[Path], folder: Path, *, version: str | None = None) -> Release:
     """A new release in `folder/<device>/<version>` (default: the next version) from journals of one machine.
 
-    The same journals in any order give the same bytes; all clocks are told beside one usual clock. Raises `ContentError`
-    naming journal and line, or the facts on which journals differ; `UsageError` where the version exists; nothing
-    half-written is left.
+    The same journals in any order give the same bytes; all clocks are told beside one usual clock. Raises
+    `ContentError` naming journal and line, or the facts on which journals differ; `UsageError` where the version is;
+    nothing half-written is left.
     """
     found = [read_journal(path) for path in journals]
     usual_ns = usual_of(found)
