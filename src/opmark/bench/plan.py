@@ -13,10 +13,11 @@ from opmark.bench.judging import judging_kernels
 from opmark.bench.suite import NetworkSpec, Suite, specs
 from opmark.core.canonical import content_id
 from opmark.core.errors import NothingSelectedError, UnavailableError, UsageError
-from opmark.core.graph import Graph
+from opmark.core.graph import Graph, Node
 from opmark.core.kernel import Kernel
 from opmark.core.records import KernelTrial, NetworkTrial
 from opmark.core.target import Target
+from opmark.core.work import Work
 from opmark.kinds import KINDS, work_of
 from opmark.models.resolve import graph_of, onnx_file
 from opmark.models.source import source_of
@@ -120,6 +121,15 @@ def _available(target_name: str) -> tuple[Backend, Target]:
     return target_named(target_name, device_slug())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Captured:
+    """What a plan needs of a network's graph: its identity, its batch, and its nodes without their wiring."""
+
+    graph_id: str
+    batch: int
+    nodes: Graph
+
+
 class _Planner:
     """The trials of one suite on one target."""
 
@@ -128,7 +138,9 @@ class _Planner:
         self._backend = backend
         self._target = target
         self._cache = cache
-        self._graphs: dict[str, Graph] = {}
+        self._graphs: dict[str, _Captured] = {}
+        # Networks repeat their kernels, and each other's: whole graphs of a zoo would take half a gigabyte.
+        self._shared: dict[tuple[Kernel, Work, bool], Node] = {}
 
     def networks(self) -> list[tuple[NetworkTrial, NetworkSpec]]:
         """One trial for every network that this target can run."""
@@ -144,9 +156,9 @@ class _Planner:
                     target=self._target.name,
                     network=source.name,
                     family=spec.family or source.family,
-                    graph_id=graph.id,
+                    graph_id=graph.graph_id,
                     role=role,
-                    batch=_batch(graph),
+                    batch=graph.batch,
                     size=_size(spec),
                 )
                 found.append((trial, self._runnable(spec)))
@@ -178,7 +190,7 @@ class _Planner:
         """Kernels of the hidden networks that the suite measures too, for judging only."""
         most = self._suite.judging.get(self._target.name, 0)
         hidden = [spec for spec in self._suite.networks.of("held-out") if self._runs(spec)] if most else []
-        networks = [(spec.family or source_of(spec.model).family, self._graph(spec)) for spec in hidden]
+        networks = [(spec.family or source_of(spec.model).family, self._graph(spec).nodes) for spec in hidden]
         return judging_kernels(networks, most)
 
     def _exact(self) -> Iterator[Kernel]:
@@ -203,7 +215,7 @@ class _Planner:
             target=self._target.name,
             language=self._backend.language,
             block=block_width(),
-            prior=[self._graph(spec) for spec in specs(suite.prior.networks) if self._runs(spec)],
+            prior=[self._graph(spec).nodes for spec in specs(suite.prior.networks) if self._runs(spec)],
             excluded=frozenset(key for spec in hidden if self._runs(spec) for key in self._keys(spec)),
         )
 
@@ -222,13 +234,22 @@ class _Planner:
         return NetworkSpec(model=str(path), family=spec.family)
 
     def _keys(self, spec: NetworkSpec) -> set[str]:
-        return {node.kernel.key for node in self._graph(spec).nodes}
+        return {node.kernel.key for node in self._graph(spec).nodes.nodes}
 
-    def _graph(self, spec: NetworkSpec) -> Graph:
+    def _graph(self, spec: NetworkSpec) -> _Captured:
         key = content_id([spec.model, spec.dimensions])
         if key not in self._graphs:
-            self._graphs[key] = graph_of(spec.model, self._target.name, cache=self._cache, dimensions=spec.dimensions)
+            graph = graph_of(spec.model, self._target.name, cache=self._cache, dimensions=spec.dimensions)
+            nodes = replace(
+                graph, nodes=tuple(map(self._bare, graph.nodes)), tensors={}, weights={}, inputs=(), outputs=()
+            )
+            self._graphs[key] = _Captured(graph_id=graph.id, batch=_batch(graph), nodes=nodes)
         return self._graphs[key]
+
+    def _bare(self, node: Node) -> Node:
+        """One node for all that are the same kernel."""
+        bare = Node(name="", kernel=node.kernel, work=node.work, inputs=(), outputs=(), free=node.free)
+        return self._shared.setdefault((node.kernel, node.work, node.free), bare)
 
 
 def _size(spec: NetworkSpec) -> int | None:
