@@ -1,49 +1,134 @@
-"""Measure kernels for a while and print how many a second, and where the time goes.
+"""Measure kernels for a while and print how many a second, where the time goes, and what memory the harness takes.
 
-    python benchmarks/throughput.py [--target onnxruntime-cpu-t1] [--seconds 60] [--quality full]
+    python benchmarks/throughput.py [--target onnxruntime-cpu-t1 …] [--seconds 60] [--quality full]
 
 `first block` builds a kernel's models, warms them up and takes one block; `rotated` builds up to 64 copies of it.
+Memory of the harness is what this process and its workers hold while no kernel is built: right after a worker started,
+and after it freed a chunk's kernels. Pages that processes share count once between them.
 """
 
 import argparse
+import os
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from opmark.bench.journal import JournalWriter
 from opmark.bench.process import WorkerProcess
 from opmark.bench.runner import run
 from opmark.bench.suite import Prior, Suite
 from opmark.core.journal import read_journal
-from opmark.core.units import format_duration
+from opmark.core.records import Record
+from opmark.core.units import format_bytes, format_duration
 
 PRIOR = ("mobilenet-v2", "vgg-small", "resnet-small", "squeeze-small", "bert-tiny", "decoder-small", "vit-tiny")
+# Workers that a run keeps: two for each of two targets, and one more each while processes disagree.
+_LASTING = 6
+
+
+class Memory:
+    """What processes hold, from /proc; empty where the system has none."""
+
+    def __init__(self) -> None:
+        self.started: dict[int, int] = {}
+        self.freed: dict[int, int] = {}
+        self.peaks: dict[int, int] = {}
+        self.open: dict[int, set[str]] = defaultdict(set)
+
+    def see(self, pid: int, request: Mapping[str, Any]) -> None:
+        """Look at a worker after it answered `request`."""
+        if request["do"] == "kernel":
+            self.open[pid].add(request["trial"])
+        if request["do"] == "start":
+            self.started[pid] = proportional_bytes(pid)
+        elif request["do"] == "close":
+            self.peaks[pid] = peak_bytes(pid)
+            self.open[pid] -= set(request["trials"])
+            if not self.open[pid]:
+                self.freed[pid] = max(proportional_bytes(pid), self.freed.get(pid, 0))
+
+    def lines(self) -> list[str]:
+        """Three sentences."""
+        mine = peak_bytes(os.getpid())
+        empty = [max(self.started[pid], self.freed.get(pid, 0)) for pid in self.started]
+        if not mine or not empty:
+            return ["This system does not say what processes hold."]
+        lasting = sum(sorted(empty, reverse=True)[:_LASTING])
+        return [
+            f"memory: {format_bytes(mine)} here at most; a worker without kernels {format_bytes(min(empty))} to "
+            f"{format_bytes(max(empty))}, {format_bytes(max(self.started.values()))} at its start",
+            f"the harness with {min(_LASTING, len(empty))} workers: {format_bytes(mine + lasting)}",
+            f"a worker with a chunk's kernels: {format_bytes(max(self.peaks.values(), default=0))} at most",
+        ]
+
+
+def proportional_bytes(pid: int) -> int:
+    """Resident bytes, those shared among processes by their share."""
+    return _field(Path(f"/proc/{pid}/smaps_rollup"), "Pss:")
+
+
+def peak_bytes(pid: int) -> int:
+    """The most resident bytes so far."""
+    return _field(Path(f"/proc/{pid}/status"), "VmHWM:")
+
+
+def _field(path: Path, name: str) -> int:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(name)), 0)
 
 
 class Ledger:
-    """Seconds and requests by what a worker was asked for."""
+    """Seconds and requests by what a worker was asked for, and what else this process waited for."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
         self.requests: Counter[str] = Counter()
+        self.memory = Memory()
         self._seen: set[tuple[int, str]] = set()
 
     def watch(self) -> None:
         """Time every request from now on."""
-        ask = WorkerProcess.ask
+        ask, loaded, append, sleep = WorkerProcess.ask, WorkerProcess.loaded, JournalWriter.append, time.sleep
 
         def timed(worker: WorkerProcess, request: Mapping[str, Any]) -> dict[str, Any]:
             start = time.monotonic()
             try:
                 return ask(worker, request)
             finally:
-                name = self._name(worker, request)
-                self.seconds[name] += time.monotonic() - start
-                self.requests[name] += 1
+                self._add(self._name(worker, request), start)
+                self.memory.see(worker._process.pid, request)
+
+        def waited(worker: WorkerProcess) -> None:
+            start = time.monotonic()
+            try:
+                loaded(worker)
+            finally:
+                self._add("loading runtimes", start)
+
+        def written(writer: JournalWriter, records: Iterable[Record]) -> None:
+            start = time.monotonic()
+            append(writer, records)
+            self._add("journal", start)
+
+        def slept(seconds: float) -> None:
+            start = time.monotonic()
+            sleep(seconds)
+            self._add("waiting for calm", start)
 
         WorkerProcess.ask = timed  # type: ignore[method-assign]
+        WorkerProcess.loaded = waited  # type: ignore[method-assign]
+        JournalWriter.append = written  # type: ignore[method-assign]
+        time.sleep = slept
+
+    def _add(self, name: str, start: float) -> None:
+        self.seconds[name] += time.monotonic() - start
+        self.requests[name] += 1
 
     def _name(self, worker: WorkerProcess, request: Mapping[str, Any]) -> str:
         if request["do"] != "kernel":
@@ -61,13 +146,14 @@ class Ledger:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", default="onnxruntime-cpu-t1")
+    parser.add_argument("--target", action="append", help="may be repeated; default: onnxruntime-cpu-t1")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--quality", default="full")
     options = parser.parse_args()
+    targets = tuple(options.target or ["onnxruntime-cpu-t1"])
     suite = Suite(
         name="throughput",
-        targets=(options.target,),
+        targets=targets,
         quality=options.quality,
         kernels=5000,
         at_least=60,
@@ -80,7 +166,7 @@ def main() -> None:
         found = read_journal(Path(folder) / "journal.jsonl")
     rows = [row for row in found.measurements if row.samples]
     print(
-        f"{summary.done} kernels on {options.target} in {format_duration(summary.seconds)}: "
+        f"{summary.done} kernels on {', '.join(targets)} in {format_duration(summary.seconds)}: "
         f"{summary.done / summary.seconds:.2f} a second at {options.quality} quality; "
         + ", ".join(f"{count} {status}" for status, count in summary.statuses.items())
     )
@@ -90,7 +176,9 @@ def main() -> None:
     for name, seconds in sorted(ledger.seconds.items(), key=lambda item: -item[1]):
         count = ledger.requests[name]
         print(f"{name:20}{seconds:9.1f}{seconds / summary.seconds:8.1%}{count:10}{seconds / count * 1e3:7.1f} ms")
-    print(f"{'planning, journal':20}{rest:9.1f}{rest / summary.seconds:8.1%}")
+    print(f"{'deciding':20}{rest:9.1f}{rest / summary.seconds:8.1%}")
+    for line in ledger.memory.lines():
+        print(line)
 
 
 if __name__ == "__main__":
