@@ -70,7 +70,7 @@ def rows(count: int, kinds: Sequence[str] = KIND_NAMES, **changes: Any) -> tuple
 
 
 def graph(name: str, chosen: Sequence[Kernel], *, weight_bytes: int = 0, free: int = 0) -> Graph:
-    """A chain of `chosen` and some free nodes; `weight_bytes` is what its constants take."""
+    """A chain of `chosen` and some free nodes; `weight_bytes` is what its constants take, seen by one view more."""
     nodes, last = [], "in"
     tensors = {"in": TensorSpec((1,))}
     for number, kernel in enumerate([*chosen, *chosen[:free]]):
@@ -80,6 +80,11 @@ def graph(name: str, chosen: Sequence[Kernel], *, weight_bytes: int = 0, free: i
         node = Node(name=output, kernel=kernel, work=work_of(kernel), inputs=(last,), outputs=(output,), free=is_free)
         nodes.append(node)
         last = output
+    if weight_bytes:
+        tensors["seen"] = TensorSpec((1,))
+        first = nodes[0]
+        view = Node(name="seen", kernel=first.kernel, work=first.work, inputs=("w",), outputs=("seen",), free=True)
+        nodes.append(view)
     return Graph(
         name=name,
         language="onnx",
@@ -92,9 +97,12 @@ def graph(name: str, chosen: Sequence[Kernel], *, weight_bytes: int = 0, free: i
 
 
 def network(one: Graph, *, share: float, gap_ns: float = 0.0, **changes: Any) -> NetworkMeasurement:
-    """`one` measured, if its kernels took hot + `share` · (rotated − hot) each, plus a gap."""
-    chosen = [node.kernel for node in one.costly]
-    total = sum(hot_ns(kernel) + share * (rotated_ns(kernel) - hot_ns(kernel)) + gap_ns for kernel in chosen)
+    """`one` measured, if its weights rotated by `share` and its activations not at all, plus a gap for every call."""
+    total = len(one.nodes) * gap_ns
+    for kernel in [node.kernel for node in one.costly]:
+        work = work_of(kernel)
+        weights = work.weight_bytes / work.moved_bytes
+        total += hot_ns(kernel) + share * weights * (rotated_ns(kernel) - hot_ns(kernel))
     fields: dict[str, Any] = {
         "family": one.name,
         "target": TARGET.name,

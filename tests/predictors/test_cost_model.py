@@ -7,9 +7,10 @@ import pytest
 from tests.predictors import law
 
 from opmark.core.errors import ContentError
+from opmark.kinds import work_of
 from opmark.predictors.bundle import Bundle
 from opmark.predictors.cost_model import CostModel
-from opmark.predictors.network import footprint_bytes
+from opmark.predictors.reuse import footprint_bytes
 from opmark.predictors.train import train_on
 
 UNKNOWN = law.kernels("pool", 2)
@@ -38,10 +39,15 @@ def test_a_network_is_the_sum_that_the_design_says(bundle: Bundle) -> None:
     each = model.kernels(chosen)
     share = bundle.constants.rotated_share(footprint_bytes(one) / law.HARDWARE.last_level_cache_bytes)
     found = model.network(one)
-    expected = each.hot_ns + share * (each.rotated_ns - each.hot_ns) + bundle.constants.gap_ns
+    works = [work_of(kernel) for kernel in chosen]
+    weights = np.array([work.weight_bytes / work.moved_bytes for work in works])
+    cold = share * weights + bundle.constants.activation_share * (1 - weights)
+    expected = each.hot_ns + cold * (each.rotated_ns - each.hot_ns) + bundle.constants.gap_ns
     assert 0.1 < share < 1.5
-    assert found.total_ns == pytest.approx(expected.sum())
-    assert found.node_ns == pytest.approx([*expected, 0, 0])
+    # two views of activations and one of the weights are calls too
+    views = [bundle.constants.gap_ns] * 3
+    assert found.node_ns == pytest.approx([*expected, *views])
+    assert found.total_ns == pytest.approx(expected.sum() + sum(views))
     assert found.low_ns < found.total_ns < found.high_ns
     assert found.coverage == 0.9
     assert found.bytes_moved_share == 0

@@ -7,6 +7,7 @@ import pytest
 from tests.predictors import law
 
 from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError
+from opmark.core.kernel import Kernel
 from opmark.core.measurement import FAILED, LOW_QUALITY, Measurement
 from opmark.kinds import work_of
 from opmark.predictors.cost_model import CostModel
@@ -50,9 +51,14 @@ def test_unseen_kernels_are_predicted_within_a_few_percent() -> None:
         assert covered > 0.75, kind
 
 
+def weight_share(kernel: Kernel) -> float:
+    return work_of(kernel).weight_bytes / work_of(kernel).moved_bytes
+
+
 def test_constants_come_from_training_networks_alone() -> None:
-    hot = [law.graph(f"a{n}", law.kernels("conv", 40)[n : n + 12]) for n in range(3)]
-    cold = [law.graph(f"b{n}", law.kernels("conv", 40)[n : n + 12], weight_bytes=200 << 20) for n in range(3)]
+    heavy = sorted(law.kernels("gemm", 40), key=weight_share)[-14:]
+    hot = [law.graph(f"a{n}", heavy[n : n + 12]) for n in range(3)]
+    cold = [law.graph(f"b{n}", heavy[n : n + 12], weight_bytes=200 << 20) for n in range(3)]
     measured = [law.network(one, share=0.0, gap_ns=500) for one in hot]
     measured += [law.network(one, share=1.4, gap_ns=500) for one in cold]
     unseen = law.network(law.graph("u", law.kernels("conv", 5)), share=0, role="held-out", latency_ns=1.0)
@@ -81,7 +87,8 @@ def test_sums_name_graphs_by_id_or_by_name() -> None:
     row = law.network(one, share=0)
     by_id = network_sums(model, [row], {one.id: one})
     assert by_id == network_sums(model, [row], {"a": one})
-    assert by_id[0].nodes == 5
+    assert by_id[0].calls == 5
+    assert by_id[0].network_class == "float32"
     assert by_id[0].deviation > 0
     assert network_sums(model, [row], {}) == []
 

@@ -12,7 +12,7 @@ from opmark.predictors.evidence import Evidence
 from opmark.predictors.metrics import METRICS
 from opmark.predictors.op_counts import judge_op_counts
 from opmark.predictors.train import train_on
-from opmark.predictors.unseen_networks import judge_networks, split_errors
+from opmark.predictors.unseen_networks import class_errors, judge_networks, split_errors
 
 KERNELS = law.kernels("gemm", 80)
 SEEN = [law.graph(f"seen{number}", KERNELS[10 * number : 10 * number + 10]) for number in range(4)]
@@ -79,3 +79,15 @@ def test_counts_of_operators_are_the_baseline_without_kernels() -> None:
     # the law is a roofline, so that FLOPs and bytes of whole networks go a long way
     assert (np.abs(np.log(judged.predicted_ns / judged.measured_ns)) < 1).all()
     assert judge_op_counts(replace(evidence(), networks=networks()[3:])) is None
+
+
+def test_classes_of_networks_are_told_apart_where_there_are_several() -> None:
+    judged = judge_networks(evidence(), "flops")
+    assert judged is not None
+    assert judged.classes == ("float32", "float32")
+    assert class_errors(judged) == {}
+    errors = class_errors(replace(judged, classes=("float32", "training")))
+    assert errors["median@float32"][1] == errors["composition-median@float32"][1] == 1
+    assert errors["acc10@training"][1] == 1
+    # no kernel of the second network was measured
+    assert "composition-median@training" not in errors

@@ -14,7 +14,7 @@ from opmark.predictors.op_counts import OP_COUNTS, judge_op_counts
 from opmark.predictors.single_thread import single_thread
 from opmark.predictors.split import NETWORKS_UNSEEN, SPLIT_NAMES, split_rows
 from opmark.predictors.train import Table, tables
-from opmark.predictors.unseen_networks import judge_networks, split_errors
+from opmark.predictors.unseen_networks import class_errors, judge_networks, split_errors
 
 # A kind with fewer rows to learn from says nothing about an estimator.
 LEAST_TRAINING_ROWS = 8
@@ -26,7 +26,7 @@ class Score:
     """One cell of the table. `noise_floor` is the metric of one measurement against another, None where unknown.
 
     Metrics of `networks-unseen` against the measured network stand beside two halves: `kernel-sum-…` against the sum
-    of measured kernels, and `composition-…` of that sum against the network.
+    of measured kernels, and `composition-…` of that sum against the network; `…@CLASS` is over one class of networks.
     """
 
     target: str
@@ -138,7 +138,7 @@ def _scores(target: str, estimator: str, split: str, judged: Judged) -> list[Sco
     values = {name: (value, count) for name, value in all_metrics(judged.measured_ns, judged.predicted_ns).items()}
     if judged.low_ns is not None and judged.high_ns is not None:
         values[COVERAGE90] = (coverage(judged.measured_ns, judged.low_ns, judged.high_ns), count)
-    values |= split_errors(judged)
+    values |= split_errors(judged) | class_errors(judged)
     return [
         Score(
             target=target,

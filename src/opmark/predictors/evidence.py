@@ -70,7 +70,7 @@ class Judged:
     """Measured and predicted latencies of the rows that judged, all kinds together; intervals where there are any.
 
     For networks, `kinds` are their names and `kernel_sum_ns` is the sum of their measured kernels, NaN where too few
-    of those were measured.
+    of those were measured; `classes` are their element types, or that they are training steps.
     """
 
     kinds: tuple[str, ...]
@@ -80,6 +80,7 @@ class Judged:
     low_ns: Floats | None = None
     high_ns: Floats | None = None
     kernel_sum_ns: Floats | None = None
+    classes: tuple[str, ...] = ()
 
 
 def by_kind(judged: Judged) -> dict[str, dict[str, float]]:

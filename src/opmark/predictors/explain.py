@@ -13,6 +13,7 @@ from opmark.predictors.bundle import Bundle
 from opmark.predictors.cost_model import CostModel
 from opmark.predictors.folds import shape_groups
 from opmark.predictors.network import ANYTHING_DEVIATION, NetworkPrediction, Parts
+from opmark.predictors.reuse import network_class
 from opmark.predictors.roofline import Roofline
 
 COMPUTE, MEMORY, OVERHEAD, UNKNOWN = "compute", "memory", "overhead", "unknown"
@@ -72,7 +73,8 @@ def explain(bundle: Bundle, graph: Graph, *, missing: str = "error", suggestions
     total = max(prediction.total_ns, 1e-9)
     each = {row.kernel: row for row in prediction.rows}
     shares = np.array([each[kernel].total_ns / total for kernel in parts.kernels])
-    interval, doubt = _variances(bundle, parts, shares)
+    composition = bundle.constants.of(network_class(graph)).composition_deviation
+    interval, doubt = _variances(bundle, parts, shares, composition)
     rows = tuple(
         KernelReason(
             kernel=kernel,
@@ -97,7 +99,9 @@ def explain(bundle: Bundle, graph: Graph, *, missing: str = "error", suggestions
     )
 
 
-def _variances(bundle: Bundle, parts: Parts, shares: Floats) -> tuple[IntervalParts, Floats]:
+def _variances(
+    bundle: Bundle, parts: Parts, shares: Floats, composition_deviation: float
+) -> tuple[IntervalParts, Floats]:
     """Variance of the log of the sum, to first order: errors weigh by the share of the time they act on."""
     entries = bundle.manifest.kinds
     known = [entries[kernel.kind].errors if kernel.kind in entries else None for kernel in parts.kernels]
@@ -113,8 +117,7 @@ def _variances(bundle: Bundle, parts: Parts, shares: Floats) -> tuple[IntervalPa
     kinds = _shared(shares * of_kind, [kernel.kind for kernel in parts.kernels])
     groups = _shared(shares * of_group, shape_groups(parts.kernels))
     alone = (shares * of_kernel) ** 2
-    composition = bundle.constants.composition_deviation**2
-    variances = np.array([kinds.sum(), groups.sum(), alone.sum(), composition])
+    variances = np.array([kinds.sum(), groups.sum(), alone.sum(), composition_deviation**2])
     whole = max(float(variances.sum()), 1e-30)
     interval = IntervalParts(**dict(zip(("kinds", "groups", "kernels", "composition"), variances / whole, strict=True)))
     return interval, (kinds + groups + alone) / whole

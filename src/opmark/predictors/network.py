@@ -9,8 +9,10 @@ import numpy as np
 from opmark.core.graph import Graph
 from opmark.core.kernel import Kernel
 from opmark.predictors.arrays import Flags, Floats, Integers
+from opmark.predictors.constants import NetworkConstants
 from opmark.predictors.folds import shape_groups
 from opmark.predictors.intervals import COVERAGE
+from opmark.predictors.reuse import footprint_bytes, network_class, weight_shares
 
 if TYPE_CHECKING:
     from opmark.predictors.bundle import Manifest
@@ -59,8 +61,8 @@ class KernelRow:
 class NetworkPrediction:
     """A network's latency; between `low_ns` and `high_ns` with probability `coverage`.
 
-    `node_ns` has one entry per node of the graph, 0 for a free one; `rows` are sorted by total cost;
-    `bytes_moved_share` is the share of the time that was predicted from bytes alone.
+    `node_ns` has one entry per node of the graph, the gap alone for a free one; `rows` are sorted by total cost;
+    `bytes_moved_share` is the share of the time that was predicted from bytes alone; `rotated_share` is w.
     """
 
     total_ns: float
@@ -74,21 +76,21 @@ class NetworkPrediction:
     note: str
 
 
-def footprint_bytes(graph: Graph) -> int:
-    """What a network wants in cache: its weights and its peak of activations."""
-    return graph.weight_bytes + graph.peak_activation_bytes
-
-
 def predict_network(graph: Graph, parts: Parts, manifest: "Manifest") -> NetworkPrediction:
-    """Sum of hot + w · (rotated − hot) + gap over the graph's kernels, plus page faults where the target has them."""
-    constants = manifest.constants
+    """Sum of hot + (w · s + v · (1 − s)) · (rotated − hot) over the graph's kernels, s being the share of weights in
+    their bytes, plus a gap for each call, views too, plus page faults where the target has them.
+    """
+    constants = manifest.constants.of(network_class(graph))
     wanted = footprint_bytes(graph)
     share = constants.rotated_share(wanted / manifest.hardware.last_level_cache_bytes)
-    each = parts.hot_ns + share * (parts.rotated_ns - parts.hot_ns) + constants.gap_ns
+    weights = weight_shares(graph, parts)
+    cold = share * weights + constants.activation_share * (1 - weights)
+    each = parts.hot_ns + cold * (parts.rotated_ns - parts.hot_ns) + constants.gap_ns
     counts = parts.counts
     kernel_ns = each * counts
-    total = float(kernel_ns.sum()) + wanted * constants.faults_per_byte * constants.ns_per_fault
-    low, high = _interval(parts, kernel_ns, total, manifest)
+    views_ns = int((parts.of_node < 0).sum()) * constants.gap_ns
+    total = float(kernel_ns.sum()) + views_ns + wanted * constants.faults_per_byte * constants.ns_per_fault
+    low, high = _interval(parts, kernel_ns, total, manifest, constants)
     order = np.argsort(-kernel_ns, kind="stable")
     rows = tuple(
         KernelRow(
@@ -109,7 +111,7 @@ def predict_network(graph: Graph, parts: Parts, manifest: "Manifest") -> Network
         bytes_moved_share=float(kernel_ns[parts.by_bytes].sum()) / total if total > 0 else 0.0,
         rotated_share=share,
         rows=rows,
-        node_ns=np.where(parts.of_node >= 0, np.append(each, 0.0)[parts.of_node], 0.0),
+        node_ns=np.append(each, constants.gap_ns)[parts.of_node],
         note=constants.note,
     )
 
@@ -171,13 +173,15 @@ def draw_sums(parts: Parts, kernel_ns: Floats, manifest: "Manifest") -> Floats:
     return np.concatenate(totals)
 
 
-def _interval(parts: Parts, kernel_ns: Floats, total: float, manifest: "Manifest") -> tuple[float, float]:
+def _interval(
+    parts: Parts, kernel_ns: Floats, total: float, manifest: "Manifest", constants: NetworkConstants
+) -> tuple[float, float]:
     """Quantiles of drawn sums, each with a composition error that belongs to the whole."""
     if not len(kernel_ns) or total <= 0:
         return total, total
     sums = draw_sums(parts, kernel_ns, manifest) + (total - float(kernel_ns.sum()))
-    whole = np.random.default_rng(1).standard_normal(len(sums)) * manifest.constants.composition_deviation
+    whole = np.random.default_rng(1).standard_normal(len(sums)) * constants.composition_deviation
     low, high = np.quantile(sums * np.exp(whole), [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
-    scale = manifest.constants.interval_scale
+    scale = constants.interval_scale
     below, above = max(0.0, np.log(total / low)), max(0.0, np.log(high / total))
     return total * float(np.exp(-scale * below)), total * float(np.exp(scale * above))

@@ -14,7 +14,8 @@ from opmark.core.target import Target
 from opmark.kinds import KINDS
 from opmark.predictors.arrays import Floats
 from opmark.predictors.bundle import Bundle, KindEntry, KindPredictor, Manifest, Origin, versions
-from opmark.predictors.constants import PLAIN_SUM, NetworkConstants, NetworkSum, fit_constants
+from opmark.predictors.constant_fit import fit_constants
+from opmark.predictors.constants import PLAIN_SUM, NetworkConstants, NetworkSum
 from opmark.predictors.cost_model import BYTES_MOVED, CostModel
 from opmark.predictors.estimator import Estimator, Latencies
 from opmark.predictors.estimators import ESTIMATORS
@@ -22,7 +23,8 @@ from opmark.predictors.features import Inputs, features
 from opmark.predictors.hardware import Hardware, hardware_of
 from opmark.predictors.intervals import calibrate, training_range
 from opmark.predictors.metrics import all_metrics
-from opmark.predictors.network import footprint_bytes, replaced, sum_deviation
+from opmark.predictors.network import replaced, sum_deviation
+from opmark.predictors.reuse import footprint_bytes, network_class, weight_shares
 from opmark.predictors.roofline import Roofline, fit_roofline
 from opmark.predictors.single_thread import single_thread
 
@@ -168,17 +170,21 @@ def network_sums(
         parts = replaced(model.parts(graph), {**(predicted or {}), **(measured or {})})
         sure = np.array([kernel in (measured or {}) for kernel in parts.kernels], dtype=bool)
         wanted = footprint_bytes(graph)
+        weights = weight_shares(graph, parts)
+        cold_ns = (parts.rotated_ns - parts.hot_ns) * parts.counts
         sums.append(
             NetworkSum(
                 network=one.network,
                 family=one.family,
                 role=one.role,
                 hot_ns=float((parts.hot_ns * parts.counts).sum()),
-                rotated_ns=float((parts.rotated_ns * parts.counts).sum()),
-                nodes=int(parts.counts.sum()),
+                weights_ns=float((weights * cold_ns).sum()),
+                activations_ns=float(((1 - weights) * cold_ns).sum()),
+                calls=len(graph.nodes),
                 footprint=wanted / model.bundle.manifest.hardware.last_level_cache_bytes,
                 footprint_bytes=float(wanted),
                 latency_ns=one.latency_ns,
+                network_class=network_class(graph),
                 faults=one.faults_per_call,
                 deviation=sum_deviation(parts, model.bundle.manifest, sure=sure),
             )

@@ -4,18 +4,21 @@ import numpy as np
 
 from opmark.core.graph import Graph
 from opmark.core.kernel import Kernel
-from opmark.predictors.arrays import Floats
+from opmark.predictors.arrays import Flags, Floats
 from opmark.predictors.bundle import Bundle
 from opmark.predictors.cost_model import BYTES_MOVED, CostModel
 from opmark.predictors.evidence import Evidence, Judged
-from opmark.predictors.metrics import METRICS
+from opmark.predictors.metrics import METRICS, all_metrics
 from opmark.predictors.network import predict_network, replaced
+from opmark.predictors.reuse import network_class
 from opmark.predictors.train import measured_kernels, train_on
 
 # The sum of measured kernels says something of a network whose kernels were measured for this share of its time.
 _LEAST_MEASURED = 0.9
 # Error of the prediction against the sum of measured kernels, and of that sum against the network.
 KERNEL_SUM, COMPOSITION = "kernel-sum", "composition"
+# Between the name of a metric and the class of networks that it is over.
+OF_CLASS = "@"
 
 
 def judge_networks(evidence: Evidence, estimator: str) -> Judged | None:
@@ -47,6 +50,7 @@ def judge_networks(evidence: Evidence, estimator: str) -> Judged | None:
         low_ns=np.array([prediction.low_ns for prediction in predictions]),
         high_ns=np.array([prediction.high_ns for prediction in predictions]),
         kernel_sum_ns=np.array([kernel_sum_ns(graph, model, bundle, measured) for graph in graphs]),
+        classes=tuple(network_class(graph) for graph in graphs),
     )
 
 
@@ -64,12 +68,30 @@ def split_errors(judged: Judged) -> dict[str, tuple[float, int]]:
     """Metrics of the two halves of a network's error, each with the number of networks it is over."""
     if judged.kernel_sum_ns is None:
         return {}
-    known = np.isfinite(judged.kernel_sum_ns)
+    return _halves(judged, judged.kernel_sum_ns, np.ones(len(judged.kinds), dtype=bool))
+
+
+def class_errors(judged: Judged) -> dict[str, tuple[float, int]]:
+    """The metrics of each class of networks alone, and their two halves, as `METRIC@CLASS`; none for a single class."""
+    names = sorted(set(judged.classes))
+    if len(names) < 2 or judged.kernel_sum_ns is None:
+        return {}
+    found: dict[str, tuple[float, int]] = {}
+    for name in names:
+        own = np.array([one == name for one in judged.classes], dtype=bool)
+        count = int(own.sum())
+        whole = all_metrics(judged.measured_ns[own], judged.predicted_ns[own])
+        values = {metric: (value, count) for metric, value in whole.items()}
+        values |= _halves(judged, judged.kernel_sum_ns, own)
+        found |= {f"{metric}{OF_CLASS}{name}": value for metric, value in values.items()}
+    return found
+
+
+def _halves(judged: Judged, kernel_sums: Floats, chosen: Flags) -> dict[str, tuple[float, int]]:
+    known = np.isfinite(kernel_sums) & chosen
     if not known.any():
         return {}
-    sums, measured, predicted = (
-        values[known] for values in (judged.kernel_sum_ns, judged.measured_ns, judged.predicted_ns)
-    )
+    sums, measured, predicted = (values[known] for values in (kernel_sums, judged.measured_ns, judged.predicted_ns))
     pairs: dict[str, tuple[Floats, Floats]] = {KERNEL_SUM: (sums, predicted), COMPOSITION: (measured, sums)}
     return {
         f"{half}-{name}": (metric(truth, answer), int(known.sum()))

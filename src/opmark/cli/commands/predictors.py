@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # What a table needs to be judged by at a glance; `--all` adds the rest.
 _USUAL = ("lightgbm", "roofline", "nearest", "nn-meter-forest")
-_HALVES = ("kernel-sum-median", "kernel-sum-p90", "composition-median", "composition-p90")
+_HALVES = ("acc10", "median", "kernel-sum-median", "kernel-sum-p90", "composition-median", "composition-p90")
 _SHOWN = (
     "median",
     "mape",
@@ -326,13 +326,22 @@ def _show_scores(scores: "Sequence[Score]") -> None:
             for (split, estimator), row in sorted(cells.items())
         ]
         show_table(("split", "estimator", *columns), rows, left=2, title=target)
+        counts = {(score.estimator, score.metric): score.n for score in scores if score.target == target}
         halves = [
-            (estimator, *(row.get(column, "–") for column in _HALVES))
-            for (_, estimator), row in sorted(cells.items())
-            if _HALVES[0] in row
+            (
+                estimator,
+                of.removeprefix("@") or "all",
+                *(row.get(f"{column}{of}", "–") for column in _HALVES),
+                *(f"{counts.get((estimator, f'{column}{of}'), 0):,}" for column in (_HALVES[0], _HALVES[-1])),
+            )
+            for (split, estimator), row in sorted(cells.items())
+            if split == "networks-unseen"
+            for of in sorted({"".join(name.partition("@")[1:]) for name in row})
+            if f"acc10{of}" in row and (of or _HALVES[-1] in row)
         ]
         if halves:
-            show_table(("networks-unseen", *_HALVES), halves, title="where a network's error comes from")
+            header = ("networks-unseen", "class", *_HALVES, "n", "n measured")
+            show_table(header, halves, left=2, title="where a network's error comes from")
 
 
 def _warn(message: str) -> None:
