@@ -9,7 +9,7 @@ from tests.leaderboards.test_expansion import everywhere, step
 
 from opmark.leaderboards.placement import Placement, Solution, placement_of
 from opmark.leaderboards.prediction_error import weighted_interval
-from opmark.leaderboards.robustness import Robustness, drawn_factors, robustness
+from opmark.leaderboards.robustness import Robustness, drawn_factors, robustness, robustness_of_all
 
 
 def uncertain(count: int = 40):
@@ -66,6 +66,18 @@ def test_replicas_are_drawn_with_their_parts() -> None:
     costs = robustness(replace(problem, units=units), placement, draws=20).costs
     assert len(set(costs)) > 5
     assert min(costs) < 187 < max(costs)
+
+
+def test_several_placements_see_the_same_draws() -> None:
+    problem = step()
+    units = tuple(replace(unit, interval={"x": (0.8, 1.25)}, kind=unit.name) for unit in problem.units)
+    problem = replace(problem, units=units)
+    alone = Placement(device=np.zeros(len(units), dtype=np.int64))
+    both = [placement_of(problem, everywhere(2)), alone, replace(alone, priority=np.arange(len(units)))]
+    factors = drawn_factors(problem, draws=20)
+    found = robustness_of_all(problem, both, factors=factors)
+    assert found == tuple(robustness(problem, placement, factors=factors) for placement in both)
+    assert found[0] != found[1]
 
 
 def test_quantiles() -> None:

@@ -100,6 +100,23 @@ def test_energies_are_costs_where_everything_fits() -> None:
     assert search.energies(rows, ranks[None, :]).tolist() == simulate_many(problem, search.groups.spread(rows)).tolist()
 
 
+def test_what_cannot_pass_is_not_simulated_and_never_passes() -> None:
+    problem = replace(branchy(memory_bytes=900, blocks=4), objective="throughput")
+    search = GuidedSearch(problem, Incumbent(problem, "mine", 10), 0)
+    draw = np.random.default_rng(0)
+    rows = np.array([[draw.choice(np.flatnonzero(row)) for row in search.groups.allowed] for _ in range(60)])
+    ranks = spread_ranks(problem, None)[None, :]
+    whole = search.energies(rows, ranks)
+    everything = np.full(60, np.inf)
+    energies, judged = search._judged(rows, ranks, everything, strict=False)
+    assert energies.tolist() == whole.tolist()
+    assert (judged >= energies).all()
+    limit = np.full(60, np.median(judged))
+    again, judged_again = search._judged(rows, ranks, limit, strict=False)
+    assert ((judged_again <= limit) == (judged <= limit)).all()
+    assert again[judged <= limit].tolist() == whole[judged <= limit].tolist()
+
+
 def test_a_strict_state_is_the_placement_it_says() -> None:
     problem = branchy(blocks=4)
     search = GuidedSearch(problem, Incumbent(problem, "mine", 10), 0)
@@ -162,6 +179,14 @@ def test_idle_devices_become_replicas_where_they_help() -> None:
     assert incumbent.value is not None
     assert float(incumbent.value) == pytest.approx(20 / 3)
     assert attempt(problem, "opmark", budget_s=5).evaluation.schedule.value == incumbent.value
+
+
+def test_replicas_get_their_time_though_a_search_could_use_all() -> None:
+    problem = replace(branchy(blocks=40), objective="throughput", replication=True)
+    incumbent = Incumbent(problem, "mine", 10)
+    replicated(problem, incumbent)
+    assert incumbent.value is not None
+    assert attempt(problem, "opmark", budget_s=1).evaluation.schedule.value <= incumbent.value
 
 
 def test_every_searching_placer_is_registered() -> None:

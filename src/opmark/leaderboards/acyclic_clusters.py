@@ -1,10 +1,12 @@
 """Few clusters of groups that never wait for one another: stretches of one depth-first topological order."""
 
+import heapq
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from opmark.leaderboards.built_schedule import mean_travel_ns
 from opmark.leaderboards.groups import Groups
@@ -43,30 +45,47 @@ def acyclic_clusters(problem: Problem, groups: Groups, at_most: int) -> AcyclicC
     label = np.array([rank[one] for one in component], dtype=np.int64)
     run, weight = _sums(groups, label, len(order))
     work = np.where(run >= 0, run, 0).max(axis=1).astype(np.float64) + 1
-    pieces = [[number] for number in range(len(order))]
-    able = [row >= 0 for row in run]
-    heavy = work.tolist()
-    while len(pieces) > at_most:
-        sums = [
-            heavy[k] + heavy[k + 1] if (able[k] & able[k + 1]).any() else float("inf") for k in range(len(pieces) - 1)
-        ]
-        least = min(range(len(sums)), key=sums.__getitem__)
-        if sums[least] == float("inf"):
-            break
-        pieces[least] += pieces.pop(least + 1)
-        heavy[least] += heavy.pop(least + 1)
-        able[least] = able[least] & able.pop(least + 1)
-    piece_of = np.empty(len(order), dtype=np.int64)
-    for number, piece in enumerate(pieces):
-        piece_of[piece] = number
-    of_group = piece_of[label]
+    first = _lightest_joined(work.tolist(), [row >= 0 for row in run], at_most)
+    of_group = np.unique(first, return_inverse=True)[1].astype(np.int64)[label]
     joined: dict[tuple[int, int], int] = {}
     for (a, b), ns in edges.items():
         key = int(of_group[a]), int(of_group[b])
         if key[0] != key[1]:
             joined[key] = joined.get(key, 0) + ns
-    run, weight = _sums(groups, of_group, len(pieces))
+    run, weight = _sums(groups, of_group, int(of_group.max()) + 1)
     return AcyclicClusters(of_group=of_group, edges=joined, run_ns=run, weight_bytes=weight)
+
+
+def _lightest_joined(work: list[float], able: list[npt.NDArray[np.bool_]], at_most: int) -> list[int]:
+    """Per member of a row, the first member of its piece; neighbours of least work are joined until few are left."""
+    count = len(work)
+    before, after = list(range(-1, count - 1)), list(range(1, count + 1))
+    heap: list[tuple[float, int, int]] = []
+
+    def ask(left: int) -> None:
+        """Offer to join a piece with the next one, where a device could run both."""
+        if left >= 0 and after[left] < count and (able[left] & able[after[left]]).any():
+            heapq.heappush(heap, (work[left] + work[after[left]], left, after[left]))
+
+    for number in range(count):
+        ask(number)
+    alive, left_over = [True] * count, count
+    while left_over > at_most and heap:
+        total, left, right = heapq.heappop(heap)
+        if not (alive[left] and alive[right]) or after[left] != right or total != work[left] + work[right]:
+            continue  # one of them has grown since
+        work[left], able[left], alive[right] = total, able[left] & able[right], False
+        after[left] = after[right]
+        if after[right] < count:
+            before[after[right]] = left
+        left_over -= 1
+        ask(left)
+        ask(before[left])
+    found, own = [], 0
+    for number in range(count):
+        own = number if alive[number] else own
+        found.append(own)
+    return found
 
 
 def _directed(problem: Problem, groups: Groups) -> dict[tuple[int, int], int]:

@@ -1,6 +1,7 @@
 """Let a placer try a problem: whatever it does wrong becomes one sentence."""
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from opmark.core.errors import OpMarkError, SubmissionError
@@ -31,6 +32,12 @@ def attempt(problem: Problem, name: str, *, budget_s: float, seed: int = 0, plac
     except OpMarkError as error:
         raise SubmissionError(f"placer {name!r} is invalid: {error}", where=problem.name) from error
     return Attempt(solution=solution, evaluation=evaluation, planning_s=planning_s)
+
+
+def prepare(name: str) -> None:
+    """Let the placer called `name` import and compile; whatever goes wrong it will say itself when it plans."""
+    with suppress(Exception):  # the boundary to code that others submit: it may raise anything
+        PLACERS.load(name).prepare()
 
 
 def plan(

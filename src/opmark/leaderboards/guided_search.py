@@ -59,6 +59,8 @@ class GuidedSearch:
         self.rules = profile_named(problem.profile)
         # Priorities and orders decide when things run; loads do not care.
         self.ordered = self.rules.model is None and problem.objective != "throughput"
+        # Loads alone tell most of what cannot pass: then many more neighbours can be looked at.
+        self.by_loads = problem.objective == "throughput" and self.rules.model is None
         self._draw = np.random.default_rng(seed)
         allowed = self.groups.allowed
         self._movable = np.flatnonzero(allowed.sum(axis=1) > 1).astype(np.int64)
@@ -167,7 +169,7 @@ class GuidedSearch:
 
         compiled: Any = search_engine.neighbours
         now = best = state
-        level = now.energy + float(self._unevenness(now.chosen[None, :])[0])
+        level = now.energy + (float(self._loads(now.chosen[None, :])[1][0]) if self.by_loads else 0.0)
         reorder = reorder if self.ordered else 0.0
         rows_at_once, done, accepted, best_at = FEWEST_ROWS * 2, 0, 0, 0
         hot = self._hot(now) if guided else np.zeros(0, dtype=np.int64)
@@ -179,12 +181,11 @@ class GuidedSearch:
             ranks = np.empty((rows_at_once if reorder else 0, self.problem.arrays.units), dtype=np.int64)
             seed = int(self._draw.integers(2**31))
             compiled(seed, now.chosen, now.priority, rows, ranks, reorder, regions, hot, self._tables, by_rank)
-            energies = self.energies(rows, ranks if reorder else now.priority[None, :], strict=now.strict)
             done += rows_at_once
             heated = heat[0] * (heat[1] / heat[0]) ** min(1.0, done / evaluations) if heat[0] else 0.0
             base = best.energy if math.isfinite(best.energy) else 0.0
             limit = level - heated * base * np.log(self._draw.random(rows_at_once))
-            judged = energies + self._unevenness(rows)
+            energies, judged = self._judged(rows, ranks if reorder else now.priority[None, :], limit, strict=now.strict)
             passing = np.flatnonzero(judged <= limit)
             if not len(passing):
                 rows_at_once = min(MOST_ROWS, rows_at_once * 2)
@@ -206,19 +207,29 @@ class GuidedSearch:
                 hot = self._hot(now)
         return best
 
-    def _unevenness(self, rows: Integers) -> Floats:
-        """A little more for loads that are uneven below the busiest one too, so that a search sees where it gets to."""
-        if self.problem.objective != "throughput" or self.rules.model is not None:
-            return np.zeros(len(rows))
+    def _judged(self, rows: Integers, ranks: Integers, limit: Floats, *, strict: bool) -> tuple[Floats, Floats]:
+        """Energies, and what is held against `limit`; what cannot pass is not simulated."""
+        if not self.by_loads:
+            energies = self.energies(rows, ranks, strict=strict)
+            return energies, energies
+        energies, extra = self._loads(rows)
+        hopeful = np.flatnonzero(energies + extra <= limit)
+        self.evaluations += len(rows) - len(hopeful)
+        if len(hopeful):
+            energies[hopeful] = self.energies(rows[hopeful], ranks)
+        return energies, energies + extra
+
+    def _loads(self, rows: Integers) -> tuple[Floats, Floats]:
+        """The busiest server's load, and a little more where loads are uneven below it too: a search sees its way."""
         from opmark.leaderboards.loads import server_rows
 
         compiled: Any = server_rows
         servers = compiled(
             *self.problem.arrays.packed, self.groups.spread(rows).reshape(-1), int(self.rules.contention)
         )
-        squares: Floats = (servers.astype(np.float64) ** 2).mean(axis=1)
-        found: Floats = UNEVENNESS_WEIGHT * squares / np.maximum(1, servers.max(axis=1))
-        return found
+        busiest = servers.max(axis=1).astype(np.float64)
+        squares = (servers.astype(np.float64) ** 2).mean(axis=1)
+        return busiest, UNEVENNESS_WEIGHT * squares / np.maximum(1.0, busiest)
 
     def _hot(self, state: State) -> Integers:
         """The groups that decide the cost now."""

@@ -15,7 +15,7 @@ from typing import Any
 from opmark.core.errors import OpMarkError, PlacementError
 from opmark.core.schema import convert
 from opmark.leaderboards.anytime import listening
-from opmark.leaderboards.attempt import plan
+from opmark.leaderboards.attempt import plan, prepare
 from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.problem import Problem
 
@@ -48,6 +48,7 @@ def main() -> int:
             problem = convert(asked["problem"], Problem, where="problem")
         assert problem is not None
         compile_simulator(problem)
+        prepare(asked["placer"])
         _say(answers, {"started": True})
 
         def heard(solution: Solution) -> None:

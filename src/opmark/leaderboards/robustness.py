@@ -1,6 +1,7 @@
 """What a placement costs when the predictors are wrong by as much as they say they may be."""
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -39,6 +40,23 @@ def has_intervals(problem: Problem) -> bool:
     return any(unit.interval for unit in problem.units)
 
 
+def robustness_of_all(
+    problem: Problem, placements: Sequence[Placement], *, factors: Factors, profile: Profile | None = None
+) -> tuple[Robustness, ...]:
+    """`robustness` of several placements under the same draws, which are compiled only once."""
+    fixed = [
+        replace(placement, priority=problem.arrays.default_priority) if placement.priority is None else placement
+        for placement in placements
+    ]
+    costs: list[list[int]] = [[] for _ in fixed]
+    for row in factors:
+        whole = _drawn(problem, row)
+        for own, placement in zip(costs, fixed, strict=True):
+            drawn = _drawn_with_parts(problem, row) if placement.replicas else whole
+            own.append(simulate(drawn, placement, profile).cost_ns)
+    return tuple(Robustness(costs=tuple(own)) for own in costs)
+
+
 def robustness(
     problem: Problem,
     placement: Placement,
@@ -53,12 +71,8 @@ def robustness(
     The same seed gives the same draws; `factors` are those of `drawn_factors`, where they are at hand.
     Raises `PlacementError` as `simulate` does; memory does not depend on times.
     """
-    fixed = placement
-    if placement.priority is None:
-        fixed = replace(placement, priority=problem.arrays.default_priority)
     table = drawn_factors(problem, draws=draws, seed=seed) if factors is None else factors
-    costs = [simulate(_drawn(problem, fixed, row), fixed, profile).cost_ns for row in table]
-    return Robustness(costs=tuple(costs))
+    return robustness_of_all(problem, [placement], factors=table, profile=profile)[0]
 
 
 def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Factors:
@@ -86,19 +100,22 @@ def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Fac
     return found
 
 
-def _drawn(problem: Problem, placement: Placement, factors: Factors) -> Problem:
-    """The problem with every time multiplied; compiled again only where replicas need their parts."""
+def _drawn_with_parts(problem: Problem, factors: Factors) -> Problem:
+    """The problem with every time multiplied, those of the parts that replicas run too; compiled again."""
     types = sorted({device.type for device in problem.cluster.devices})
-    if placement.replicas:
-        units = []
-        for unit, row in zip(problem.units, factors.tolist(), strict=True):
-            of_type = dict(zip(types, row, strict=True))
-            whole = {name: value * of_type.get(name, 1.0) for name, value in unit.exec_ns.items()}
-            split = {
-                name: tuple(value * of_type.get(name, 1.0) for value in parts) for name, parts in unit.split_ns.items()
-            }
-            units.append(replace(unit, exec_ns=whole, split_ns=split))
-        return replace(problem, units=tuple(units))
+    units = []
+    for unit, row in zip(problem.units, factors.tolist(), strict=True):
+        of_type = dict(zip(types, row, strict=True))
+        whole = {name: value * of_type.get(name, 1.0) for name, value in unit.exec_ns.items()}
+        split = {
+            name: tuple(value * of_type.get(name, 1.0) for value in parts) for name, parts in unit.split_ns.items()
+        }
+        units.append(replace(unit, exec_ns=whole, split_ns=split))
+    return replace(problem, units=tuple(units))
+
+
+def _drawn(problem: Problem, factors: Factors) -> Problem:
+    """The problem with every unit's whole time multiplied; compiled already."""
     table = problem.arrays.exec_ns.reshape(factors.shape)
     exec_ns: Integers = np.where(table > 0, np.maximum(1, np.rint(table * factors)), table).astype(np.int64)
     drawn = copy.copy(problem)

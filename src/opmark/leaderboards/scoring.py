@@ -6,6 +6,7 @@ standings do not depend on the order in which runs finish.
 
 import concurrent.futures
 import queue
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,9 +17,12 @@ from opmark.leaderboards.attempt import Attempt
 from opmark.leaderboards.placement import solution_of
 from opmark.leaderboards.placer_process import PlacerProcess
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.run_record import RunRecord, code_of_placer
+from opmark.leaderboards.run_record import RunRecord, code_of_placer, write_runs
 from opmark.leaderboards.standings import Standings
 from opmark.leaderboards.track import Track
+
+# All records stand in one file, so that writing it after every run would keep a core busy that somebody plans on.
+WRITTEN_EVERY_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,16 +105,39 @@ def score_entries(
         finally:
             free.put(runner)
 
+    records = _Records(track)
     pool = concurrent.futures.ThreadPoolExecutor(max_workers=len(runners))
     try:
         pending = [pool.submit(run, task) for task in tasks]
         for done, future in enumerate(concurrent.futures.as_completed(pending), 1):
             task, found = future.result()
-            spent_s += _keep(track, task, found)
+            spent_s += _keep(track, records, task, found)
             left_s = spent_s / done * (len(tasks) - done) / len(runners)
             progress(Progress(done=done, total=len(tasks), kept=kept, left_s=left_s))
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+        records.write()
+
+
+class _Records:
+    """How answers came to be, written every now and then: a run whose record is lost is run again."""
+
+    def __init__(self, track: Track) -> None:
+        self._path = track.folder / "runs.json"
+        self._runs = track.runs()
+        self._written_s = time.monotonic()
+
+    def add(self, task: _Task, record: RunRecord) -> None:
+        """Remember one."""
+        self._runs.setdefault(task.name, {})[task.problem.name] = record
+        if time.monotonic() - self._written_s >= WRITTEN_EVERY_S:
+            self.write()
+
+    def write(self) -> None:
+        """Write all that there are."""
+        if self._runs:
+            write_runs(self._path, self._runs)
+        self._written_s = time.monotonic()
 
 
 def _tasks(
@@ -138,15 +165,15 @@ def _tasks(
     return tasks, kept
 
 
-def _keep(track: Track, task: _Task, found: Attempt | str) -> float:
+def _keep(track: Track, records: _Records, task: _Task, found: Attempt | str) -> float:
     """Store an answer or its absence, then the record of the run; returns the seconds it took."""
     if isinstance(found, str):
         track.store(task.name, task.problem.name, None)
-        track.record_run(task.name, task.problem.name, replace(task.record, reason=found))
+        records.add(task, replace(task.record, reason=found))
         return task.record.budget_s
     answer = solution_of(task.problem, found.evaluation.placement, placer=task.name)
     track.store(task.name, task.problem.name, answer)
     answered_s = None if found.answered_s is None else round(found.answered_s, 6)
     record = replace(task.record, planning_s=round(found.planning_s, 6), answered_s=answered_s)
-    track.record_run(task.name, task.problem.name, record)
+    records.add(task, record)
     return found.planning_s

@@ -11,7 +11,7 @@ from opmark.leaderboards.evaluation import Evaluation, evaluate
 from opmark.leaderboards.metric import METRICS, Drawn, Result
 from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.robustness import drawn_factors, has_intervals, robustness
+from opmark.leaderboards.robustness import drawn_factors, has_intervals, robustness_of_all
 from opmark.leaderboards.score import gain, geometric_mean, has_headroom, interval, quality, shared_ranks
 from opmark.leaderboards.single import best_single_device
 
@@ -177,12 +177,14 @@ def _drawn_costs(
     """Every valid answer under the same draws of its problem's errors; nothing where no interval is known."""
     found = {}
     for problem in filter(has_intervals, problems):
-        factors = drawn_factors(problem)
-        for name in names:
-            evaluation = evaluations[name, problem.name]
-            if isinstance(evaluation, Evaluation):
-                costs = robustness(problem, evaluation.placement, factors=factors)
-                found[name, problem.name] = Drawn(median=costs.median, p95=costs.p95)
+        valid = {
+            name: evaluation.placement
+            for name in names
+            if isinstance(evaluation := evaluations[name, problem.name], Evaluation)
+        }
+        drawn = robustness_of_all(problem, list(valid.values()), factors=drawn_factors(problem))
+        for name, costs in zip(valid, drawn, strict=True):
+            found[name, problem.name] = Drawn(median=costs.median, p95=costs.p95)
     return found
 
 

@@ -38,6 +38,7 @@ class DnnPartitioningDp(Placer):
         del seed
         deadline = time.monotonic() + budget_s * 0.8
         blocks = blocks_of(problem)
+        quick = quick_split(problem, blocks)
         lattice = None
         for roomy in (problem.memory_mode != "sum", False):
             splitter = Splitter(problem, blocks, roomy=roomy)
@@ -50,9 +51,8 @@ class DnnPartitioningDp(Placer):
             placement = fitting(problem, blocks, None if split is None else split.device)
             if placement is not None:
                 return solution_of(problem, placement, placer="dnn-partitioning-dp")
-        placement = quick_split(problem, blocks)
-        if placement is not None:
-            return solution_of(problem, placement, placer="dnn-partitioning-dp")
+        if quick is not None:
+            return solution_of(problem, quick, placer="dnn-partitioning-dp")
         raise PlacementError("no contiguous split fits into memory")
 
 

@@ -51,14 +51,14 @@ class DnnPartitioningDpLinear(Placer):
         del seed
         deadline = time.monotonic() + budget_s * BUDGET_SHARE
         blocks = blocks_of(problem)
+        quick = quick_split(problem, blocks)
         for roomy in (problem.memory_mode != "sum", False):
             split = best_prefix_split(Splitter(problem, blocks, roomy=roomy), blocks, deadline)
             placement = fitting(problem, blocks, None if split is None else split.device)
             if placement is not None:
                 return solution_of(problem, placement, placer="dnn-partitioning-dp-linear")
-        placement = quick_split(problem, blocks)
-        if placement is not None:
-            return solution_of(problem, placement, placer="dnn-partitioning-dp-linear")
+        if quick is not None:
+            return solution_of(problem, quick, placer="dnn-partitioning-dp-linear")
         raise PlacementError("no contiguous split along the order fits into memory")
 
 

@@ -19,6 +19,8 @@ from opmark.leaderboards.single import starting_rows
 HEAT = 0.002
 PER_GROUP = 150
 BUDGET_SHARE = 0.9
+# Of the budget, for replicas in the end, where a problem allows them.
+REPLICAS_SHARE = 0.15
 
 
 class FlexFlowMcmc(Placer):
@@ -41,7 +43,8 @@ class FlexFlowMcmc(Placer):
         search.report(expert)
         drawn = np.array([draw.choice(np.flatnonzero(row)) for row in search.groups.allowed])
         begun_s = incumbent.left_s
-        for share, state in ((0.5, expert), (0.0, search.state(drawn))):
+        last = REPLICAS_SHARE if problem.replication else 0.0
+        for share, state in ((0.5, expert), (last, search.state(drawn))):
             _chain(search, incumbent, state, begun_s * share)
         if problem.replication:
             replicated(problem, incumbent)

@@ -9,6 +9,7 @@ problems are enumerated.
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +20,15 @@ from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.placement import Placement, Solution
 from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.placers import (
+    chimera,
     cpop,
+    dapple,
     dnn_partitioning_dp,
     dnn_partitioning_dp_linear,
+    duet,
     etf,
+    fastt,
+    gpipe,
     heft,
     m_topo,
     peft,
@@ -39,13 +45,24 @@ from opmark.leaderboards.single import starting_rows
 # The rest is for handing the answer over.
 SEARCH_SHARE = 0.95
 ENUMERATED_AT_MOST = 60_000
-# Evaluations per group after which a search is at its end, whatever the budget, and those of the first cycle.
+# Evaluations per group after which a search is at its end, whatever the budget, and those of the first cycle. Where
+# loads tell what cannot pass and there are many groups it searches on for longer.
 LAST_PER_GROUP, FIRST_PER_GROUP = 2_500, 30
+MANY_GROUPS, MANY_TIMES = 40, 8
 STRICT_UNITS_AT_MOST = 150
 # A cycle with fewer evaluations per group than this starts cooler in proportion: there is no time to melt and freeze.
 COOLED_PER_GROUP = 60
 # Of the first descent, and how many of these may bring nothing.
 DESCENT_PER_GROUP, PATIENCE_PER_GROUP = 200, 10
+# How the first descent may move: by everything, by single groups at a temperature, by regions without priorities, and
+# by everything at a temperature. Each gets so many evaluations per group at a time.
+WAYS: tuple[dict[str, Any], ...] = (
+    {},
+    {"heat": (0.002, 0.002), "reorder": 0.0, "regions": False, "guided": False},
+    {"reorder": 0.0},
+    {"heat": (0.01, 0.0005)},
+)
+TURN_PER_GROUP = 12
 # Other starts are searched while more than this share of the time is left, each for so much of it.
 OTHERS_FROM, OTHERS_SHARE = 0.95, 0.1
 # Start and end temperatures of successive cycles, as shares of the best cost.
@@ -53,6 +70,8 @@ HEATS = ((0.02, 0.0005), (0.005, 0.0002), (0.06, 0.001))
 ELITES = 4
 # Of the time that is left, for each other placer, and for the integer program of a load objective.
 START_SHARE, PROGRAM_SHARE = 0.15, 0.3
+# Of the budget, for replicas in the end, where a problem allows them.
+REPLICAS_SHARE = 0.15
 
 
 class OpMark(Placer):
@@ -73,12 +92,17 @@ class OpMark(Placer):
         states = _starts(problem, search, incumbent, seed)
         bound = cheap_lower_bound(problem)
 
-        def proved() -> bool:
-            return incumbent.value is not None and incumbent.value <= bound
+        reserved_s = REPLICAS_SHARE * incumbent.left_s if problem.replication else 0.0
+        if problem.replication:
+            replicated(problem, incumbent)
 
-        if search.movable and not proved():
+        def done() -> bool:
+            proved = incumbent.value is not None and incumbent.value <= bound
+            return proved or incumbent.left_s < reserved_s
+
+        if search.movable and not done():
             states += _enumerated(search)
-            _search(search, incumbent, states, proved)
+            _search(search, incumbent, states, done)
         if problem.replication:
             replicated(problem, incumbent)
         return incumbent.solution()
@@ -97,7 +121,7 @@ def _starts(problem: Problem, search: GuidedSearch, incumbent: Incumbent, seed: 
     programs = [pipedream.PLACER, dnn_partitioning_dp_linear.PLACER]
     if problem.contiguous or search.rules.model is not None:
         programs.append(dnn_partitioning_dp.PLACER)
-    lists = [heft.PLACER, etf.PLACER, cpop.PLACER, peft.PLACER, sct.PLACER, m_topo.PLACER]
+    lists = [one.PLACER for one in (heft, etf, cpop, peft, fastt, sct, m_topo, duet, gpipe, dapple, chimera)]
     for placer in (*programs, *lists) if split else (*lists, programs[0]):
         left_s = incumbent.left_s
         if left_s <= 0 or (incumbent.best is not None and left_s < 0.4 * (incumbent.deadline - incumbent.begun)):
@@ -163,9 +187,7 @@ def _search(search: GuidedSearch, incumbent: Incumbent, states: list[State], sto
     count = search.groups.count + 10
     begun, begun_s = search.evaluations, incumbent.left_s
     free = min((state for state in states if not state.strict), key=lambda one: one.energy)
-    descended = [
-        search.anneal(free, DESCENT_PER_GROUP * count, patience=PATIENCE_PER_GROUP * count, stop=stop),
-    ]
+    descended = [_first_descent(search, free, stop)]
     for number, state in enumerate(_elites([one for one in states if one is not free])[: ELITES - 1], 1):
         # others get their turn only where the first has left most of the time
         until_s = begun_s * (OTHERS_FROM - OTHERS_SHARE * number)
@@ -179,7 +201,7 @@ def _search(search: GuidedSearch, incumbent: Incumbent, states: list[State], sto
         )
     elites = _elites([*descended, *states])
     draw = np.random.default_rng(len(states))
-    last = LAST_PER_GROUP * count
+    last = LAST_PER_GROUP * count * (MANY_TIMES if search.by_loads and count > MANY_GROUPS else 1)
     cycle = 0
     while incumbent.left_s > 0 and not stop() and search.evaluations < last:
         state = elites[0] if cycle % 3 < 2 else elites[int(draw.integers(len(elites)))]
@@ -195,6 +217,25 @@ def _search(search: GuidedSearch, incumbent: Incumbent, states: list[State], sto
         elites = _elites([*elites, found])
         elites[0] = search.anneal(elites[0], length // 4, patience=PATIENCE_PER_GROUP * count, stop=stop)
         cycle += 1
+
+
+def _first_descent(search: GuidedSearch, state: State, stop: Callable[[], bool]) -> State:
+    """Turn by turn whatever brought most of late, from the best so far, until none brings anything.
+
+    Adaptive operator selection: Fialho, Da Costa, Schoenauer, Sebag, Annals of Mathematics and AI 60, 2010.
+    """
+    count = search.groups.count + 10
+    ways = WAYS if search.ordered else WAYS[:2]
+    gains = [math.inf] * len(ways)
+    spent = idle = 0
+    while spent < DESCENT_PER_GROUP * count and idle < 2 * len(ways) and search.incumbent.left_s > 0 and not stop():
+        way = gains.index(max(gains)) if max(gains) > 0 else idle % len(ways)
+        found = search.anneal(state, TURN_PER_GROUP * count, stop=stop, **ways[way])
+        gain = (state.energy - found.energy) / state.energy if math.isfinite(state.energy) else 0.0
+        gains[way] = gain if math.isinf(gains[way]) else (gains[way] + gain) / 2
+        idle = 0 if found.energy < state.energy else idle + 1
+        state, spent = found, spent + TURN_PER_GROUP * count
+    return state
 
 
 def _elites(states: list[State]) -> list[State]:

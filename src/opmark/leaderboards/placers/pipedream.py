@@ -45,6 +45,7 @@ class PipeDream(Placer):
         del seed
         incumbent = Incumbent(problem, "pipedream", budget_s * BUDGET_SHARE)
         blocks = blocks_of(problem)
+        quick = quick_split(problem, blocks)
         listed_by = time.monotonic() + budget_s * LISTING_SHARE
         lattice = every_ideal(blocks, at_most=IDEALS_AT_MOST, deadline=listed_by)
         chain = prefixes(blocks, depth_first_orders(blocks)[0])
@@ -57,10 +58,9 @@ class PipeDream(Placer):
                 placement = _stages(problem, blocks, shape, size.astype(np.float64), deadline)
                 if placement is not None and incumbent.consider(placement):
                     return incumbent.solution()
-        found = quick_split(problem, blocks)
-        if found is None:
+        if quick is None:
             raise PlacementError("no pipeline of contiguous stages fits into memory")
-        incumbent.consider(found)
+        incumbent.consider(quick)
         return incumbent.solution()
 
 
