@@ -138,8 +138,15 @@ def test_evaluation_draws_a_page_and_the_curve_is_a_table(root: Path, tmp_path: 
     assert result.exit_code == 0, result.stderr
     assert "Learning curve" in page.read_text()
     points = answered(root, "predictors", "curve", "--estimator", "roofline")["onnxruntime-cpu-t1"]
-    assert {"estimator", "rows", "n", "median", "mape", "acc10"} == set(points[0])
-    assert "kernels" in opmark(root, "predictors", "curve", "--estimator", "roofline").stdout
+    keys = {"estimator", "rows", "minutes", "kernels_per_second", "n", "median", "mape", "acc10"}
+    assert keys == set(points[0])
+    drawn = tmp_path / "curve.html"
+    options = ("--estimator", "roofline", "--kernels-per-second", "4", "--page", str(drawn))
+    shown = opmark(root, "predictors", "curve", *options)
+    assert "95% of kernels within ±10 %" in shown.stdout
+    assert "assume 4 kernels measured a second" in shown.stderr
+    assert drawn.read_text().count("<polyline") == 2
+    assert " min</text>" in drawn.read_text()
 
 
 def test_a_prediction_is_explained_and_says_what_to_measure_next(root: Path, tmp_path: Path) -> None:
@@ -172,3 +179,23 @@ def test_a_target_learns_from_another(root: Path, tmp_path: Path) -> None:
     donor = f"{sample.DEVICE}/1.0.0:onnxruntime-cpu-t1"
     assert "chosen" in opmark(here, "predictors", "transfer", name, "--donor", donor, "--samples", "20").stdout
     assert opmark(here, "predictors", "transfer", "acme").exit_code == 2
+
+    stored = answered(here, "predictors", "transfer", name, "--donor", donor, "--samples", "20", "--store")
+    assert stored["transfer"]["samples"] == 20
+    assert stored["transfer"]["method"] in stored["transfer"]["validation"]
+    assert Path(stored["path"]) == here / "predictors" / device / "1.0.0" / target.name
+    assert "by validation on 20 samples" in opmark(here, "predictors", "show", stored["path"]).stdout
+    model = (str(here / "classifier.onnx"), "--dimension", "n=8", "--bundle", stored["path"])
+    assert answered(here, "predict", *model)["total_ns"] > 0
+    again = opmark(here, "predictors", "transfer", name, "--donor", stored["path"], "--store")
+    assert again.exit_code == 0
+    assert "chosen" in again.stdout
+    refused = opmark(here, "predictors", "transfer", donor, "--donor", name, "--samples", "20", "--store")
+    assert refused.exit_code == 3
+    assert "--to FOLDER" in refused.stderr
+    elsewhere = tmp_path / "few"
+    kept = answered(here, "predictors", "transfer", donor, "--donor", name, "--samples", "20", "--to", str(elsewhere))
+    assert kept["path"] == str(elsewhere)
+    assert "Made by transfer from 20 kernels" in (elsewhere / "README.md").read_text()
+    twice = ("--samples", "20", "--samples", "30", "--store")
+    assert opmark(here, "predictors", "transfer", name, *twice).exit_code == 2

@@ -1,6 +1,9 @@
 """Bundles on disk: the same predictions, and every kind of foreign or spoiled folder refused."""
 
+import gzip
+import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +11,11 @@ import numpy as np
 import pytest
 from tests.predictors import law
 
+from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError, OpMarkError
+from opmark.core.files import json_text
 from opmark.core.workspace import Workspace
+from opmark.predictors import member
 from opmark.predictors.bundle import Bundle, load, read_manifest, save
 from opmark.predictors.card import card
 from opmark.predictors.cost_model import CostModel
@@ -49,7 +55,11 @@ def test_saving_twice_gives_the_same_bytes_and_replaces_the_folder(bundle: Bundl
 
 
 def test_nothing_is_a_pickle_and_the_card_tells_errors(bundle: Bundle, folder: Path) -> None:
-    assert {path.suffix for path in folder.iterdir()} == {".txt", ".json", ".md"}
+    names = {"manifest.json", "README.md", *(f"{kind}.json.gz" for kind in law.KIND_NAMES)}
+    assert {path.name for path in folder.iterdir()} == names
+    texts = json.loads(gzip.decompress((folder / "gemm.json.gz").read_bytes()))
+    assert texts == bundle.kinds["gemm"].texts
+    assert texts["hot-trees.txt"].startswith("tree\nversion=")
     text = (folder / "README.md").read_text()
     assert text == card(bundle.manifest)
     for kind in law.KIND_NAMES:
@@ -62,7 +72,7 @@ def test_another_target_is_refused(folder: Path) -> None:
         load(folder, target_name="torch-eager-t1")
 
 
-@pytest.mark.parametrize("name", ["gemm.hot-trees.txt", "conv.hot-smooth.json", "README.md"])
+@pytest.mark.parametrize("name", ["gemm.json.gz", "README.md"])
 def test_a_flipped_byte_is_noticed(folder: Path, name: str) -> None:
     content = bytearray((folder / name).read_bytes())
     content[len(content) // 2] ^= 1
@@ -72,8 +82,8 @@ def test_a_flipped_byte_is_noticed(folder: Path, name: str) -> None:
 
 
 def test_a_missing_file_is_noticed(folder: Path) -> None:
-    (folder / "gemm.roofline.json").unlink()
-    with pytest.raises(ContentError, match=r"gemm.roofline.json: missing"):
+    (folder / "gemm.json.gz").unlink()
+    with pytest.raises(ContentError, match=r"gemm.json.gz: missing"):
         load(folder)
     with pytest.raises(ContentError, match="no such predictor bundle"):
         load(folder / "nowhere")
@@ -88,13 +98,67 @@ def test_a_changed_manifest_is_noticed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "message"), [(99, "newer than 1"), (0, "older than 1"), (None, "missing"), ("1", "whole number")]
+    ("schema", "message"),
+    [(99, "newer than 2"), (1, "trained by an earlier version"), (None, "missing"), ("1", "whole number")],
 )
 def test_a_foreign_schema_is_refused(folder: Path, schema: object, message: str) -> None:
     content = json.loads((folder / "manifest.json").read_text())
     content["schema"] = schema
     (folder / "manifest.json").write_text(json.dumps(content))
     with pytest.raises(ContentError, match=message):
+        load(folder)
+
+
+def resigned(folder: Path, name: str, content: bytes) -> None:
+    """Put `content` in place of a member, and make the manifest agree: what only its reader can notice."""
+    (folder / name).write_bytes(content)
+    manifest = read_manifest(folder)
+    files = {**manifest.files, name: hashlib.sha256(content).hexdigest()}
+    unsigned = replace(manifest, files=files, id="")
+    signed = replace(unsigned, id=unsigned.content_id)
+    (folder / "manifest.json").write_text(json_text({"schema": 2, **plain(signed)}))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda packed: packed[: len(packed) // 2], "cut off"),
+        (lambda packed: packed + b"more", "goes on after its end"),
+        (lambda _: b"plain text", "not a compressed member"),
+        (lambda _: gzip.compress(b"{"), "unpacks to no JSON:"),
+        (lambda _: gzip.compress(b"[1]"), "unpacks to no JSON object of texts"),
+        (lambda _: gzip.compress(b"0" * 2_000_000), "unpacks to more than 1 MiB"),
+    ],
+)
+def test_a_member_that_cannot_be_unpacked_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[bytes], bytes], message: str
+) -> None:
+    if "1 MiB" in message:
+        monkeypatch.setattr(member, "MOST_BYTES", 2**20)
+    resigned(folder, "gemm.json.gz", spoil((folder / "gemm.json.gz").read_bytes()))
+    loaded = CostModel(load(folder))
+    assert len(loaded.kernels(law.kernels("conv", 3)).hot_ns) == 3
+    with pytest.raises(ContentError, match=rf"gemm\.json\.gz: {message}"):
+        loaded.kernels(law.kernels("gemm", 3))
+
+
+def test_a_kind_is_unpacked_when_it_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked: list[str] = []
+    real = member.unpack
+    monkeypatch.setattr(member, "unpack", lambda content, where: unpacked.append(where) or real(content, where))
+    model = CostModel(load(folder))
+    assert unpacked == []
+    model.kernels(law.kernels("conv", 3))
+    model.kernels(law.kernels("conv", 5))
+    assert unpacked == [str(folder / "conv.json.gz")]
+
+
+def test_a_kind_without_a_member_is_noticed(folder: Path) -> None:
+    content = json.loads((folder / "manifest.json").read_text())
+    content["kinds"]["matmul"] = content["kinds"]["gemm"]
+    content["id"] = content_id({key: value for key, value in content.items() if key not in {"schema", "id"}})
+    (folder / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(ContentError, match=r"manifest.json: files: 'matmul.json.gz' is not listed"):
         load(folder)
 
 

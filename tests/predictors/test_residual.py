@@ -30,9 +30,22 @@ def test_it_halves_what_the_roofline_leaves() -> None:
 def test_text_restores_it_to_the_last_bit() -> None:
     inputs, target = above_roofline(law.kernels("conv", 60))
     found = fit_residual(inputs, target)
-    again = residual_from(found.files("hot"), "hot")
+    files = found.files("hot")
+    again = residual_from(files, "hot")
     assert np.array_equal(found.predict(inputs), again.predict(inputs))
-    assert set(found.files("hot")) == {"hot-smooth.json", "hot-trees.txt"}
+    others, _ = above_roofline(law.kernels("conv", 40, seed=2))
+    assert np.array_equal(found.predict(others), again.predict(others))
+    assert again.files("hot") == files
+    (rows,) = set(files) - {"hot-smooth.json", "hot-trees.txt"}
+    assert rows.startswith("rows-")
+
+
+def test_labels_of_the_same_kernels_share_their_rows() -> None:
+    inputs, target = above_roofline(law.kernels("conv", 60))
+    hot, rotated = fit_residual(inputs, target).files("hot"), fit_residual(inputs, 0.5 * target**2).files("rotated")
+    assert hot.keys() & rotated.keys() == {name for name in hot if name.startswith("rows-")}
+    fewer = fit_residual(inputs.take(slice(50)), target[:50]).files("rotated")
+    assert hot.keys().isdisjoint(fewer)
 
 
 @pytest.mark.parametrize("count", [1, 2, LEAST_ROWS - 1])

@@ -67,7 +67,7 @@ def test_the_donor_that_diverges_least_is_taken() -> None:
     found, distance = nearest_donor(probes, donors())
     assert found.name == "sister"
     assert distance == divergence(probes, found.model)
-    assert distance < 0.2 < divergence(probes, donors()[0].model)
+    assert distance < 0.5 * divergence(probes, donors()[0].model)
 
 
 def test_every_method_is_on_the_curve_and_one_is_chosen_at_each_number_of_samples() -> None:
@@ -92,6 +92,11 @@ def test_a_sister_helps_where_samples_are_few() -> None:
     assert chosen.median < 0.15
 
 
+def test_points_tell_the_device_s_minutes() -> None:
+    points = transfer_curve(rows(twice, 30), donors()[1:], hardware=law.HARDWARE, samples=(20,), kernels_per_second=4.0)
+    assert {(point.samples, point.minutes) for point in points} == {(20, 20 / 4 / 60)}
+
+
 def test_what_judges_was_not_sampled() -> None:
     measured = rows(twice)
     judged = next(point for point in curve()).n
@@ -114,7 +119,7 @@ def test_a_kind_without_samples_still_gets_an_answer() -> None:
         )
     )
     for method in METHODS.values():
-        predicted = method(known, asked)
+        predicted = method(known).hot_ns(asked)
         assert predicted.shape == asked.hot_ns.shape
         assert np.isfinite(predicted).all()
         assert (predicted > 0).all()

@@ -1,21 +1,23 @@
 """Ways to predict a device from a few of its kernels and a donor's prediction of every kernel."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from opmark.predictors.adapted import LEARNER, Adapted, with_donor
 from opmark.predictors.arrays import Flags, Floats
-from opmark.predictors.estimator import Latencies
 from opmark.predictors.estimators import ESTIMATORS
-from opmark.predictors.features import Inputs
 from opmark.predictors.residual import LEAST_ROWS, fit_residual
-from opmark.predictors.roofline import fit_roofline
+from opmark.predictors.roofline import Roofline, fit_roofline
 from opmark.predictors.train import Table
 
 # How many rows an opinion that a kind lies where all kinds do is worth.
 _OPINION_ROWS = 2.0
 _RIDGE = 1.0
+_RIDGE_MARGIN = 3.0
+# Columns of a ridge before those of the kinds: the donor's latency, FLOPs, bytes.
+_SIZES = 3
 # A donor's prediction and the residual on it are believed this many nats beyond what was seen.
 _MARGIN = 0.3
 
@@ -56,65 +58,69 @@ class Rows:
         return None
 
 
-def scratch(known: Rows, asked: Rows) -> Floats:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Adaptation:
+    """A device as its samples and a donor describe it: kind by kind, and `otherwise` of kinds without a sample."""
+
+    kinds: Mapping[str, Adapted]
+    otherwise: Adapted
+
+    def of_kind(self, kind: str) -> Adapted:
+        """What is known of one kind."""
+        return self.kinds.get(kind, self.otherwise)
+
+    def hot_ns(self, asked: Rows) -> Floats:
+        """Predicted latencies, table after table."""
+        return np.concatenate(
+            [
+                self.of_kind(table.inputs.kind).hot_ns(table.inputs, donor)
+                for table, donor in zip(asked.tables, asked.donor_ns, strict=True)
+            ]
+        )
+
+
+def scratch(known: Rows) -> Adaptation:
     """Our estimator per kind on the samples alone; a kind without one goes by the others' time per FLOP and byte."""
-    learner = ESTIMATORS.load("lightgbm")
-    inputs = [table.inputs for table in known.tables]
-    anything = fit_roofline(
-        np.concatenate([one.flops for one in inputs]),
-        np.concatenate([one.moved_bytes for one in inputs]),
-        known.hot_ns,
-    )
-    found = []
-    for table in asked.tables:
-        own = known.of_kind(table.inputs.kind)
-        if own is None:
-            found.append(anything.latency_ns(table.inputs.flops, table.inputs.moved_bytes))
-        else:
-            labels = own[0].labels
-            unknown = np.full(len(labels.hot_ns), np.nan)
-            fitted = learner.fit(own[0].inputs, Latencies(hot_ns=labels.hot_ns, rotated_ns=unknown))
-            found.append(fitted.predict(table.inputs).hot_ns)
-    return np.concatenate(found)
+    learner = ESTIMATORS.load(LEARNER)
+    kinds = {table.inputs.kind: Adapted(own=learner.fit(table.inputs, table.labels)) for table in known.tables}
+    return Adaptation(kinds=kinds, otherwise=Adapted(law=_any_law(known)))
 
 
-def one_scalar(known: Rows, asked: Rows) -> Floats:
+def one_scalar(known: Rows) -> Adaptation:
     """The donor's prediction times one factor."""
-    factor = float(np.exp(np.median(known.above_donor)))
-    return factor * np.concatenate(asked.donor_ns)
+    return Adaptation(kinds={}, otherwise=Adapted(intercept=float(np.median(known.above_donor))))
 
 
-def roofline(known: Rows, asked: Rows) -> Floats:
+def roofline(known: Rows) -> Adaptation:
     """Time per FLOP, per byte and per call, per kind where it was sampled, else of all kinds; no donor."""
-    everything = known.tables
-    anything = fit_roofline(
-        np.concatenate([table.inputs.flops for table in everything]),
-        np.concatenate([table.inputs.moved_bytes for table in everything]),
-        known.hot_ns,
-    )
-    found = []
-    for table in asked.tables:
-        own = known.of_kind(table.inputs.kind)
-        law = anything
-        if own is not None and len(own[1]) >= LEAST_ROWS:
-            law = fit_roofline(own[0].inputs.flops, own[0].inputs.moved_bytes, own[0].labels.hot_ns)
-        found.append(law.latency_ns(table.inputs.flops, table.inputs.moved_bytes))
-    return np.concatenate(found)
+    kinds = {}
+    for table in known.tables:
+        inputs = table.inputs
+        if len(inputs) >= LEAST_ROWS:
+            law = fit_roofline(inputs.flops, inputs.moved_bytes, table.labels.hot_ns)
+            kinds[inputs.kind] = Adapted(law=law)
+    return Adaptation(kinds=kinds, otherwise=Adapted(law=_any_law(known)))
 
 
-def ridge(known: Rows, asked: Rows) -> Floats:
+def ridge(known: Rows) -> Adaptation:
     """Ridge regression of log latency on the donor's, on log FLOPs and bytes, and on the kind."""
-    kinds = sorted({table.inputs.kind for table in (*known.tables, *asked.tables)})
-    columns, rows = _ridge_columns(known, kinds), _ridge_columns(asked, kinds)
+    kinds = sorted(table.inputs.kind for table in known.tables)
+    columns = _ridge_columns(known, kinds)
     target = np.log(known.hot_ns)
     centre, deviation = columns.mean(axis=0), columns.std(axis=0)
     scale = np.where(deviation > 1e-9, deviation, 1.0)
     standard = (columns - centre) / scale
     gram = standard.T @ standard + _RIDGE * np.eye(standard.shape[1])
-    slopes = np.linalg.solve(gram, standard.T @ (target - target.mean()))
-    predicted = target.mean() + (rows - centre) / scale @ slopes
-    latency: Floats = np.exp(np.clip(predicted, target.min() - 3.0, target.max() + 3.0))
-    return latency
+    slopes = np.linalg.solve(gram, standard.T @ (target - target.mean())) / scale
+    intercept = float(target.mean() - centre @ slopes)
+    limits = (float(target.min()) - _RIDGE_MARGIN, float(target.max()) + _RIDGE_MARGIN)
+    above, by_flops, by_bytes = slopes[:_SIZES].tolist()
+
+    def of_kind(shift: float) -> Adapted:
+        return Adapted(intercept=intercept + shift, slopes=(above, by_flops, by_bytes), limits=limits)
+
+    shifts = dict(zip(kinds, slopes[_SIZES:].tolist(), strict=True))
+    return Adaptation(kinds={kind: of_kind(shift) for kind, shift in shifts.items()}, otherwise=of_kind(0.0))
 
 
 def _ridge_columns(rows: Rows, kinds: list[str]) -> Floats:
@@ -128,52 +134,56 @@ def _ridge_columns(rows: Rows, kinds: list[str]) -> Floats:
     return np.vstack(tables)
 
 
-def offsets(known: Rows, asked: Rows) -> Floats:
+def offsets(known: Rows) -> Adaptation:
     """The donor's prediction times a factor per kind, drawn towards the factor of all kinds where samples are few."""
     whole, of_kind = _offsets(known)
-    return np.concatenate(
-        [
-            donor * np.exp(of_kind.get(table.inputs.kind, whole))
-            for table, donor in zip(asked.tables, asked.donor_ns, strict=True)
-        ]
-    )
+    kinds = {kind: Adapted(intercept=offset) for kind, offset in of_kind.items()}
+    return Adaptation(kinds=kinds, otherwise=Adapted(intercept=whole))
 
 
-def residual(known: Rows, asked: Rows) -> Floats:
+def residual(known: Rows) -> Adaptation:
     """Our learner on what is left of the donor's prediction after a factor per kind, where a kind has the rows."""
     whole, of_kind = _offsets(known)
-    found = []
-    for table, donor in zip(asked.tables, asked.donor_ns, strict=True):
+    kinds = {}
+    for table, donor in zip(known.tables, known.donor_ns, strict=True):
         kind = table.inputs.kind
-        predicted = np.log(donor) + of_kind.get(kind, whole)
-        own = known.of_kind(kind)
-        if own is not None and len(own[1]) >= LEAST_ROWS:
-            left = np.log(own[0].labels.hot_ns / own[1]) - of_kind[kind]
-            learned = fit_residual(_with_donor(own[0].inputs, own[1]), left).predict(_with_donor(table.inputs, donor))
-            predicted += np.clip(learned, left.min() - _MARGIN, left.max() + _MARGIN)
-        found.append(np.exp(predicted))
-    return np.concatenate(found)
+        kinds[kind] = Adapted(intercept=of_kind[kind])
+        if len(donor) >= LEAST_ROWS:
+            left = np.log(table.labels.hot_ns / donor) - of_kind[kind]
+            kinds[kind] = Adapted(
+                intercept=of_kind[kind],
+                residual=fit_residual(with_donor(table.inputs, donor), left),
+                residual_limits=(float(left.min()) - _MARGIN, float(left.max()) + _MARGIN),
+            )
+    return Adaptation(kinds=kinds, otherwise=Adapted(intercept=whole))
+
+
+def _any_law(known: Rows) -> Roofline:
+    inputs = [table.inputs for table in known.tables]
+    flops = np.concatenate([one.flops for one in inputs])
+    return fit_roofline(flops, np.concatenate([one.moved_bytes for one in inputs]), known.hot_ns)
 
 
 def _offsets(known: Rows) -> tuple[float, dict[str, float]]:
-    """The median log factor of all rows, and each kind's mean, drawn towards it."""
-    whole = float(np.median(known.above_donor))
+    """The median log factor of all rows, and each kind's own, drawn towards it."""
+    above = {
+        table.inputs.kind: np.log(table.labels.hot_ns / donor)
+        for table, donor in zip(known.tables, known.donor_ns, strict=True)
+    }
+    return drawn_together(above)
+
+
+def drawn_together(values: Mapping[str, Floats]) -> tuple[float, dict[str, float]]:
+    """The median of all `values`, and that of each kind, drawn towards it where the kind has few."""
+    whole = float(np.median(np.concatenate(list(values.values()))))
     of_kind = {}
-    for table, donor in zip(known.tables, known.donor_ns, strict=True):
-        above = np.log(table.labels.hot_ns / donor)
-        weight = len(above) / (len(above) + _OPINION_ROWS)
-        of_kind[table.inputs.kind] = weight * float(np.median(above)) + (1 - weight) * whole
+    for kind, own in values.items():
+        weight = len(own) / (len(own) + _OPINION_ROWS)
+        of_kind[kind] = weight * float(np.median(own)) + (1 - weight) * whole if len(own) else whole
     return whole, of_kind
 
 
-def _with_donor(inputs: Inputs, donor_ns: Floats) -> Inputs:
-    """The same kernels with the donor's log latency as one more column."""
-    return replace(
-        inputs, matrix=np.column_stack([inputs.matrix, np.log(donor_ns)]), names=(*inputs.names, "log_donor_ns")
-    )
-
-
-METHODS: Mapping[str, Callable[[Rows, Rows], Floats]] = {
+METHODS: Mapping[str, Callable[[Rows], Adaptation]] = {
     "scratch": scratch,
     "donor-residual": residual,
     "donor-offsets": offsets,

@@ -1,6 +1,7 @@
-"""A trained predictor as a folder: LightGBM text models, JSON, one manifest with checksums, a card."""
+"""A trained predictor as a folder: a compressed member of texts per kind, one manifest with checksums, a card."""
 
 import contextlib
+import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -12,18 +13,19 @@ from pathlib import Path
 from opmark.core import schema
 from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError, OpMarkError
-from opmark.core.files import json_text, read_json, sha256
+from opmark.core.files import json_text, read_json
 from opmark.core.target import Target
 from opmark.predictors.card import card
 from opmark.predictors.constants import NetworkConstants
 from opmark.predictors.estimator import Fitted
-from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.hardware import Hardware
 from opmark.predictors.intervals import KindErrors, TrainingRange
+from opmark.predictors.member import Packed, member_name, pack
 from opmark.predictors.roofline import Roofline
+from opmark.predictors.transferred import Transfer, restored
 
-SCHEMA = 1
-_NO_ROOFLINE = Roofline()
+SCHEMA = 2
+_AGAIN = "train or copy the bundle again"
 FILE = "manifest.json"
 CARD = "README.md"
 
@@ -39,9 +41,9 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindEntry:
-    """What is known of one kind: its rows, its columns and their range, errors on held-out groups, and its files.
+    """What is known of one kind: its rows, its columns and their range, and errors on held-out groups.
 
-    `roofline` is that of its hot labels, whatever the estimator; all zero where a bundle is older than the field.
+    `roofline` is that of its hot labels, whatever the estimator.
     """
 
     rows: int
@@ -49,13 +51,15 @@ class KindEntry:
     range: TrainingRange
     errors: KindErrors
     metrics: Mapping[str, float]
-    files: tuple[str, ...]
-    roofline: Roofline = _NO_ROOFLINE
+    roofline: Roofline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """`manifest.json`: everything but the learners' own text. `files` maps names to SHA-256."""
+    """`manifest.json`: everything but the learners' texts. `files` maps names to the SHA-256 of files as they lie.
+
+    `transfer` is given where the predictor was made from few samples and another device's predictor.
+    """
 
     target: Target
     estimator: str
@@ -65,6 +69,7 @@ class Manifest:
     anything: Roofline
     constants: NetworkConstants
     versions: Mapping[str, str]
+    transfer: Transfer | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     id: str = ""
 
@@ -78,7 +83,7 @@ class Manifest:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KindPredictor:
-    """One kind's learner as text, restored when it is first asked for."""
+    """One kind's learner as texts by name, unpacked and restored when it is first asked for."""
 
     kind: str
     estimator: str
@@ -88,10 +93,8 @@ class KindPredictor:
     @cached_property
     def fitted(self) -> Fitted:
         """The learner. Raises `ContentError` where the text is not one of this estimator's."""
-        prefix = f"{self.kind}."
-        files = {name.removeprefix(prefix): text for name, text in self.texts.items()}
         try:
-            return ESTIMATORS.load(self.estimator).restore(files)
+            return restored(self.estimator, self.texts)
         except (KeyError, ValueError, TypeError) as error:
             raise ContentError(
                 f"the files of kind {self.kind!r} are not a {self.estimator} predictor: {error}",
@@ -124,19 +127,20 @@ def versions() -> dict[str, str]:
 
 def save(bundle: Bundle, folder: Path) -> None:
     """Write `folder` whole, in place of an older bundle if one is there. Raises `OpMarkError` when it cannot."""
-    texts = {name: text for kind in bundle.kinds.values() for name, text in kind.texts.items()}
+    members = {member_name(name): pack(kind.texts) for name, kind in bundle.kinds.items()}
+    members[CARD] = card(bundle.manifest).encode()
     with _new_folder(folder) as temporary:
-        for name, text in {**texts, CARD: card(bundle.manifest)}.items():
-            (temporary / name).write_text(text, encoding="utf-8")
-        files = {path.name: sha256(path) for path in sorted(temporary.iterdir())}
+        for name, content in members.items():
+            (temporary / name).write_bytes(content)
+        files = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(members.items())}
         manifest = _with(bundle.manifest, files)
         (temporary / FILE).write_text(json_text({"schema": SCHEMA, **plain(manifest)}), encoding="utf-8")
 
 
 def load(folder: Path, *, target_name: str | None = None) -> Bundle:
-    """The bundle in `folder`, every checksum verified.
+    """The bundle in `folder`, every checksum verified; a kind is unpacked when it is first asked for.
 
-    Raises `ContentError` naming the file: absent, changed, of a newer schema, or for another target than
+    Raises `ContentError` naming the file: absent, changed, of another schema, or for another target than
     `target_name`.
     """
     path = folder / FILE
@@ -149,32 +153,50 @@ def load(folder: Path, *, target_name: str | None = None) -> Bundle:
             where=str(path),
             hint="name the target it was trained for, or another bundle",
         )
-    texts = {}
-    for name, expected in manifest.files.items():
-        file = folder / name
-        if Path(name).name != name or not file.is_file():
-            raise ContentError("missing from the bundle", where=str(file), hint="train or copy the bundle again")
-        if sha256(file) != expected:
-            raise ContentError("changed since it was written", where=str(file), hint="train or copy the bundle again")
-        texts[name] = file.read_text(encoding="utf-8")
+    members = {name: _verified(folder, name, expected) for name, expected in manifest.files.items()}
     kinds = {}
     for kind, entry in manifest.kinds.items():
-        unknown = [name for name in entry.files if name not in texts]
-        if unknown:
-            raise ContentError(f"{unknown[0]!r} is not listed under files", where=f"{path}: kinds.{kind}.files")
-        own = {name: texts[name] for name in entry.files}
-        kinds[kind] = KindPredictor(kind=kind, estimator=manifest.estimator, entry=entry, texts=own)
+        name = member_name(kind)
+        if name not in members:
+            raise ContentError(f"{name!r} is not listed", where=f"{path}: files", hint=_AGAIN)
+        texts = Packed(members[name], str(folder / name))
+        kinds[kind] = KindPredictor(kind=kind, estimator=manifest.estimator, entry=entry, texts=texts)
     return Bundle(manifest=manifest, kinds=kinds)
+
+
+def _verified(folder: Path, name: str, expected: str) -> bytes:
+    file = folder / name
+    if Path(name).name != name or not file.is_file():
+        raise ContentError("missing from the bundle", where=str(file), hint=_AGAIN)
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise ContentError(f"cannot be read: {error.strerror}", where=str(file)) from error
+    if hashlib.sha256(content).hexdigest() != expected:
+        raise ContentError("changed since it was written", where=str(file), hint=_AGAIN)
+    return content
 
 
 def read_manifest(folder: Path) -> Manifest:
     """The manifest alone, checked against its own hash. Raises `ContentError` naming file and key."""
     path = folder / FILE
+    _refuse_former(path)
     manifest = schema.load(path, Manifest, schema=SCHEMA)
     written = {key: value for key, value in read_json(path).items() if key not in {"schema", "id"}}
     if content_id(written) != manifest.id:
-        raise ContentError("changed since it was written", where=str(path), hint="train or copy the bundle again")
+        raise ContentError("changed since it was written", where=str(path), hint=_AGAIN)
     return manifest
+
+
+def _refuse_former(path: Path) -> None:
+    content = read_json(path)
+    found = content.get("schema") if isinstance(content, dict) else None
+    if isinstance(found, int) and not isinstance(found, bool) and found < SCHEMA:
+        raise ContentError(
+            f"version {found} is older than {SCHEMA}: this bundle was trained by an earlier version of OpMark",
+            where=f"{path}: schema",
+            hint="train it again: `opmark predictors train`",
+        )
 
 
 def _with(manifest: Manifest, files: Mapping[str, str]) -> Manifest:

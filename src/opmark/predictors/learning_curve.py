@@ -4,22 +4,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from opmark.core.canonical import content_id
+from opmark.predictors.device_time import KERNELS_PER_SECOND, device_minutes
 from opmark.predictors.evaluate import LEAST_TRAINING_ROWS, judge_sides
 from opmark.predictors.evidence import Evidence
 from opmark.predictors.metrics import all_metrics
 from opmark.predictors.single_thread import single_thread
 from opmark.predictors.split import split_rows
 from opmark.predictors.train import Table, tables
+from opmark.predictors.transfer import Donor, transfer_curve
 
 COUNTS = (100, 200, 500, 1000, 2000, 5000)
+TRANSFER = "transfer"
+# nn-Meter and LitePred tell their measuring time to this share of kernels within ±10 %.
+WANTED_ACC10 = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """How good an estimator is that learned from `rows` kernels of all kinds together; `n` judged."""
+    """How good an estimator is that learned from `rows` kernels of all kinds together; `n` judged.
+
+    `minutes` is how long a device is measured for that many rows, at `kernels_per_second`.
+    """
 
     estimator: str
     rows: int
+    minutes: float
+    kernels_per_second: float
     n: int
     median: float
     mape: float
@@ -31,6 +41,7 @@ def learning_curve(
     *,
     estimators: Sequence[str] = ("lightgbm", "nn-meter-forest"),
     counts: Sequence[int] = COUNTS,
+    kernels_per_second: float = KERNELS_PER_SECOND,
     progress: Callable[[str, str], None] | None = None,
 ) -> list[CurvePoint]:
     """The curve of each estimator; rows of every kind in proportion, smaller samples within larger ones.
@@ -54,10 +65,13 @@ def learning_curve(
             if judged is None:
                 continue
             found = all_metrics(judged.measured_ns, judged.predicted_ns)
+            rows = sum(len(training.inputs) for _, training, _ in fewer)
             points.append(
                 CurvePoint(
                     estimator=estimator,
-                    rows=sum(len(training.inputs) for _, training, _ in fewer),
+                    rows=rows,
+                    minutes=device_minutes(rows, kernels_per_second),
+                    kernels_per_second=kernels_per_second,
                     n=len(judged.kinds),
                     median=found["median"],
                     mape=found["mape"],
@@ -65,6 +79,44 @@ def learning_curve(
                 )
             )
     return points
+
+
+def with_donor(
+    evidence: Evidence, donors: Sequence[Donor], *, kernels_per_second: float = KERNELS_PER_SECOND
+) -> list[CurvePoint]:
+    """The curve of what validation chooses between a donor's predictor and doing without, up to 500 samples.
+
+    Named `transfer`. Other kernels judge than of `learning_curve` where kinds have too few rows to learn from alone.
+    Raises `NothingSelectedError` where rows or donors are missing.
+    """
+    return [
+        CurvePoint(
+            estimator=TRANSFER,
+            rows=one.samples,
+            minutes=device_minutes(one.samples, kernels_per_second),
+            kernels_per_second=kernels_per_second,
+            n=one.n,
+            median=one.median,
+            mape=one.mape,
+            acc10=one.acc10,
+        )
+        for one in transfer_curve(evidence.measurements, donors, hardware=evidence.hardware)
+        if one.chosen
+    ]
+
+
+def reached(points: Sequence[CurvePoint], *, acc10: float = WANTED_ACC10) -> dict[str, CurvePoint | None]:
+    """Per estimator, the first point from which on the share of kernels within ±10 % is at least `acc10`."""
+    found: dict[str, CurvePoint | None] = {}
+    for name in dict.fromkeys(point.estimator for point in points):
+        own = sorted((point for point in points if point.estimator == name), key=lambda point: point.rows)
+        first = None
+        for point in reversed(own):
+            if point.acc10 < acc10:
+                break
+            first = point
+        found[name] = first
+    return found
 
 
 def _some(table: Table, share: float) -> Table:

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from opmark.core.canonical import content_id
 from opmark.predictors.arrays import Flags, Floats, from_text, to_text
+from opmark.predictors.compact_trees import compact_trees
 from opmark.predictors.features import Inputs
 from opmark.predictors.folds import group_folds, shape_groups
 from opmark.predictors.gaussian_process import GaussianProcess, fit_process, process_from
@@ -28,6 +30,8 @@ _DOUBT = 2.0
 _SHARES = np.linspace(0.0, 0.9, 10)
 # How far beyond what was seen a residual may go, in nats.
 _MARGIN = 0.25
+# Columns are logarithms and shares: what differs by less is the same, and is short as text.
+_DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -59,16 +63,17 @@ class Residual:
         return clipped
 
     def files(self, label: str) -> dict[str, str]:
-        """Text by file name, all starting with `label`."""
+        """Text by file name: what starts with `label`, and rows that residuals of the same kernels share."""
+        rows = {} if self.process is None else _rows_file(self.process)
         values = {
             "low": self.low,
             "high": self.high,
             "median": self.median,
             "smooth_share": self.smooth_share,
             "codes": {str(column): list(codes) for column, codes in self.codes.items()},
-            "process": None if self.process is None else to_text(self.process.values()),
+            "process": None if self.process is None else {**_listed(self.process), "rows": next(iter(rows))},
         }
-        found = {f"{label}-smooth.json": to_text(values)}
+        found = {f"{label}-smooth.json": to_text(values), **rows}
         if self.booster is not None:
             found[f"{label}-trees.txt"] = self.trees
         return found
@@ -85,7 +90,7 @@ def residual_from(files: Mapping[str, str], label: str) -> Residual:
         smooth_share=float(values["smooth_share"]),
         codes={int(column): tuple(codes) for column, codes in values["codes"].items()},
         trees=trees,
-        process=None if values["process"] is None else process_from(from_text(values["process"])),
+        process=None if values["process"] is None else _process_from(values["process"], files),
         booster=booster_from(trees) if trees else None,
     )
 
@@ -100,7 +105,8 @@ def fit_residual(inputs: Inputs, target: Floats, *, smooth: bool = True) -> Resi
         )
         return Residual(low=low, high=high, median=median, smooth_share=0.0, codes={}, held_out=held_out)
     folds = group_folds(shape_groups(inputs.kernels), 3 if len(inputs) > _FEWER_FOLDS_FROM else _FOLDS)
-    trees, by_trees = fit_trees(inputs.matrix, target, _varying(inputs), folds)
+    trained, by_trees = fit_trees(inputs.matrix, target, _varying(inputs), folds)
+    trees = compact_trees(trained)
     process, share, held_out = None, 0.0, by_trees
     codes = {column: tuple(np.unique(inputs.matrix[:, column]).tolist()) for column in inputs.categorical}
     if smooth and len(inputs) <= _MOST_SMOOTH_ROWS:
@@ -141,7 +147,30 @@ def _smooth_columns(inputs: Inputs, codes: Mapping[int, tuple[float, ...]]) -> F
     for column, known in codes.items():
         if len(known) > 1:
             columns += [_is(inputs.matrix[:, column], code).astype(np.float64) for code in known]
-    return np.column_stack(columns)
+    return np.round(np.column_stack(columns), _DECIMALS)
+
+
+def _listed(process: GaussianProcess) -> dict[str, Any]:
+    """Everything of a process but its rows, as lists and numbers."""
+    values = {name: value for name, value in process.values().items() if name != "rows"}
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+
+def _rows_file(process: GaussianProcess) -> dict[str, str]:
+    """The rows of a process before they were standardised, column by column, in a file named by its content."""
+    # they were rounded, so undoing the standardisation gives them back to the last bit
+    columns = np.round(process.rows * process.scale + process.centre, _DECIMALS).T.tolist()
+    short = [[int(value) if value == int(value) else value for value in column] for column in columns]
+    text = to_text({"columns": short})
+    return {f"rows-{content_id(text)}.json": text}
+
+
+def _process_from(values: Mapping[str, Any], files: Mapping[str, str]) -> GaussianProcess:
+    centre, scale = np.array(values["centre"], dtype=np.float64), np.array(values["scale"], dtype=np.float64)
+    columns = np.array(from_text(files[values["rows"]])["columns"], dtype=np.float64)
+    # in the order of memory that fitting had, or the last bit of a product differs
+    rows = np.ascontiguousarray(columns.reshape(len(centre), len(values["weights"])).T)
+    return process_from({**values, "rows": (rows - centre) / scale})
 
 
 def _is(column: Floats, code: float) -> Flags:

@@ -7,7 +7,7 @@ from pathlib import Path
 from opmark.core.errors import ContentError
 from opmark.core.registry import unknown_name
 from opmark.core.workspace import Workspace, version_key, versions
-from opmark.predictors.bundle import FILE
+from opmark.predictors.bundle import FILE, read_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +63,16 @@ def path_of(workspace: Workspace, name: str) -> Path:
 def bundle_path(workspace: Workspace, device: str, version: str, target_name: str) -> Path:
     """Where the bundle of a release's target belongs."""
     return workspace.predictors / device / version / target_name
+
+
+def refuse_to_replace(path: Path) -> None:
+    """Raise `ContentError` where `path` holds a predictor that learned from more than transfer does."""
+    if (path / FILE).is_file() and read_manifest(path).transfer is None:
+        raise ContentError(
+            "a predictor trained on the whole release lies there, and is not replaced by one of few samples",
+            where=str(path),
+            hint="keep the new one elsewhere: --to FOLDER",
+        )
 
 
 def _scan(folder: Path) -> Iterator[Stored]:

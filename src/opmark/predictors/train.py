@@ -1,6 +1,6 @@
 """Training: one learner per kind from a release's rows, and the network constants from its training networks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -115,7 +115,7 @@ def train_on(
         hardware=hardware,
         origin=origin or Origin(device=target.device, version="0.0.0", id=""),
         kinds={kind: predictor.entry for kind, predictor in kinds.items()},
-        anything=_anything(found),
+        anything=anything_of(found.values()),
         constants=NetworkConstants(),
         versions=versions(),
     )
@@ -223,22 +223,21 @@ def _by_kernel(kernels: Sequence[Kernel], labels: Latencies) -> dict[Kernel, tup
 def _predictor(kind: str, table: Table, learner: Estimator, estimator: str) -> tuple[KindPredictor, Latencies]:
     fitted = learner.fit(table.inputs, table.labels)
     errors, held_out = calibrate(learner, fitted, table.inputs, table.labels)
-    texts = {f"{kind}.{name}": text for name, text in sorted(fitted.files().items())}
     entry = KindEntry(
         rows=len(table.inputs),
         features=table.inputs.names,
         range=training_range(table.inputs),
         errors=errors,
         metrics=all_metrics(table.labels.hot_ns, held_out.hot_ns),
-        files=tuple(texts),
         roofline=fit_roofline(table.inputs.flops, table.inputs.moved_bytes, table.labels.hot_ns),
     )
-    return KindPredictor(kind=kind, estimator=estimator, entry=entry, texts=texts), held_out
+    return KindPredictor(kind=kind, estimator=estimator, entry=entry, texts=fitted.files()), held_out
 
 
-def _anything(found: Mapping[str, Table]) -> Roofline:
+def anything_of(found: Iterable[Table]) -> Roofline:
     """Time per byte and per call of whatever is not matrix work: what an unknown kernel costs at least."""
-    light = [table for kind, table in found.items() if not KINDS.load(kind).matrix] or list(found.values())
+    tables = list(found)
+    light = [table for table in tables if not KINDS.load(table.inputs.kind).matrix] or tables
     moved = np.concatenate([table.inputs.moved_bytes for table in light])
     hot = np.concatenate([table.labels.hot_ns for table in light])
     return fit_roofline(np.zeros_like(moved), moved, hot, ("bytes", "constant"))

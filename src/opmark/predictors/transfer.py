@@ -5,7 +5,7 @@ learned is how far the new device lies from the donor's prediction. Whether that
 factor or a ridge regression is decided by validation on the samples, for it depends on how many there are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,10 @@ import numpy as np
 from opmark.core.canonical import content_id
 from opmark.core.errors import NothingSelectedError
 from opmark.core.measurement import Measurement
-from opmark.predictors.adaptation import METHODS, Rows
-from opmark.predictors.arrays import Floats
+from opmark.predictors.adaptation import METHODS, Adaptation, Rows
+from opmark.predictors.arrays import Floats, Integers
 from opmark.predictors.cost_model import CostModel
+from opmark.predictors.device_time import KERNELS_PER_SECOND, device_minutes
 from opmark.predictors.folds import group_folds, shape_groups
 from opmark.predictors.hardware import Hardware
 from opmark.predictors.metrics import all_metrics
@@ -26,6 +27,8 @@ from opmark.predictors.train import Table, tables
 
 SAMPLES = (20, 50, 100, 200, 500)
 SCRATCH = "scratch"
+# Methods that never ask the donor.
+WITHOUT_DONOR = (SCRATCH, "roofline")
 CHOSEN = "chosen"
 _FOLDS = 4
 # Donors are compared on this many samples at most.
@@ -42,15 +45,26 @@ class Donor:
     model: CostModel
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Validation:
+    """Predictions of the samples, whole shape groups held out, and their mean absolute log error (at most log 2)."""
+
+    score: float
+    predicted_ns: Floats
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferPoint:
     """One method after `samples` measurements, judged on `n` kernels of unseen shape groups.
 
     `validation` is the mean absolute log error (at most log 2) among the samples themselves, by which `chosen` is
-    chosen; `divergence` is the donor's, in nats.
+    chosen; `divergence` is the donor's, in nats. `minutes` is how long the device is measured for the samples, at
+    `kernels_per_second`.
     """
 
     samples: int
+    minutes: float
+    kernels_per_second: float
     method: str
     donor: str
     divergence: float
@@ -68,18 +82,14 @@ def transfer_curve(
     *,
     hardware: Hardware,
     samples: Sequence[int] = SAMPLES,
+    kernels_per_second: float = KERNELS_PER_SECOND,
     progress: Callable[[str], None] | None = None,
 ) -> list[TransferPoint]:
     """Every method at every number of samples that there are rows for, and which one validation chooses.
 
     One shape group in five judges and is never sampled. Raises `NothingSelectedError` where rows or donors are missing.
     """
-    pool, test = [], []
-    for table in tables(measurements, hardware).values():
-        judging = split_rows("shape-group", table.inputs)
-        if judging.any() and not judging.all():
-            pool.append(table.take(~judging))
-            test.append(table.take(judging))
+    pool, test = sides(measurements, hardware)
     if not pool or not donors:
         raise NothingSelectedError("nothing to transfer between", hint="name a donor, and a target with measurements")
     points = []
@@ -88,16 +98,28 @@ def transfer_curve(
         for count in [count for count in samples if count <= whole]:
             if progress is not None:
                 progress(f"{count} samples")
-            chosen = _sampled(pool, count)
+            chosen = sampled(pool, count)
             donor, divergence = nearest_donor(chosen, donors)
-            known, asked = _rows(chosen, donor.model), _rows(test, donor.model)
-            points += _points(known, asked, _weights(pool, chosen), donor.name, divergence)
+            known, asked = rows_of(chosen, donor.model), rows_of(test, donor.model)
+            pace = (count, device_minutes(count, kernels_per_second), kernels_per_second)
+            points += _points(known, asked, weights_of(pool, chosen), pace, (donor.name, divergence))
     return points
+
+
+def sides(measurements: Sequence[Measurement], hardware: Hardware) -> tuple[list[Table], list[Table]]:
+    """What samples are drawn from, and the one shape group in five that judges; kinds that have no two sides miss."""
+    pool, test = [], []
+    for table in tables(measurements, hardware).values():
+        judging = split_rows("shape-group", table.inputs)
+        if judging.any() and not judging.all():
+            pool.append(table.take(~judging))
+            test.append(table.take(judging))
+    return pool, test
 
 
 def nearest_donor(sample: Sequence[Table], donors: Sequence[Donor]) -> tuple[Donor, float]:
     """The donor whose utilisation diverges least from the sample's, and by how much, in nats."""
-    probes = _sampled(sample, min(_PROBES, sum(len(table.inputs) for table in sample)))
+    probes = sampled(sample, min(_PROBES, sum(len(table.inputs) for table in sample)))
     distances = [divergence(probes, donor.model) for donor in donors]
     best = int(np.argmin(distances))
     return donors[best], distances[best]
@@ -132,20 +154,40 @@ def _utilisation(table: Table, latency_ns: Floats) -> Floats:
     return np.log(latency_ns / roofline.latency_ns(inputs.flops, inputs.moved_bytes))
 
 
-def _points(known: Rows, asked: Rows, weights: Floats, donor: str, distance: float) -> list[TransferPoint]:
-    scores = {name: _validated(method, known, weights) for name, method in METHODS.items()}
-    best = min(scores, key=lambda name: (scores[name], name))
+def validations(known: Rows, weights: Floats) -> dict[str, Validation]:
+    """How every method does on the samples alone. Raises `NothingSelectedError` with fewer than two shape groups."""
+    groups = shape_groups([kernel for table in known.tables for kernel in table.inputs.kernels])
+    if len(set(groups)) < 2:
+        raise NothingSelectedError("too few samples to validate on", hint="measure kernels of at least two shapes")
+    folds = group_folds(groups, _FOLDS)
+    return {name: _validated(method, known, weights, folds) for name, method in METHODS.items()}
+
+
+def best_of(found: Mapping[str, Validation]) -> str:
+    """The method with the least error on held-out samples."""
+    return min(found, key=lambda name: (found[name].score, name))
+
+
+def _points(
+    known: Rows, asked: Rows, weights: Floats, pace: tuple[int, float, float], donor: tuple[str, float]
+) -> list[TransferPoint]:
+    samples, minutes, kernels_per_second = pace
+    name_of_donor, distance = donor
+    scores = validations(known, weights)
+    best = best_of(scores)
     points = []
     for name, method in METHODS.items():
-        predicted = method(known, asked)
+        predicted = method(known).hot_ns(asked)
         found = all_metrics(asked.hot_ns, predicted)
         points.append(
             TransferPoint(
-                samples=len(weights),
+                samples=samples,
+                minutes=minutes,
+                kernels_per_second=kernels_per_second,
                 method=name,
-                donor="" if name == SCRATCH else donor,
+                donor="" if name in WITHOUT_DONOR else name_of_donor,
                 divergence=distance,
-                validation=scores[name],
+                validation=scores[name].score,
                 chosen=name == best,
                 n=len(predicted),
                 median=found["median"],
@@ -156,7 +198,7 @@ def _points(known: Rows, asked: Rows, weights: Floats, donor: str, distance: flo
     return points
 
 
-def _weights(pool: Sequence[Table], chosen: Sequence[Table]) -> Floats:
+def weights_of(pool: Sequence[Table], chosen: Sequence[Table]) -> Floats:
     """What each sample stands for: rows of its kind in the pool, for small samples hold too many of rare kinds."""
     sizes = {table.inputs.kind: len(table.inputs) for table in pool}
     return np.concatenate(
@@ -164,26 +206,25 @@ def _weights(pool: Sequence[Table], chosen: Sequence[Table]) -> Floats:
     )
 
 
-def _validated(method: Callable[[Rows, Rows], Floats], rows: Rows, weights: Floats) -> float:
-    """The weighted mean absolute log error of each fold's rows, whole shape groups held out.
+def _validated(method: Callable[[Rows], Adaptation], rows: Rows, weights: Floats, folds: Integers) -> Validation:
+    """Predictions of each fold's rows without it, and their weighted mean absolute log error.
 
     An error of a factor of two counts like one of ten: neither is of use, and a single row should not decide.
     """
-    folds = group_folds(shape_groups([kernel for table in rows.tables for kernel in table.inputs.kernels]), _FOLDS)
-    errors = np.empty(len(folds))
+    predicted = np.empty(len(folds))
     for fold in np.unique(folds):
         own = folds == fold
-        if own.all():
-            return float("inf")
-        errors[own] = np.abs(np.log(method(rows.take(~own), rows.take(own)) / rows.hot_ns[own]))
-    return float(np.average(np.minimum(errors, _USELESS), weights=weights))
+        predicted[own] = method(rows.take(~own)).hot_ns(rows.take(own))
+    errors = np.abs(np.log(predicted / rows.hot_ns))
+    return Validation(score=float(np.average(np.minimum(errors, _USELESS), weights=weights)), predicted_ns=predicted)
 
 
-def _rows(found: Sequence[Table], model: CostModel) -> Rows:
+def rows_of(found: Sequence[Table], model: CostModel) -> Rows:
+    """Tables with what `model` predicts for their kernels."""
     return Rows(tables=tuple(found), donor_ns=tuple(model.kernels(table.inputs.kernels).hot_ns for table in found))
 
 
-def _sampled(pool: Sequence[Table], count: int) -> list[Table]:
+def sampled(pool: Sequence[Table], count: int) -> list[Table]:
     """`count` rows of all kinds in proportion, at least one of each while they last; larger samples hold smaller."""
     whole = sum(len(table.inputs) for table in pool)
     ranked: list[tuple[float, str, int, int]] = []

@@ -7,13 +7,13 @@ import numpy as np
 
 from opmark.core.units import format_ns
 from opmark.leaderboards.pictures.bars import ErrorBar, error_bars
-from opmark.leaderboards.pictures.curve import Line, curve
 from opmark.leaderboards.pictures.scatter import Point, scatter
 from opmark.leaderboards.pictures.template import render
 from opmark.predictors.evaluate import Evaluation, Score
 from opmark.predictors.evidence import Judged
 from opmark.predictors.learning_curve import CurvePoint
 from opmark.predictors.split import NETWORKS_UNSEEN, SPLIT_NAMES
+from opmark.studies.learning_page import learning_picture
 
 COLUMNS = (
     "median", "mape", "p90", "acc5", "acc10", "acc15", "weighted-acc10", "rmspe", "signed-median", "kendall-tau",
@@ -41,7 +41,7 @@ def evaluation_page(
                 "pictures": [
                     _pictures(split, one.judged[ours, split]) for split in SPLIT_NAMES if (ours, split) in one.judged
                 ],
-                "curve": _curve(curves.get(one.target, ())),
+                "curve": learning_picture(curves.get(one.target, ())),
             }
             for one in evaluations
         ],
@@ -112,17 +112,3 @@ def _bars(labels: Sequence[str], error: "np.ndarray[Any, Any]") -> list[ErrorBar
         )
         for name in dict.fromkeys(labels)
     ]
-
-
-def _curve(points: Sequence[CurvePoint]) -> str:
-    if not points:
-        return ""
-    names = list(dict.fromkeys(point.estimator for point in points))
-    lines = [
-        Line(
-            label=name,
-            points=tuple((float(point.rows), point.median) for point in points if point.estimator == name),
-        )
-        for name in names
-    ]
-    return curve(lines, across="kernels learned from", down="median error, unseen shape groups", title="Learning curve")

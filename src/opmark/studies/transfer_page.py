@@ -4,11 +4,14 @@ from collections.abc import Sequence
 
 from opmark.leaderboards.pictures.curve import Line, curve
 from opmark.leaderboards.pictures.template import render
+from opmark.predictors.device_time import assumption
 from opmark.predictors.transfer import CHOSEN, TransferPoint
+from opmark.studies.learning_page import ACROSS, with_minutes
 
 
 def transfer_page(receiver: str, points: Sequence[TransferPoint]) -> str:
     """One HTML page that needs nothing else."""
+    pace = points[0].kernels_per_second
     methods = list(dict.fromkeys(point.method for point in points))
     lines = [
         Line(label=CHOSEN, points=tuple((float(one.samples), one.median) for one in points if one.chosen)),
@@ -23,7 +26,12 @@ def transfer_page(receiver: str, points: Sequence[TransferPoint]) -> str:
         title="A new device from few samples",
         receiver=receiver,
         points=points,
+        assumption=assumption(pace),
         picture=curve(
-            lines, across="samples", down="median error, unseen shape groups", title=f"{receiver}: error over samples"
+            lines,
+            across=ACROSS,
+            down="median error, unseen shape groups",
+            title=f"{receiver}: error over samples",
+            text=lambda rows: with_minutes(rows, pace),
         ),
     )

@@ -9,6 +9,7 @@ import click
 
 from opmark.cli.commands._explain import COMMAND as EXPLAIN
 from opmark.cli.commands._transfer import COMMAND as TRANSFER
+from opmark.cli.commands._transfer import donor_named, donor_option, pace_option, show_curve
 from opmark.cli.commands.predict import COMMAND as PREDICT
 from opmark.cli.context import workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
@@ -108,10 +109,11 @@ def evaluate(
     page: Path | None,
     as_json: bool,
 ) -> None:
-    """Judge estimators on rows of RELEASE they have not seen, beside the noise floor.
+    """Judge estimators on rows of RELEASE that they have not seen.
 
-    Networks nobody sampled from (`networks-unseen`) are judged against the measured network, against the sum of its
-    measured kernels (`kernel-sum-…`), and that sum against the network (`composition-…`).
+    Beside the errors stands the noise floor, that of measuring again. Networks nobody sampled from (`networks-unseen`)
+    are judged against the measured network, against the sum of its measured kernels (`kernel-sum-…`), and that sum
+    against the network (`composition-…`).
     """
     from opmark.core.files import write_text
     from opmark.predictors.estimators import ESTIMATORS
@@ -152,32 +154,54 @@ def evaluate(
 @click.option(
     "--estimator", "estimators", multiple=True, help="An estimator; repeatable; default: ours and nn-Meter's."
 )
+@donor_option
+@pace_option
+@click.option("--page", type=click.Path(path_type=Path, dir_okay=False), help="Draw the curves to this HTML file.")
 @json_option
 @click.pass_context
 def curve(
     ctx: click.Context,
+    *,
     release: str | None,
     targets: tuple[str, ...],
     estimators: tuple[str, ...],
+    donors: tuple[str, ...],
+    kernels_per_second: float,
+    page: Path | None,
     as_json: bool,
 ) -> None:
-    """Show how errors on unseen shape groups of RELEASE fall with the number of kernels learned from."""
-    from opmark.predictors.learning_curve import learning_curve
+    """Show how errors fall with the number of kernels learned from.
+
+    Kernels of RELEASE whose shape groups are unseen judge. With --donor, `transfer` is the curve of what validation
+    chooses between another target's predictor and doing without.
+    """
+    from opmark.core.files import write_text
+    from opmark.predictors.learning_curve import learning_curve, with_donor
 
     chosen = estimators or ("lightgbm", "nn-meter-forest")
-    found = {
-        name: learning_curve(evidence, estimators=chosen)
-        for name, evidence in _evidence(ctx, release, targets, networks=False).items()
-    }
+    known = [donor_named(workspace(ctx), name) for name in donors]
+    found = {}
+    with progress_bar(transient=True) as progress:
+        task = progress.add_task("learning", total=None)
+        for name, evidence in _evidence(ctx, release, targets, networks=False).items():
+            found[name] = learning_curve(
+                evidence,
+                estimators=chosen,
+                kernels_per_second=kernels_per_second,
+                progress=lambda estimator, what: progress.update(task, description=f"{estimator}, {what}"),
+            )
+            if known:
+                found[name] += with_donor(evidence, known, kernels_per_second=kernels_per_second)
+    if page is not None:
+        from opmark.studies.learning_page import learning_page
+
+        write_text(page, learning_page(str(release or "the newest release"), found))
+        click.echo(f"{page}", err=True)
     if as_json:
         show_json(found)
         return
     for name, points in found.items():
-        rows = [
-            (one.estimator, f"{one.rows:,}", f"{one.median:.1%}", f"{one.mape:.1%}", f"{one.acc10:.1%}", f"{one.n:,}")
-            for one in points
-        ]
-        show_table(("estimator", "kernels", "median", "mape", "acc10", "n"), rows, title=name)
+        show_curve(name, points)
 
 
 @group.command(name="list")
@@ -220,7 +244,10 @@ def list_bundles(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Show a predictor: NAME is a folder, DEVICE/VERSION/TARGET, or a target for its newest."""
+    """Show a predictor.
+
+    NAME is a folder, DEVICE/VERSION/TARGET, or a target for its newest.
+    """
     from opmark.predictors.store import path_of
 
     described = _described(path_of(workspace(ctx), name) if not Path(name).is_dir() else Path(name))
@@ -282,7 +309,8 @@ def _described(folder: Path) -> dict[str, Any]:
         "estimator": manifest.estimator,
         "release": manifest.origin,
         "id": manifest.id,
-        "size_bytes": sum(len(text) for kind in bundle.kinds.values() for text in kind.texts.values()),
+        "transfer": manifest.transfer,
+        "size_bytes": sum(path.stat().st_size for path in folder.iterdir()),
         "constants": manifest.constants,
         "note": manifest.constants.note,
         "kinds": {
@@ -296,13 +324,16 @@ def _show_bundle(one: dict[str, Any]) -> None:
     release, constants = one["release"], one["constants"]
     click.echo(f"{one['target']}  {one['estimator']} on {release.device}/{release.version}, id {one['id']}")
     click.echo(f"{one['path']}  {format_bytes(one['size_bytes'])}")
+    made = one["transfer"]
+    if made is not None:
+        click.echo(f"{made.method} by validation on {made.samples:,} samples; donor: {made.donor or 'none'}")
     rows = [
         (
             kind,
             f"{entry['rows']:,}",
             f"{entry['errors'].groups:,}",
-            f"{entry['metrics']['median']:.1%}",
-            f"{entry['metrics']['acc10']:.0%}",
+            f"{entry['metrics']['median']:.1%}" if entry["metrics"] else "–",
+            f"{entry['metrics']['acc10']:.0%}" if entry["metrics"] else "–",
             f"÷× {exp(entry['errors'].half_width):.2f}",
         )
         for kind, entry in one["kinds"].items()

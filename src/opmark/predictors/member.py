@@ -1,0 +1,77 @@
+"""A kind's texts as one compressed member of a bundle: the same bytes for the same texts, unpacked when needed."""
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from opmark.core.errors import ContentError
+
+SUFFIX = ".json.gz"
+# A kind of ten thousand rows takes 2 MB; whatever claims to be a hundred times as large is no predictor.
+MOST_BYTES = 256 * 2**20
+_HINT = "train or copy the bundle again"
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+def member_name(kind: str) -> str:
+    """The file that holds a kind's learner."""
+    return f"{kind}{SUFFIX}"
+
+
+def pack(texts: Mapping[str, str]) -> bytes:
+    """A JSON object of texts by name, compressed without a time or a name of its own."""
+    content = json.dumps(dict(texts), sort_keys=True, ensure_ascii=False).encode()
+    stream = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=stream, compresslevel=9, mtime=0) as packed:
+        packed.write(content)
+    return stream.getvalue()
+
+
+def unpack(content: bytes, where: str) -> dict[str, str]:
+    """The texts that `pack` packed.
+
+    Raises `ContentError` naming `where`: not compressed, cut off, followed by something, larger than 256 MiB, no JSON
+    object of texts.
+    """
+    stream = zlib.decompressobj(_GZIP)
+    try:
+        unpacked = stream.decompress(content, MOST_BYTES + 1)
+    except zlib.error as error:
+        raise ContentError("not a compressed member of a bundle", where=where, hint=_HINT) from error
+    if len(unpacked) > MOST_BYTES:
+        raise ContentError(f"unpacks to more than {MOST_BYTES >> 20} MiB", where=where, hint=_HINT)
+    if not stream.eof:
+        raise ContentError("cut off", where=where, hint=_HINT)
+    if stream.unused_data:
+        raise ContentError("goes on after its end", where=where, hint=_HINT)
+    try:
+        texts = json.loads(unpacked)
+    except (ValueError, RecursionError) as error:
+        raise ContentError(f"unpacks to no JSON: {error}", where=where, hint=_HINT) from error
+    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+        raise ContentError("unpacks to no JSON object of texts", where=where, hint=_HINT)
+    return texts
+
+
+class Packed(Mapping[str, str]):
+    """The texts of a member, unpacked when the first is asked for. Asking raises `ContentError` as `unpack` does."""
+
+    def __init__(self, content: bytes, where: str) -> None:
+        self._content = content
+        self._where = where
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        return unpack(self._content, self._where)
+
+    def __getitem__(self, name: str) -> str:
+        return self._texts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
