@@ -60,6 +60,8 @@ def test_a_drawn_kernel_is_whole(name: str, data: st.DataObject) -> None:
     assert not kind.matrix or work.flops > 0
     assert all(math.isfinite(value) for value in kind.features(p).values())
     assert set(kind.categories) <= set(kind.features(p))
+    assert all(math.isfinite(value) for value in kind.details(p).values())
+    assert not set(kind.details(p)) & set(kind.features(p))
     assert kind.shape_group(p)
 
 
@@ -94,6 +96,7 @@ def test_features_have_the_same_names_for_every_kernel(name: str) -> None:
     kernels = drawn(kind, DRAWS, Setting(language=first_language(kind)))
     assert len(kernels) == DRAWS
     assert len({tuple(kind.features(p)) for p in kernels}) == 1
+    assert len({tuple(kind.details(p)) for p in kernels}) == 1
     assert len({kind.kernel(p).key for p in kernels}) == len(set(kernels))
 
 

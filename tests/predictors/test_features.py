@@ -30,6 +30,15 @@ def test_sizes_are_logged_and_codes_are_not() -> None:
     assert {inputs.names[index] for index in inputs.categorical} == {*kind.categories, "dtype_code"}
 
 
+def test_a_smooth_surface_sees_neither_codes_nor_sawteeth() -> None:
+    inputs = features(law.kernels("conv", 5), None, law.HARDWARE)
+    seen = {inputs.names[index] for index in inputs.smooth}
+    assert {"valid_taps", "log_flops", "channels_in_padding"} <= seen
+    assert "channels_in_tail" in inputs.names
+    assert not seen & {"channels_in_tail", "activation", "dtype_code"}
+    assert inputs.take([1, 2]).smooth == inputs.smooth
+
+
 @pytest.mark.parametrize("kind", KINDS.names())
 def test_every_kind_has_finite_features_with_fixed_names(kind: str) -> None:
     if not KINDS.load(kind).space:

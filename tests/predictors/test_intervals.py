@@ -1,5 +1,7 @@
 """Intervals: the quantile, the parts of an error, and coverage on groups nobody trained on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.predictors import law
@@ -38,12 +40,15 @@ def test_variance_components_are_told_apart() -> None:
 
 
 def test_rows_out_of_range_widen_their_own_interval() -> None:
-    errors = np.concatenate([np.full(180, 0.02), np.full(20, 0.3)])
-    beyond = np.arange(200) >= 180
+    errors = np.concatenate([np.full(185, 0.02), np.full(15, 0.3)])
+    beyond = np.arange(200) >= 185
     found = kind_errors(errors, [str(i) for i in range(200)], beyond)
     assert found.extrapolated_half_width == pytest.approx(0.3)
-    few = kind_errors(errors[:185], [str(i) for i in range(185)], beyond[:185])
-    assert few.extrapolated_half_width == pytest.approx(2 * few.half_width)
+    few = kind_errors(errors[:190], [str(i) for i in range(190)], beyond[:190])
+    assert few.extrapolated_half_width == pytest.approx(3 * few.half_width)
+    # what was held out lies just beyond the rest: being no worse there is no promise
+    alike = kind_errors(np.full(200, 0.02), [str(i) for i in range(200)], beyond)
+    assert alike.extrapolated_half_width == pytest.approx(3 * alike.half_width)
 
 
 @pytest.mark.parametrize("estimator", ["lightgbm", "roofline"])
@@ -69,6 +74,8 @@ def test_shapes_and_codes_never_seen_are_outside() -> None:
     larger = features(law.kernels("gemm", 1), None, law.HARDWARE)
     larger.matrix[0, larger.names.index("k")] += 3
     assert outside(larger, known).all()
+    # as large as others in every size, but in all of them together
+    assert outside(inputs, replace(known, work=0.0)).all()
     other = features(law.kernels("gemm", 1), None, law.HARDWARE)
     other.matrix[0, other.names.index("dtype_code")] = 5
     assert outside(other, known).all()

@@ -80,6 +80,14 @@ class Kind(ABC, Generic[P]):
     def features(self, p: P) -> dict[str, float]:
         """Family-specific numbers for a learner, the same names for every `p`; sizes raw, not logged."""
 
+    def details(self, p: P) -> dict[str, float]:
+        """Further numbers for a learner that are no sizes: shares, waste, switches between ways to compute.
+
+        The same names for every `p`; taken as they are, and no range of them is kept.
+        """
+        del p
+        return {}
+
     @abstractmethod
     def shape_group(self, p: P) -> str:
         """What kernels must share to stand on one side of a split: siblings that differ only in channels, say."""

@@ -73,6 +73,25 @@ def resolved_pads(
     return (*begins, *ends)
 
 
+def waste(size: int, tile: int) -> float:
+    """The share of work that is done in vain where `size` is padded to whole tiles."""
+    return -(-size // tile) * tile / max(1, size) - 1
+
+
+def valid_taps(size: Shape, output: Shape, *, kernel: Shape, stride: Shape, pads: Shape, dilation: Shape) -> float:
+    """The share of a sliding window's taps that meet the image and not its padding."""
+    share = 1.0
+    for n, m, k, s, before, d in zip(size, output, kernel, stride, pads, dilation, strict=False):
+        inside = 0
+        for tap in range(k):
+            # output positions whose tap lies in [0, n)
+            first = max(0, -(-(before - tap * d) // s))
+            last = min(m - 1, (n - 1 + before - tap * d) // s)
+            inside += max(0, last - first + 1)
+        share *= inside / (m * k)
+    return share
+
+
 def code(value: str, known: Sequence[str]) -> float:
     """The place of `value` in `known` as a category for a learner; −1 for a stranger."""
     return float(known.index(value)) if value in known else -1.0

@@ -18,7 +18,7 @@ from opmark.kinds._activations import (
     fusable,
 )
 from opmark.kinds._onnx import MICROSOFT, NCHWC, build, data, present, qualified, weight
-from opmark.kinds._shapes import code, resolved_pads, scaled, size_bytes, window_output
+from opmark.kinds._shapes import code, resolved_pads, scaled, size_bytes, valid_taps, waste, window_output
 
 _FUSED = f"{MICROSOFT}:FusedConv"
 _BLOCKED = f"{NCHWC}:Conv"
@@ -153,6 +153,20 @@ class ConvKind(Kind[Conv]):
             "plain_input": float(p.block > p.channels_in and p.groups == 1),
         }
 
+    def details(self, p: Conv) -> dict[str, float]:
+        positions = math.prod(p.output_size)
+        pointwise = math.prod(p.kernel) == 1
+        return {
+            "valid_taps": _valid_taps(p),
+            # Inner loops of vector units hold six positions times four vectors of filters in registers.
+            "position_waste": waste(positions if pointwise else p.output_size[-1], 6),
+            "filter_waste": waste(-(-p.channels_out // p.groups // 16), 4),
+            "strided": float(max(p.stride) > 1),
+            "as_product": float(pointwise and max(p.stride) == 1 and p.groups == 1),
+            "single_position": float(positions == 1),
+            "grouped": float(1 < p.groups < p.channels_in),
+        }
+
     def shape_group(self, p: Conv) -> str:
         form = "depthwise" if p.groups == p.channels_in > 1 else f"g{p.groups}" if p.groups > 1 else "dense"
         return f"{p.batch}-{p.size}-{p.kernel}-{p.stride}-{p.dilation}-{form}"
@@ -282,6 +296,10 @@ class ConvKind(Kind[Conv]):
 
     def to_aten(self, p: Conv) -> AtenCall | None:
         return _conv_aten.write(p)
+
+
+def _valid_taps(p: Conv) -> float:
+    return valid_taps(p.size, p.output_size, kernel=p.kernel, stride=p.stride, pads=p.pads, dilation=p.dilation)
 
 
 KIND = ConvKind()

@@ -112,6 +112,9 @@ class ConvInt8Kind(Kind[ConvInt8]):
             "per_channel": float(p.per_channel),
         }
 
+    def details(self, p: ConvInt8) -> dict[str, float]:
+        return CONV.details(p.plain)
+
     def shape_group(self, p: ConvInt8) -> str:
         return f"{p.op}-{CONV.shape_group(p.plain)}"
 

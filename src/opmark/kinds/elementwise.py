@@ -115,6 +115,19 @@ class ElementwiseKind(Kind[Elementwise]):
             "inplace": float(p.inplace),
         }
 
+    def details(self, p: Elementwise) -> dict[str, float]:
+        power = p.exponent if p.op == "pow" else None
+        return {
+            "compares": float(p.op in COMPARISONS or p.op in LOGICAL),
+            "transcendental": float(FLOPS[p.op] >= 8),
+            "square": float(power == 2.0),
+            "root": float(power in {0.5, -0.5}),
+            "plain_power": float(p.op == "pow" and power not in {2.0, 3.0, 0.5, -0.5}),
+            "scalar": float(any(math.prod(shape) == 1 for shape in p.shapes) and math.prod(p.output) > 1),
+            # Rows of one element: what is broadcast is fetched once per element.
+            "narrow": float(len(p.output) > 1 and p.output[-1] == 1 and len(p.shapes) > 1),
+        }
+
     def shape_group(self, p: Elementwise) -> str:
         return f"{p.op}-{without_channels(p.output)}"
 

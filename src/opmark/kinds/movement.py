@@ -46,6 +46,8 @@ OPERATIONS = tuple(ARGUMENTS)
 # The result is the input's own memory, or needs no input at all.
 VIEWS = frozenset({"reshape", "flatten", "squeeze", "unsqueeze", "identity", "shape"})
 _MOST_BYTES = 128 * 2**20
+# Elements from which on copying a run costs less than going to the next one.
+_LONG_RUN = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +137,23 @@ class MovementKind(Kind[Movement]):
             "block": p.block,
         }
 
+    def details(self, p: Movement) -> dict[str, float]:
+        apart, written, axes, moves = 1, 1, 1, 0
+        if p.op == "transpose":
+            merged, order = squeezed(p.shapes[0], p.arguments)
+            axes, moves = len(merged), moved_axes(order)
+            if axes > 1:
+                written = merged[order[-1]]
+                apart = math.prod(merged[order[-1] + 1 :])
+        return {
+            # Of a transpose: how far apart in the input the result's neighbours lie, and how many stand in a row.
+            "log_apart": math.log(apart),
+            "log_written_run": math.log(max(1, written)),
+            "axes": float(axes),
+            "moves": float(moves),
+            "long_run": float(_run(p)[0] >= _LONG_RUN),
+        }
+
     def shape_group(self, p: Movement) -> str:
         first = p.shapes[0] if p.shapes else p.outputs[0].shape
         arguments = p.arguments if p.op in {"transpose", "concat", "qlinear-concat", "tile"} else ()
@@ -212,22 +231,48 @@ def _result(p: Movement) -> Shape:
     return shape
 
 
+def squeezed(shape: Shape, order: Shape) -> tuple[Shape, Shape]:
+    """A transpose without axes of one element, axes that stay together taken for one: its shape and permutation."""
+    kept = [axis for axis in order if shape[axis] != 1]
+    sources = sorted(kept)
+    blocks: list[list[int]] = []
+    for axis in kept:
+        if blocks and sources.index(axis) == sources.index(blocks[-1][-1]) + 1:
+            blocks[-1].append(axis)
+        else:
+            blocks.append([axis])
+    firsts = sorted(block[0] for block in blocks)
+    sizes = {block[0]: math.prod(shape[axis] for axis in block) for block in blocks}
+    return tuple(sizes[first] for first in firsts), tuple(firsts.index(block[0]) for block in blocks)
+
+
+def moved_axes(order: Shape) -> int:
+    """0 where nothing moves, 1 where one axis passes over others, 2 where more do."""
+    if list(order) == sorted(order):
+        return 0
+    singly = any(sorted(rest) == rest for rest in ([a for a in order if a != axis] for axis in order))
+    return 1 if singly else 2
+
+
 def _run(p: Movement) -> tuple[float, float]:
     """Length and number of the runs of neighbouring elements that are copied together."""
     shape = p.shapes[0] if p.shapes else p.outputs[0].shape
     total = sum(spec.elements for spec in p.outputs)
     axis = 0
     if p.op == "transpose":
+        shape, order = squeezed(shape, p.arguments)
         axis = len(shape)
-        while axis > 0 and p.arguments[axis - 1] == axis - 1:
+        while axis > 0 and order[axis - 1] == axis - 1:
             axis -= 1
     elif p.op in {"concat", "qlinear-concat", "split"}:
-        axis = p.arguments[0]
+        # a piece of every part in turn
+        outer = math.prod(shape[: p.arguments[0]]) * max(len(p.shapes), len(p.outputs))
+        return total / max(1, outer), float(outer)
     elif p.op in {"slice", "pad", "expand", "tile"}:
         changed = [n != m for n, m in zip(reversed(shape), reversed(_result(p)), strict=False)]
         axis = len(shape) - changed.index(True) - 1 if True in changed else 0
     elif p.op.startswith("reorder"):
-        axis = len(shape)
+        axis = 2 if p.op == "reorder-output" or not p.arguments[0] else len(shape) - 1
     run = math.prod(shape[axis:])
     return float(run), total / max(1, run)
 

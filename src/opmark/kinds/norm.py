@@ -102,7 +102,7 @@ class NormKind(Kind[Norm]):
 
     def features(self, p: Norm) -> dict[str, float]:
         last = p.op in {"layer", "rms", "skip-layer", "skip-rms"}
-        axis = p.axis if last else min(2, len(p.shape))
+        axis = p.axis if last else 1 if len(p.shape) == 2 else 2
         return {
             "op": code(p.op, OPERATIONS),
             "rows": math.prod(p.shape[:axis]),
@@ -113,6 +113,10 @@ class NormKind(Kind[Norm]):
             "constants": p.scale + p.shift + p.input_bias,
             "sum_output": float(p.sum_output),
         }
+
+    def details(self, p: Norm) -> dict[str, float]:
+        # Vectors instead of images: the constants change along the row, not from row to row.
+        return {"flat": float(p.op == "batch" and len(p.shape) == 2)}
 
     def shape_group(self, p: Norm) -> str:
         return f"{p.op}-{without_channels(p.shape)}"

@@ -12,7 +12,7 @@ from opmark.core.work import Work
 from opmark.kinds import _pool_aten
 from opmark.kinds._onnx import MICROSOFT, NCHWC, build, data, present
 from opmark.kinds._quantised import EIGHT_BITS, nchw, nhwc, quantisation
-from opmark.kinds._shapes import code, resolved_pads, scaled, size_bytes, window_output
+from opmark.kinds._shapes import code, resolved_pads, scaled, size_bytes, valid_taps, waste, window_output
 
 _ONNX = {
     "max": "MaxPool",
@@ -129,6 +129,14 @@ class PoolKind(Kind[Pool]):
             "indices": float(p.indices),
             "block": p.block,
             "dilatable": float(p.dilatable),
+        }
+
+    def details(self, p: Pool) -> dict[str, float]:
+        return {
+            "valid_taps": valid_taps(
+                p.size, p.output[2:], kernel=p.kernel, stride=p.stride, pads=p.pads, dilation=p.dilation
+            ),
+            "position_waste": waste(p.output[-1], 6),
         }
 
     def shape_group(self, p: Pool) -> str:

@@ -101,6 +101,9 @@ class ReduceKind(Kind[Reduce]):
             "rank": len(p.shape),
         }
 
+    def details(self, p: Reduce) -> dict[str, float]:
+        return {"contiguous": float(math.prod(p.shape[max(p.axes) + 1 :]) == 1 if p.axes else True)}
+
     def shape_group(self, p: Reduce) -> str:
         return f"{p.op}-{p.axes}-{without_channels(p.shape)}"
 

@@ -88,6 +88,10 @@ class ResizeKind(Kind[Resize]):
             "antialias": float(p.antialias),
         }
 
+    def details(self, p: Resize) -> dict[str, float]:
+        ratios = [math.log(m / n) for n, m in zip(p.shape[2:], p.output[2:], strict=True)]
+        return {"ratio": sum(ratios), "same": float(p.shape == p.output)}
+
     def shape_group(self, p: Resize) -> str:
         return f"{p.mode}-{without_channels(p.shape)}-{without_channels(p.output)}"
 

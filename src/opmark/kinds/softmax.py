@@ -58,6 +58,9 @@ class SoftmaxKind(Kind[Softmax]):
             "log": float(p.log),
         }
 
+    def details(self, p: Softmax) -> dict[str, float]:
+        return {"contiguous": float(math.prod(p.shape[p.axis + 1 :]) == 1)}
+
     def shape_group(self, p: Softmax) -> str:
         return f"{p.axis}-{without_channels(p.shape)}" if p.axis != len(p.shape) - 1 else f"last-{p.shape[-1]}"
 

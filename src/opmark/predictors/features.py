@@ -21,12 +21,17 @@ _TILES = (32, 64, 128)
 _TILED = frozenset({"m", "n", "k", "along", "inner", "last", "columns", "head_size", "hidden", "features"})
 
 
+# What jumps at every multiple of a tile's size: trees cut there, a smooth surface only learns noise.
+_SAWTEETH = "_tail"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Inputs:
     """Kernels of one kind as arrays, one row per kernel.
 
     `matrix` has one column per name of `names`; columns `categorical` hold codes, the others grow with the size they
-    stand for. Columns before `sizes` are the kind's own features and its work, the ones a training range is kept of.
+    stand for. Columns before `sizes` are the kind's own features and its work, the ones a training range is kept of;
+    `smooth` are those that a smooth surface can follow, all but codes and sawteeth.
     """
 
     kind: str
@@ -35,6 +40,7 @@ class Inputs:
     names: tuple[str, ...]
     categorical: tuple[int, ...]
     sizes: int
+    smooth: tuple[int, ...]
     raw: Mapping[str, Floats]
     flops: Floats
     moved_bytes: Floats
@@ -53,6 +59,7 @@ class Inputs:
             names=self.names,
             categorical=self.categorical,
             sizes=self.sizes,
+            smooth=self.smooth,
             raw={name: column[chosen] for name, column in self.raw.items()},
             flops=self.flops[chosen],
             moved_bytes=self.moved_bytes[chosen],
@@ -63,18 +70,18 @@ class Inputs:
 def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware: Hardware | None = None) -> Inputs:
     """The features of `kernels`, all of one `kind` (found by name where not given), on `hardware`.
 
-    Columns: the kind's own features (sizes as log(1 + size)), log FLOPs, bytes, weight bytes and arithmetic intensity;
-    how far the working set exceeds each cache; tail fraction and padding of tiled sizes for the vector width, on a GPU
-    the waves of tiles over its multiprocessors too; the element type's code. Raises `ContentError` on a kernel its kind
-    cannot read.
+    Columns: the kind's own features (sizes as log(1 + size)), log FLOPs, bytes and weight bytes; the kind's details as
+    they are; arithmetic intensity; how far the working set exceeds each cache; tail fraction and padding of tiled sizes
+    for the vector width, on a GPU the waves of tiles over its multiprocessors too; the element type's code. Raises
+    `ContentError` on a kernel its kind cannot read.
     """
     kind = kind or kind_of(kernels[0])
     hardware = hardware or Hardware()
     rows = [_row(kind, kernel) for kernel in kernels]
-    own = tuple(rows[0][0]) if rows else ()
-    table = np.array([row[1] for row in rows], dtype=np.float64).reshape(len(rows), len(own) + 5)
+    own, details = (rows[0][0], rows[0][1]) if rows else ((), ())
+    table = np.array([row[2] for row in rows], dtype=np.float64).reshape(len(rows), len(own) + len(details) + 5)
     raw = {name: table[:, column] for column, name in enumerate(own)}
-    flops, read, written, weight, dtype = (table[:, len(own) + offset] for offset in range(5))
+    flops, read, written, weight, dtype = (table[:, len(own) + len(details) + offset] for offset in range(5))
     moved = read + written
 
     columns = {name: value if name in kind.categories else _logged(value) for name, value in raw.items()}
@@ -85,6 +92,7 @@ def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware:
         "log_written_bytes": np.log1p(written),
     }
     sizes = len(columns)
+    columns |= {name: table[:, len(own) + column] for column, name in enumerate(details)}
     columns["log_intensity"] = np.log((flops + 1) / (moved + 1))
     for level, cache in enumerate(hardware.cache_bytes, start=1):
         columns[f"beyond_cache_{level}"] = np.log1p(moved / cache)
@@ -107,6 +115,7 @@ def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware:
         names=names,
         categorical=tuple(index for index, name in enumerate(names) if name in codes),
         sizes=sizes,
+        smooth=tuple(index for index, name in enumerate(names) if name not in codes and not name.endswith(_SAWTEETH)),
         raw=raw,
         flops=flops,
         moved_bytes=moved,
@@ -135,7 +144,7 @@ def _waves(raw: Mapping[str, Floats], multiprocessors: int) -> dict[str, Floats]
 
 
 @lru_cache(maxsize=2**18)
-def _row(kind: Kind[Any], kernel: Kernel) -> tuple[tuple[str, ...], tuple[float, ...]]:
+def _row(kind: Kind[Any], kernel: Kernel) -> tuple[tuple[str, ...], tuple[str, ...], tuple[float, ...]]:
     try:
         # a kernel that can be looked up has no list in it: nothing is left to freeze
         parameters = kind.parameters(**dict(kernel.parameters))
@@ -144,8 +153,9 @@ def _row(kind: Kind[Any], kernel: Kernel) -> tuple[tuple[str, ...], tuple[float,
     work = kind.work(parameters)
     own = kind.features(parameters)
     dtype = _DTYPES.get(str(getattr(parameters, "dtype", "float32")), -1.0)
-    values = (*own.values(), work.flops, work.read_bytes, work.written_bytes, work.weight_bytes, dtype)
-    return tuple(own), values
+    details = kind.details(parameters)
+    bytes_ = (work.read_bytes, work.written_bytes, work.weight_bytes)
+    return tuple(own), tuple(details), (*own.values(), *details.values(), work.flops, *bytes_, dtype)
 
 
 def _logged(values: Floats) -> Floats:

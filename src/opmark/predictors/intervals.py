@@ -19,9 +19,11 @@ COVERAGE = 0.9
 # Where nobody knows better: half-width in nats of an interval of a kind with a handful of rows.
 _WIDEST = float(np.log(2.0))
 _FEW_EXTRAPOLATED = 10
-# Rule of thumb for shapes beyond the training range where too few held-out rows say it better.
-_EXTRAPOLATION_FACTOR = 2.0
+# Shapes beyond the training range get at least thrice the width: what is held out lies just beyond, a real one far.
+_EXTRAPOLATION_FACTOR = 3.0
 _FOLDS = 5
+# More work than any kernel has: what a bundle says that is older than the field.
+_BOUNDLESS = 1e9
 # A range reaches this share of its own width further on either side.
 _TOLERANCE = 0.05
 
@@ -45,11 +47,15 @@ class KindErrors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRange:
-    """Per feature: its least and greatest value, or the codes seen. Names as in `Inputs.names`."""
+    """Per feature: its least and greatest value, or the codes seen. Names as in `Inputs.names`.
+
+    `work` is the greatest log FLOPs + log bytes: a kernel may be larger than all without being so in any one size.
+    """
 
     low: tuple[float, ...]
     high: tuple[float, ...]
     codes: tuple[tuple[int, tuple[float, ...]], ...]
+    work: float = _BOUNDLESS
 
 
 def training_range(inputs: Inputs) -> TrainingRange:
@@ -61,18 +67,25 @@ def training_range(inputs: Inputs) -> TrainingRange:
         low=tuple((sized.min(axis=0) - margin).tolist()),
         high=tuple((sized.max(axis=0) + margin).tolist()),
         codes=codes,
+        work=float(_work(inputs).max()),
     )
 
 
 def outside(inputs: Inputs, known: TrainingRange) -> Flags:
-    """Whether each kernel has a size beyond the training range or a code that was never seen."""
+    """Whether each kernel has a size or more work than the training range, or a code that was never seen."""
     numeric = [column for column in range(inputs.sizes) if column not in inputs.categorical]
     values = inputs.matrix[:, numeric]
     low, high = np.array(known.low)[numeric], np.array(known.high)[numeric]
     flags: Flags = np.any((values < low - 1e-9) | (values > high + 1e-9), axis=1)
+    flags |= _work(inputs) > known.work + 1e-9
     for column, codes in known.codes:
         flags |= ~np.isin(inputs.matrix[:, column], codes)
     return flags
+
+
+def _work(inputs: Inputs) -> Floats:
+    work: Floats = np.log1p(inputs.flops) + np.log1p(inputs.moved_bytes)
+    return work
 
 
 def calibrate(estimator: Estimator, fitted: Fitted, inputs: Inputs, labels: Latencies) -> tuple[KindErrors, Latencies]:
@@ -98,7 +111,7 @@ def kind_errors(errors: Floats, groups: Sequence[str], beyond: Flags) -> KindErr
     half_width = max(conformal_quantile(absolute), 1e-4)
     wide = _EXTRAPOLATION_FACTOR * half_width
     if int(beyond.sum()) >= _FEW_EXTRAPOLATED:
-        wide = max(half_width, conformal_quantile(absolute[beyond]))
+        wide = max(wide, conformal_quantile(absolute[beyond]))
     names, codes = np.unique(np.array(groups), return_inverse=True)
     group_variance, kernel_variance = _components(errors, codes, len(names))
     # the mean of finitely many groups is uncertain, and a bias that was seen may be there again

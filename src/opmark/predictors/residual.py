@@ -143,7 +143,7 @@ def _varying(inputs: Inputs) -> list[int]:
 
 def _smooth_columns(inputs: Inputs, codes: Mapping[int, tuple[float, ...]]) -> Floats:
     """Numeric columns as they are, and a 0/1 column per code that occurs beside another."""
-    columns = [inputs.matrix[:, index] for index in range(inputs.matrix.shape[1]) if index not in inputs.categorical]
+    columns = [inputs.matrix[:, index] for index in inputs.smooth]
     for column, known in codes.items():
         if len(known) > 1:
             columns += [_is(inputs.matrix[:, column], code).astype(np.float64) for code in known]
