@@ -29,6 +29,8 @@ EXTENSIONS = (
     ("Objectives of a problem", "opmark.leaderboards.objectives"),
     ("Profiles of the simulator", "opmark.leaderboards.profiles"),
     ("Synchronisation of replicas", "opmark.leaderboards.synchronisations"),
+    ("Schedules of micro-batches", "opmark.leaderboards.pipeline_schedules"),
+    ("Arrivals of requests", "opmark.leaderboards.arrival_processes"),
     ("Formats of placement problems", "opmark.leaderboards.importers"),
     ("Lower bounds", "opmark.leaderboards.relaxations"),
     ("Metrics of a board", "opmark.leaderboards.metrics"),

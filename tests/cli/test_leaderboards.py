@@ -10,6 +10,7 @@ from tests.leaderboards.examples import graph, heft_canonical, pair
 
 from opmark.cli.main import cli
 from opmark.core.errors import ExitCode
+from opmark.leaderboards.arrivals import Arrivals
 from opmark.leaderboards.problem import save_problem
 
 
@@ -96,7 +97,7 @@ def test_tracks_score_standings_site(workspace: Path) -> None:
     scored = json.loads(
         run(*start, "score", "--track", "small", "--placer", "heft", "--placer", "random", "--json").stdout
     )
-    assert [set(row) for row in scored] == [{"rank", "name", "score", "low", "high"}] * 2
+    assert [(row["rank"], row["name"]) for row in scored] == [(1, "heft"), (2, "random")]
     assert json.loads(run(*start, "standings", "--track", "small", "--json").stdout) == scored
     assert json.loads(run(*start, "freeze", "--track", "small", "--json").stdout)["canonical"]["best_known_ns"] == 93
     assert run(*start, "freeze", "--track", "small").exit_code == 0
@@ -149,3 +150,16 @@ def test_a_model_becomes_a_problem_only_with_predictors(workspace: Path, tmp_pat
     wrong = run(*start, "--cluster", cluster)
     assert (wrong.exit_code, "memory_bytes: missing" in wrong.stderr) == (ExitCode.CONTENT, True)
     assert not (tmp_path / "p.json").exists()
+
+
+def test_a_serving_problem_reports_its_requests(tmp_path: Path) -> None:
+    chain = graph({"a": 10, "b": 5}, [("a", ["b"])], pair(3))
+    stream = Arrivals(arrival_ns=(0, 4, 100), target_ns=20)
+    save_problem(replace(chain, objective="serving", arrivals=(stream,)), tmp_path / "serving.json")
+    (tmp_path / "s.json").write_text('{"schema": 1, "device": {"a": "d0", "b": "d1"}}')
+    told = json.loads(run("leaderboards", "simulate", tmp_path / "serving.json", tmp_path / "s.json", "--json").stdout)
+    assert (told["cost"], told["p50_ns"], told["p99_ns"], told["missed"]) == (24, 18, 24, 1)
+    placed = run("leaderboards", "place", tmp_path / "serving.json", "--placer", "opmark", "--budget", "1", "--json")
+    found = json.loads(placed.stdout)
+    assert (found["p99_ns"], found["requests"]) == (found["cost"], 3)
+    assert "schedule" not in found["solution"]

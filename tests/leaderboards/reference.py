@@ -78,10 +78,17 @@ def upward_ranks(problem):
 
 
 class Reference:
-    """Simulates one placement on construction; `cost`, `start`, `end`, `arrival` and `peak` are the result."""
+    """Simulates one placement on construction; `cost`, `start`, `end`, `arrival` and `peak` are the result.
 
-    def __init__(self, problem, device, priority=None, order=None, profile="opsim1"):
+    `release` is when units without inputs (by name) and inputs (by number) are there, 0 for all others; `lowest` is how
+    urgent a tensor (by number) is that nobody but the host wants. With `leave` the host hands outputs on at once.
+    """
+
+    def __init__(
+        self, problem, device, priority=None, order=None, profile="opsim1", *, release=None, lowest=None, leave=False
+    ):
         self.problem, self.place = problem, device
+        self.release, self.lowest, self.leave = release or {}, lowest or {}, leave
         self.contention = profile != "contention_free"
         self.half_duplex = profile == "half_duplex_port"
         self.multicast = profile == "source_bus_multicast"
@@ -111,31 +118,27 @@ class Reference:
             self.destinations.append(away)
             for name in away:
                 readers = [self.rank[c] for c in tensor.consumers if self.place[c] == name]
-                self.queue_of[m, name] = max(readers, default=-(2**63))
+                self.queue_of[m, name] = max(readers, default=self.lowest.get(m, -(2**63)))
 
     def run(self):
         self.time = 0
         self.start, self.end, self.arrival = {}, {}, {}
         self.hops = {}
-        self.present = {(m, self.source[m]) for m, t in enumerate(self.problem.tensors) if not t.producer}
+        self.present = set()
+        self.expected = [name for name in self.units if not self.reads[name]]
+        self.expected += [m for m, tensor in enumerate(self.problem.tensors) if not tensor.producer]
         self.waiting = defaultdict(list)
         self.ready = defaultdict(list)
-        self.missing = {name: len(self.reads[name]) for name in self.units}
+        self.missing = {name: len(self.reads[name]) or 1 for name in self.units}
         self.running, self.moving = {}, {}
         self.factor, self.since = {}, {}
         self.free = {name: d.slots for name, d in self.devices.items()}
         self.busy_ports = set()
-        for name in self.units:
-            if not self.missing[name]:
-                self.since[name] = 0
-                self.ready[self.place[name]].append(name)
-        for m, where in sorted(self.present):
-            self.appear(m, where)
-            self.send(m)
         while True:
             changed = True
             while changed:
-                changed = self.finish_kernels() | self.finish_hops() | self.start_hops() | self.start_kernels()
+                changed = self.finish_kernels() | self.finish_hops() | self.arrive()
+                changed |= self.start_hops() | self.start_kernels()
                 changed = bool(changed) and any(t == self.time for t in self.next_times())
             self.slow_down()
             if not self.next_times():
@@ -147,7 +150,22 @@ class Reference:
         self.peak = self.peaks()
 
     def next_times(self):
-        return [*self.running.values(), *(end for end, _ in self.moving.values())]
+        coming = [self.release.get(key, 0) for key in self.expected]
+        return [*self.running.values(), *(end for end, _ in self.moving.values()), *coming]
+
+    def arrive(self):
+        """What was expected at this time: units without inputs are ready, inputs appear at home."""
+        came = [key for key in self.expected if self.release.get(key, 0) == self.time]
+        self.expected = [key for key in self.expected if key not in came]
+        for key in came:
+            if key in self.units:
+                self.missing[key] = 0
+                self.since[key] = self.time
+                self.ready[self.place[key]].append(key)
+            else:
+                self.appear(key, self.source[key])
+                self.send(key)
+        return bool(came)
 
     def slow_down(self):
         """Units side by side on a device slow one another; what takes no time disturbs nobody."""
@@ -300,7 +318,8 @@ class Reference:
         """Peak bytes per device from the finished schedule: every buffer is an interval, closed left, open right."""
         lives = defaultdict(list)
         for m, tensor in enumerate(self.problem.tensors):
-            copies = [(self.source[m], self.start[tensor.producer] if tensor.producer else 0, self.destinations[m])]
+            born = self.start[tensor.producer] if tensor.producer else self.release.get(m, 0)
+            copies = [(self.source[m], born, self.destinations[m])]
             lead = self.destinations[m][:1]
             copies += [
                 (where, self.hops[m, lead[0] if self.multicast else where, 0][0], []) for where in self.destinations[m]
@@ -310,7 +329,10 @@ class Reference:
                 uses += [self.arrival[m, away] for away in outgoing]
                 if where == self.source[m] and tensor.producer:
                     uses.append(self.end[tensor.producer])
-                died = self.cost + 1 if tensor.output and where == self.problem.host else max(uses, default=born)
+                if where != self.source[m]:
+                    uses.append(self.arrival[m, where])
+                kept = tensor.output and where == self.problem.host and not self.leave
+                died = self.cost + 1 if kept else max(uses, default=born)
                 lives[where].append((born, died, tensor.size_bytes))
         for name, unit in self.units.items():
             lives[self.place[name]].append((self.start[name], self.end[name], unit.workspace_bytes))

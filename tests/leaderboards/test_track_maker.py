@@ -151,3 +151,18 @@ def test_a_wrong_recipe_names_every_fault(workspace: Workspace) -> None:
         load_recipe(path.parent)
     for part in ("'x' appears twice", "x.models: at least one", "x.split: one of public, validation"):
         assert part in str(caught.value)
+
+
+def test_a_candidate_with_arrivals_serves_requests(workspace: Workspace) -> None:
+    recipe = load_recipe(workspace.leaderboards / "made")
+    candidate = Candidate(
+        models=("random-cells#1", "random-towers#2"), cluster="pair", arrivals="bursty", load=0.5, units_at_most=200
+    )
+    assert candidate.title == "random-cells-1+random-towers-2-pair-bursty"
+    made = problem_of(candidate, recipe, Sources(workspace=workspace), "serving")
+    assert made.objective == "serving"
+    assert [stream.units[0][:2] for stream in made.arrivals] == ["0/", "1/"]
+    assert {len(stream.arrival_ns) for stream in made.arrivals} == {100}
+    assert made == problem_of(candidate, recipe, Sources(workspace=workspace), "serving"), (
+        "the same seed, the same trace"
+    )

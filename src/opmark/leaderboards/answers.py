@@ -32,6 +32,7 @@ class _Counted:
     priority: tuple[int, ...] | None = None
     order: Mapping[str, tuple[int, ...]] | None = None
     replicas: Mapping[str, tuple[str, ...]] | None = None
+    schedule: str = ""
 
 
 def read_rows(path: Path) -> dict[str, Mapping[str, Any]]:
@@ -59,7 +60,8 @@ def row_of(solution: Solution, problem: Problem | None) -> dict[str, Any]:
     fits = problem is not None and all(column.keys() == number.keys() for column in columns)
     if not fits or any(name not in number for row in order.values() for name in row):
         kept = plain(solution)
-        return {key: kept[key] for key in ("device", "priority", "order", "replicas") if kept[key] is not None}
+        said = ("device", "priority", "order", "replicas", *(("schedule",) if solution.schedule else ()))
+        return {key: kept[key] for key in said if kept[key] is not None}
     devices = sorted(set(solution.device.values()))
     row: dict[str, Any] = {
         "units": content_id(names),
@@ -72,6 +74,8 @@ def row_of(solution: Solution, problem: Problem | None) -> dict[str, Any]:
         row["order"] = {device: [number[name] for name in units] for device, units in solution.order.items()}
     if solution.replicas is not None:
         row["replicas"] = plain(solution.replicas)
+    if solution.schedule:
+        row["schedule"] = solution.schedule
     return row
 
 
@@ -93,6 +97,7 @@ def solution_in(row: Any, problem: Problem, *, entry: str = "") -> Solution | st
             if counted.order is None
             else {device: tuple(_picked(units, names)) for device, units in counted.order.items()},
             replicas=counted.replicas,
+            schedule=counted.schedule,
             problem=problem.name,
             placer=entry,
         )

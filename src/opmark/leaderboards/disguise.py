@@ -72,6 +72,10 @@ def disguise(problem: Problem, name: str, generator: np.random.Generator, *, res
             weights[key]: size for key, size in sorted(problem.weights.items(), key=lambda item: weights[item[0]])
         },
         interference={types.get(key, key): table for key, table in problem.interference.items()},
+        arrivals=tuple(
+            replace(stream, units=tuple(sorted(units[name] for name in stream.units)), source="")
+            for stream in problem.arrivals
+        ),
         provenance=Provenance(),
         reference=None,
     ).checked(name)

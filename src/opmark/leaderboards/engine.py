@@ -28,7 +28,6 @@ NO_ROUTE = 1
 UNSUPPORTED = 2
 STUCK = 3
 INVALID = np.iinfo(np.int64).max
-_LAST = np.iinfo(np.int64).min
 
 
 @njit(
@@ -41,12 +40,13 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     `device` and `priority` are per unit; a row of `order_units` per device, empty where the device is free to choose.
     `outputs` are arrays to fill: info (cost, transfers, hops, culprit, other culprit), start and end per unit, first
     transfer per tensor, tensor and destination per transfer, first hop per transfer, link, start and end per hop, and
-    peak bytes per device.
+    peak bytes per device. Requests are rows of units and tensors that arrive at their time; one pass is one request.
     """
     info, unit_start, unit_end, transfer_offsets, transfer_tensor, transfer_destination = outputs[:6]
     hop_offsets, hop_link, hop_start, hop_end, peak = outputs[6:]
     units, tensors, devices, types, links = data[0], data[1], data[2], data[3], data[4]
     ports, host, liveness, classes, multicast, fifo = data[5], data[6], data[7], data[8], data[9], data[10]
+    kept = data[11]
     exec_ns = data[starts[at.EXEC_NS] : starts[at.EXEC_NS + 1]]
     workspace = data[starts[at.WORKSPACE] : starts[at.WORKSPACE + 1]]
     input_offsets = data[starts[at.INPUT_OFFSETS] : starts[at.INPUT_OFFSETS + 1]]
@@ -76,6 +76,10 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     weight_offsets = data[starts[at.WEIGHT_OFFSETS] : starts[at.WEIGHT_OFFSETS + 1]]
     weight_ids = data[starts[at.WEIGHT_IDS] : starts[at.WEIGHT_IDS + 1]]
     weight_bytes = data[starts[at.WEIGHT_BYTES] : starts[at.WEIGHT_BYTES + 1]]
+    arrival = data[starts[at.RELEASE_NS] : starts[at.RELEASE_NS + 1]]
+    request_units = data[starts[at.REQUEST_UNITS] : starts[at.REQUEST_UNITS + 1]]
+    request_tensors = data[starts[at.REQUEST_TENSORS] : starts[at.REQUEST_TENSORS + 1]]
+    least_urgency = data[starts[at.REQUEST_URGENCY] : starts[at.REQUEST_URGENCY + 1]]
     free_slots = data[starts[at.DEVICE_SLOTS] : starts[at.DEVICE_SLOTS + 1]].copy()
 
     # What each unit waits for; what lies where before anything runs (rule 8).
@@ -95,7 +99,7 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
         if exec_ns[u * types + device_type[d]] < 0:
             info[3], info[4] = u, d
             return UNSUPPORTED
-        pending[u] = input_offsets[u + 1] - input_offsets[u]
+        pending[u] = max(1, input_offsets[u + 1] - input_offsets[u])  # a unit without inputs waits for its request
         ready_base[d + 1] += 1
         resident[d] += settle(u, d, devices, weight_offsets, weight_ids, weight_bytes, here)
         if not liveness:
@@ -104,7 +108,7 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
         ready_base[d + 1] += ready_base[d]
 
     # One transfer per tensor and destination (rule 5), its priority that of its dearest reader (rule 6).
-    # A copy has one reference per local reader, per outgoing transfer, and for being wanted on the host.
+    # A copy has one reference per local reader, per outgoing transfer, and where outputs stay on the host for that.
     source_refs = np.empty(tensors, dtype=np.int64)
     transfer_refs = np.empty(len(transfer_tensor), dtype=np.int64)
     urgency = np.empty(len(transfer_tensor), dtype=np.int64)
@@ -117,7 +121,10 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
         bus[link_source[e]] = e
     transfers = 0
     hops = 0
+    request = 0
     for m in range(tensors):
+        while m >= request_tensors[request + 1]:
+            request += 1
         source = tensor_home[m] if tensor_producer[m] < 0 else device[tensor_producer[m]]
         references = 0
         remote = False
@@ -130,20 +137,20 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                 remote = True
                 if seen[d] != m:
                     seen[d] = m
-                    dearest[d] = _LAST
+                    dearest[d] = least_urgency[request]
                     readers[d] = 0
                 dearest[d] = max(dearest[d], priority[consumer_units[k]])
                 readers[d] += 1
         if tensor_output[m]:
             if source == host:
-                references += 1
+                references += kept
             else:
                 remote = True
                 if seen[host] != m:
                     seen[host] = m
-                    dearest[host] = _LAST
+                    dearest[host] = least_urgency[request]
                     readers[host] = 0
-                readers[host] += 1
+                readers[host] += kept
         if remote:
             for d in range(devices):
                 if seen[d] == m:
@@ -169,7 +176,7 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                     references += 1
                     transfers += 1
         source_refs[m] = references
-        if not liveness or (tensor_producer[m] < 0 and references > 0):
+        if not liveness:
             resident[source] += tensor_bytes[m]
     transfer_offsets[tensors] = transfers
     hop_offsets[transfers] = hops
@@ -185,10 +192,10 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     waiting_size = np.zeros(links, dtype=np.int64)
     port_busy = np.zeros(ports, dtype=np.uint8)
     at_hop = hop_offsets[:transfers].copy()
-    # Events are numbered kernels first, then transfers (rule 7); the key is minus the time at which they end.
-    events = np.empty(min(slots, units) + transfers, dtype=np.int64)
+    # Events are numbered kernels first, then transfers, then arrivals (rule 7); the key is minus their time.
+    events = np.empty(min(slots, units) + transfers + len(arrival), dtype=np.int64)
     events_size = 0
-    event_key = np.empty(units + transfers, dtype=np.int64)
+    event_key = np.empty(units + transfers + len(arrival), dtype=np.int64)
     # What shares the slots of each device, and how much slower than alone, in millionths (rule 3).
     running = np.empty(slots if classes else 0, dtype=np.int64)
     running_size = np.zeros(devices if classes else 0, dtype=np.int64)
@@ -197,14 +204,10 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
 
     readers_of = consumer_offsets, consumer_units, device, pending, ready, ready_base, ready_size, priority
     queues = transfer_offsets, hop_offsets, hop_link, waiting, link_base, waiting_size, urgency
-    for u in range(units):
-        if pending[u] == 0:
-            push(ready, ready_base[device[u]], ready_size[device[u]], u, priority)
-            ready_size[device[u]] += 1
-    for m in range(tensors):
-        if tensor_producer[m] < 0:
-            deliver(m, tensor_home[m], readers_of, stamp)
-            send(m, queues, stamp)
+    for r in range(len(arrival)):
+        event_key[units + transfers + r] = -arrival[r]
+        push(events, 0, events_size, units + transfers + r, event_key)
+        events_size += 1
     time = 0
     done = 0
     while True:
@@ -229,6 +232,22 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                         resident[d] -= tensor_bytes[m]
                 continue
             t = code - units
+            if t >= transfers:
+                r = t - transfers
+                for u in range(request_units[r], request_units[r + 1]):
+                    if input_offsets[u] == input_offsets[u + 1]:
+                        pending[u] = 0
+                        if fifo:
+                            priority[u] = -time
+                        push(ready, ready_base[device[u]], ready_size[device[u]], u, priority)
+                        ready_size[device[u]] += 1
+                for m in range(request_tensors[r], request_tensors[r + 1]):
+                    if tensor_producer[m] < 0:
+                        if liveness and source_refs[m] > 0:
+                            resident[tensor_home[m]] += tensor_bytes[m]
+                        deliver(m, tensor_home[m], readers_of, stamp)
+                        send(m, queues, stamp)
+                continue
             hop = at_hop[t]
             e = hop_link[hop]
             at_hop[t] = hop + 1
@@ -249,6 +268,8 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                 d = transfer_destination[arrived]
                 deliver(m, d, readers_of, stamp)
                 source_refs[m] -= 1
+                if liveness and transfer_refs[arrived] == 0:
+                    resident[d] -= tensor_bytes[m]
             if liveness and source_refs[m] == 0:
                 resident[tensor_home[m] if tensor_producer[m] < 0 else device[tensor_producer[m]]] -= tensor_bytes[m]
 

@@ -1,10 +1,12 @@
 """Judge one solution: a cost, or the reason why it has none."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from opmark.core.errors import PlacementError
 from opmark.core.units import format_bytes
 from opmark.leaderboards.cost_unit import in_unit
+from opmark.leaderboards.objective import OBJECTIVES
 from opmark.leaderboards.placement import Placement, Solution, placement_of
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.profile import Profile
@@ -24,14 +26,21 @@ class Evaluation:
         return in_unit(self.schedule.value, unit)
 
     def shown(self, problem: Problem) -> tuple[Problem, Placement, Schedule]:
-        """What ran: the problem itself, or its parts where replicas shared the pass."""
+        """What ran: the problem itself, its parts where replicas shared the pass, or its copies in several passes."""
         return self.schedule.expanded or (problem, self.placement, self.schedule)
+
+    def facts(self, problem: Problem) -> dict[str, Any]:
+        """What reports say beside the cost: of requests p50, p99 and misses, of micro-batches their schedule."""
+        return OBJECTIVES.load(problem.objective).facts(problem, self.placement, self.schedule)
 
     def busy_ns(self, devices: int) -> list[int]:
         """How long the units of each device take together."""
         spent = [0] * devices
-        runs = (self.schedule.unit_end_ns - self.schedule.unit_start_ns).tolist()
-        for device, duration in zip(self.placement.device.tolist(), runs, strict=True):
+        placement, schedule = self.placement, self.schedule
+        if schedule.expanded is not None:
+            _, placement, schedule = schedule.expanded
+        runs = (schedule.unit_end_ns - schedule.unit_start_ns).tolist()
+        for device, duration in zip(placement.device.tolist(), runs, strict=True):
             spent[device] += duration
         return spent
 

@@ -70,6 +70,7 @@ class _Expander:
             device=np.array(self.device, dtype=np.int64),
             priority=None if self.placement.priority is None else np.array(self.priority, dtype=np.int64),
             order=None if order is None else dict(self._orders(numbers)),
+            schedule=self.placement.schedule,
         )
         return Expansion(problem=wide, placement=placed, part_of=np.array(self.part_of, dtype=np.int64))
 

@@ -95,7 +95,7 @@ class GuidedSearch:
         """The cost per row, more where it does not fit into memory, infinite where it cannot run."""
         table = self.groups.spread(rows)
         self.evaluations += len(rows)
-        if strict:
+        if strict and OBJECTIVES.load(self.problem.objective).passes(self.problem) is None:
             costs, peaks = self._strict(table, np.array(np.broadcast_to(ranks, table.shape)))
         else:
             costs, peaks = costs_and_peaks(self.problem, table, ranks.reshape(-1) if self.ordered else None)

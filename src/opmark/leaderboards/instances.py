@@ -16,6 +16,7 @@ from opmark.leaderboards.drawn_network import drawn_network, is_drawn
 from opmark.leaderboards.groups import groups_of
 from opmark.leaderboards.placement import Placement
 from opmark.leaderboards.problem import Problem, Provenance, Tensor, Unit
+from opmark.leaderboards.served_problem import served
 from opmark.leaderboards.simulator import simulate
 from opmark.leaderboards.single import single_device_rows
 from opmark.leaderboards.track_recipe import Candidate, Recipe
@@ -77,14 +78,18 @@ def problem_of(candidate: Candidate, recipe: Recipe, sources: Sources, objective
     problem = replace(
         small,
         name=candidate.title,
-        objective=objective,
+        objective="latency" if candidate.arrivals else objective,
         unit=recipe.unit,
         memory_mode=recipe.memory_mode,
         contiguous=candidate.contiguous,
         replication=candidate.replication,
         micro_batches=candidate.micro_batches,
     )
-    return replace(problem, cluster=_tightened(problem, candidate, plan)).checked(candidate.title)
+    problem = replace(problem, cluster=_tightened(problem, candidate, plan))
+    if candidate.arrivals:
+        networks = [f"{number}/" for number in range(len(parts))] if len(parts) > 1 else []
+        problem = served(problem, process=candidate.arrivals, load=candidate.load, seed=recipe.seed, networks=networks)
+    return problem.checked(candidate.title)
 
 
 def side_by_side(parts: list[Problem]) -> Problem:

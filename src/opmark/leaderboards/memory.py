@@ -10,13 +10,18 @@ Steps = list[tuple[int, int]]
 
 
 def memory_steps(problem: Problem, placement: Placement, schedule: Schedule) -> list[Steps]:
-    """Per device, (time in ns, bytes from then on), starting at 0 with the weights; by liveness."""
+    """Per device, (time in ns, bytes from then on), starting at 0 with the weights; by liveness.
+
+    Where the schedule says when inputs come, outputs leave the host as soon as nothing there needs them.
+    """
     device = placement.device.tolist()
     start, end = schedule.unit_start_ns.tolist(), schedule.unit_end_ns.tolist()
     number = {unit.name: index for index, unit in enumerate(problem.units)}
     names = [item.name for item in problem.cluster.devices]
     host = names.index(problem.host)
     forever = schedule.latency_ns + 1
+    leave = schedule.release_ns is not None
+    release = [0] * len(problem.tensors) if schedule.release_ns is None else schedule.release_ns.tolist()
     changes: list[list[tuple[int, int]]] = [[] for _ in names]
     outgoing: dict[int, list[tuple[int, int, int]]] = {}
     offsets = schedule.hop_offsets.tolist()
@@ -31,12 +36,17 @@ def memory_steps(problem: Problem, placement: Placement, schedule: Schedule) -> 
         producer = number.get(tensor.producer, -1)
         source = device[producer] if producer >= 0 else names.index(tensor.home or problem.host)
         sent = outgoing.get(index, [])
-        births = [(source, start[producer] if producer >= 0 else 0), *((to, begun) for to, begun, _ in sent)]
+        births = [
+            (source, start[producer] if producer >= 0 else release[index]),
+            *((to, begun) for to, begun, _ in sent),
+        ]
         for where, born in births:
             uses = [end[reader] for reader in readers if device[reader] == where]
             if where == source:
                 uses += [done for _, _, done in sent] + ([end[producer]] if producer >= 0 else [])
-            died = forever if tensor.output and where == host else max(uses, default=born)
+            if where != source and leave:
+                uses += [done for to, _, done in sent if to == where]
+            died = forever if tensor.output and where == host and not leave else max(uses, default=born)
             changes[where] += [(born, tensor.size_bytes), (died, -tensor.size_bytes)]
     for index, unit in enumerate(problem.units):
         changes[device[index]] += [(start[index], unit.workspace_bytes), (end[index], -unit.workspace_bytes)]

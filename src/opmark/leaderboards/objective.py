@@ -2,15 +2,17 @@
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opmark.core.registry import Registry
 
 if TYPE_CHECKING:
     from opmark.leaderboards.integers import Integers
+    from opmark.leaderboards.passes import Passes
     from opmark.leaderboards.placement import Placement
     from opmark.leaderboards.problem import Problem
     from opmark.leaderboards.profile import Profile
+    from opmark.leaderboards.simulator import Schedule
 
 
 class Objective(ABC):
@@ -18,15 +20,29 @@ class Objective(ABC):
 
     summary: ClassVar[str]
 
+    def passes(self, problem: "Problem") -> "Passes | None":
+        """What is simulated: one pass through the graph (None), or several together; micro-batches of a step here."""
+        if not problem.in_micro_batches:
+            return None
+        from opmark.leaderboards.micro_batches import MICRO_BATCHES
+
+        return MICRO_BATCHES
+
     @abstractmethod
     def cost(self, problem: "Problem", placement: "Placement", latency_ns: int, profile: "Profile") -> int | Fraction:
-        """What one placement costs, whose single pass through the graph takes `latency_ns`."""
+        """What one placement costs, whose passes through the graph take `latency_ns`."""
 
     @abstractmethod
     def costs(
         self, problem: "Problem", devices: "Integers", latencies_ns: "Integers", profile: "Profile"
     ) -> "Integers":
         """The same for rows of devices (rows x units) without replicas, rounded up; rows that cannot run stay as is."""
+
+    def facts(self, problem: "Problem", placement: "Placement", schedule: "Schedule") -> dict[str, Any]:
+        """What reports say beside the cost."""
+        del schedule
+        passes = self.passes(problem)
+        return {} if passes is None else passes.facts(problem, placement)
 
 
 OBJECTIVES: Registry[Objective] = Registry("opmark.leaderboards.objectives", "OBJECTIVE", "objective")

@@ -33,6 +33,10 @@ FIELDS = (
     "link_second_port",
     "unit_class",
     "interference",
+    "release_ns",
+    "request_units",
+    "request_tensors",
+    "request_urgency",
 )
 
 EXEC_NS = FIELDS.index("exec_ns")
@@ -65,3 +69,7 @@ WEIGHT_BYTES = FIELDS.index("weight_bytes")
 LINK_SECOND_PORT = FIELDS.index("link_second_port")
 UNIT_CLASS = FIELDS.index("unit_class")
 INTERFERENCE = FIELDS.index("interference")
+RELEASE_NS = FIELDS.index("release_ns")
+REQUEST_UNITS = FIELDS.index("request_units")
+REQUEST_TENSORS = FIELDS.index("request_tensors")
+REQUEST_URGENCY = FIELDS.index("request_urgency")

@@ -15,6 +15,7 @@ from opmark.core.files import write_json
 from opmark.core.schema import load
 from opmark.leaderboards.colocation import class_names
 from opmark.leaderboards.integers import Integers
+from opmark.leaderboards.pipeline_schedule import PIPELINE_SCHEDULES
 from opmark.leaderboards.problem import Problem, find_cycle
 
 SCHEMA = 1
@@ -26,24 +27,30 @@ class Solution:
 
     `priority` (larger first; default: upward rank) decides among ready units; `order`, per device, is strict: the
     device waits for its next unit. `replicas`, per device, are further devices that hold all of its units too.
+    `schedule` names the order of micro-batches in a training step that has them (default: one-f-one-b).
     """
 
     device: Mapping[str, str]
     priority: Mapping[str, int] | None = None
     order: Mapping[str, tuple[str, ...]] | None = None
     replicas: Mapping[str, tuple[str, ...]] | None = None
+    schedule: str = ""
     problem: str = ""
     placer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """A placement by numbers: a device and a priority per unit; a strict order and replicas per device number."""
+    """A placement by numbers: a device and a priority per unit; a strict order and replicas per device number.
+
+    `schedule` is the name of the schedule of micro-batches, "" for the default one.
+    """
 
     device: Integers
     priority: Integers | None = None
     order: Mapping[int, Sequence[int]] | None = None
     replicas: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    schedule: str = ""
 
     def order_rows(self, devices: int) -> tuple[Integers, Integers]:
         """The orders as compressed rows, one per device; an empty row leaves the device free to choose."""
@@ -59,7 +66,15 @@ def load_solution(path: Path) -> Solution:
 
 def save_solution(solution: Solution, path: Path) -> None:
     """Write `solution` to `path`, whole or not at all."""
-    write_json(path, {"schema": SCHEMA, **plain(solution)})
+    write_json(path, solution_content(solution))
+
+
+def solution_content(solution: Solution) -> dict[str, Any]:
+    """What a solution file holds; a schedule is named only where there is one."""
+    content = {"schema": SCHEMA, **plain(solution)}
+    if not solution.schedule:
+        del content["schedule"]
+    return content
 
 
 def solution_of(problem: Problem, placement: Placement, *, placer: str = "") -> Solution:
@@ -77,6 +92,7 @@ def solution_of(problem: Problem, placement: Placement, *, placer: str = "") -> 
         priority=priority,
         order=order,
         replicas=replicas or None,
+        schedule=placement.schedule,
         problem=problem.name,
         placer=placer,
     )
@@ -106,7 +122,8 @@ def placement_of(problem: Problem, solution: Solution) -> Placement:
     replicas = {} if solution.replicas is None else _replicas(problem, solution.replicas, devices, chosen)
     if problem.contiguous:
         _check_contiguity(problem, chosen)
-    return Placement(device=chosen, priority=priority, order=order, replicas=replicas)
+    _check_schedule(problem, solution.schedule)
+    return Placement(device=chosen, priority=priority, order=order, replicas=replicas, schedule=solution.schedule)
 
 
 def _check_mapping(what: str, mapping: Any, units: Mapping[str, int]) -> None:
@@ -140,6 +157,15 @@ def _check_colocation(problem: Problem, solution: Solution) -> None:
                 f"units {other!r} and {unit.name!r} must share a device (class {name!r}),"
                 f" but are on {solution.device[other]!r} and {solution.device[unit.name]!r}"
             )
+
+
+def _check_schedule(problem: Problem, name: Any) -> None:
+    if name == "":
+        return
+    if not problem.in_micro_batches:
+        raise PlacementError(f"schedule {name!r}: this problem has no step of micro-batches")
+    if name not in PIPELINE_SCHEDULES.names():
+        raise PlacementError(f"schedule: one of {', '.join(PIPELINE_SCHEDULES.names())}, not {name!r}")
 
 
 def _check_contiguity(problem: Problem, chosen: Integers) -> None:

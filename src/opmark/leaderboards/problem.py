@@ -13,6 +13,7 @@ from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError
 from opmark.core.files import write_text
 from opmark.core.schema import load
+from opmark.leaderboards.arrivals import Arrivals, arrival_problems
 from opmark.leaderboards.problem_fields import field_problems, unit_problems
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _LATER_FIELDS = (
     "optimizer_state",
     "micro_batches",
     "interference",
+    "arrivals",
 )
 _LATER_UNIT_FIELDS = ("split_ns", "interval", "shape_group")
 
@@ -110,9 +112,11 @@ class Problem:
 
     `profile` names the rules a cost follows. `contiguous` forbids a path that leaves a device and returns to it;
     `replication` lets a solution repeat a device's units on others, which `synchronisation` then keeps equal. A weight
-    that an update unit names occupies 1 + `optimizer_state` times its bytes. `micro_batches` limits how many are in
-    flight (0: as many as the pipeline is deep). `interference` slows units that share a device's slots: device type,
-    kind, kind beside it -> factor of at least 1 ("*" stands for any kind; several neighbours add what exceeds 1).
+    that an update unit names occupies 1 + `optimizer_state` times its bytes. `micro_batches` is how many a training
+    step consists of, each one pass of its forward and backward units in a pipeline schedule; for throughput it limits
+    how many are in flight (0: as many as the pipeline is deep). `interference` slows units that share a device's slots:
+    device type, kind, kind beside it -> factor of at least 1 ("*" stands for any kind; several neighbours add what
+    exceeds 1). `arrivals` are the requests of the serving objective.
     """
 
     name: str
@@ -133,6 +137,7 @@ class Problem:
     optimizer_state: float = 0.0
     micro_batches: int = 0
     interference: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    arrivals: tuple[Arrivals, ...] = ()
 
     @cached_property
     def id(self) -> str:
@@ -163,6 +168,17 @@ class Problem:
         return self.cluster.host or self.cluster.devices[0].name
 
     @cached_property
+    def in_micro_batches(self) -> bool:
+        """Whether the cost is that of a whole training step, micro-batch by micro-batch."""
+        steps = self.micro_batches > 0 and self.objective not in {"throughput", "serving"}
+        return steps and any(unit.phase == "backward" for unit in self.units)
+
+    @cached_property
+    def worked_out(self) -> dict[str, Any]:
+        """What follows from this problem alone and is kept for the next time it is needed."""
+        return {}
+
+    @cached_property
     def arrays(self) -> "ProblemArrays":
         """The problem as int64 arrays. Raises `ContentError` where the content is wrong."""
         from opmark.leaderboards.problem_arrays import compile_problem
@@ -186,6 +202,7 @@ class Problem:
         if self.semantics != SEMANTICS:
             yield f"semantics: this version knows {SEMANTICS}, not {self.semantics!r}"
         yield from field_problems(self)
+        yield from arrival_problems(self)
         if self.memory_mode not in MEMORY_MODES:
             yield f"memory_mode: {', '.join(MEMORY_MODES[:-1])} or {MEMORY_MODES[-1]}, not {self.memory_mode!r}"
         if not self.units:

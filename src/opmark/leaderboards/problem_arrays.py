@@ -14,15 +14,19 @@ from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.profile import Profile
 from opmark.leaderboards.routes import hop_ns, routes
 
+_LEAST = int(np.iinfo(np.int64).min)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemArrays:
     """Shapes: U units, M tensors, D devices, T device types, L links, S distinct tensor sizes.
 
     `sizes` is (U, M, D, T, L, ports, host, 1 where memory is tracked by liveness, C classes of interference, and 1 each
-    for multicast and first-ready-first-run). `exec_ns` is U×T, -1 where a type cannot run the unit; `hop_ns` is S×L;
-    `boundary_ns` is M×T; `interference` is T×C×C, in millionths; routes are rows of source·D + destination.
-    Two-dimensional arrays lie flat.
+    for multicast, first-ready-first-run, and outputs that stay on the host). `exec_ns` is U×T, -1 where a type cannot
+    run the unit; `hop_ns` is S×L; `boundary_ns` is M×T; `interference` is T×C×C, in millionths; routes are rows of
+    source·D + destination. Two-dimensional arrays lie flat. Request r, of units and tensors `request_units[r]` and
+    `request_tensors[r]` to the next, arrives at `release_ns[r]`; `request_urgency` is that of a transfer for which only
+    the host waits. A problem by itself is one request at time 0.
     """
 
     sizes: Integers
@@ -58,6 +62,10 @@ class ProblemArrays:
     link_second_port: Integers
     unit_class: Integers
     interference: Integers
+    release_ns: Integers
+    request_units: Integers
+    request_tensors: Integers
+    request_urgency: Integers
     colocation: Integers
     topological: Integers
 
@@ -153,7 +161,7 @@ def compile_problem(problem: Problem) -> ProblemArrays:
     sizes = (len(problem.units), len(problem.tensors), len(names), len(types), len(cluster.links), len(set(ports)))
     count, unit_class, interference = interference_arrays(problem, types)
     arrays = ProblemArrays(
-        sizes=integers([*sizes, device_number[problem.host], problem.memory_mode != "sum", count, 0, 0]),
+        sizes=integers([*sizes, device_number[problem.host], problem.memory_mode != "sum", count, 0, 0, 1]),
         exec_ns=integers(round(unit.exec_ns.get(name, -1)) for unit in problem.units for name in types),
         workspace_bytes=integers(unit.workspace_bytes for unit in problem.units),
         input_offsets=input_offsets,
@@ -185,6 +193,10 @@ def compile_problem(problem: Problem) -> ProblemArrays:
         link_second_port=integers(ports),
         unit_class=unit_class,
         interference=interference,
+        release_ns=integers([0]),
+        request_units=integers([0, len(problem.units)]),
+        request_tensors=integers([0, len(problem.tensors)]),
+        request_urgency=integers([_LEAST]),
         colocation=integers(colocation),
         topological=np.empty(0, dtype=np.int64),
     )
@@ -215,10 +227,13 @@ def _check_magnitude(problem: Problem, hops: list[list[int]]) -> None:
     dispatch = max(device.dispatch_ns for device in problem.cluster.devices)
     total = sum(max(unit.exec_ns.values()) + dispatch for unit in problem.units)
     total *= 1 + slowest_factor(problem)
+    passes = max(1, problem.micro_batches, sum(len(stream.arrival_ns) for stream in problem.arrivals))
+    last = max((stream.arrival_ns[-1] for stream in problem.arrivals), default=0)
     each = max((value for row in hops for value in row), default=0) * max(1, len(problem.cluster.links))
     boundary = sum(2 * max(tensor.boundary_ns.values(), default=0) for tensor in problem.tensors)
     devices = len(problem.cluster.devices)
     size = sum(tensor.size_bytes for tensor in problem.tensors) * devices + sum(problem.held_bytes.values()) * devices
     size += sum(unit.workspace_bytes for unit in problem.units)
-    if total + (each * len(problem.tensors) + boundary) * devices >= 2**62 or size >= 2**62:
+    whole = (total + (each * len(problem.tensors) + boundary) * devices) * passes + last
+    if whole >= 2**62 or size * passes >= 2**62:
         raise ContentError("the times or sizes are too large to add up below 2^62", where=problem.name)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from opmark.leaderboards.arrivals import COPIES_AT_MOST
 from opmark.leaderboards.cost_unit import UNITS
 
 if TYPE_CHECKING:
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
 
 # Factors of interference are kept in millionths.
 FACTOR_AT_MOST = 64.0
+PHASE_ORDER = {"forward": 0, "backward": 1, "update": 2}
 
 
 def field_problems(problem: "Problem") -> Iterator[str]:
@@ -33,6 +35,8 @@ def field_problems(problem: "Problem") -> Iterator[str]:
         yield f"optimizer_state: must be from 0 to 2^20 times the weight's bytes, not {problem.optimizer_state}"
     if problem.micro_batches < 0:
         yield f"micro_batches: must not be negative, not {problem.micro_batches}"
+    if problem.in_micro_batches:
+        yield from _step_problems(problem)
     if problem.contiguous and len(problem.cluster.devices) > 62:
         yield f"contiguous: at most 62 devices, not {len(problem.cluster.devices)}"
     for type_name, table in problem.interference.items():
@@ -42,6 +46,23 @@ def field_problems(problem: "Problem") -> Iterator[str]:
                     yield (
                         f"interference.{type_name}.{kind}.{beside}: must be from 1 to {FACTOR_AT_MOST:g}, not {factor}"
                     )
+
+
+def _step_problems(problem: "Problem") -> Iterator[str]:
+    """Forward feeds backward feeds update, and nothing goes back: else micro-batches could not follow one another."""
+    if problem.memory_mode == "sum":
+        yield "memory_mode: liveness or stash where a step has micro_batches, not 'sum'"
+    if problem.micro_batches * len(problem.units) > COPIES_AT_MOST:
+        yield f"micro_batches: more than {COPIES_AT_MOST:,} units in all"
+    phase = {unit.name: unit.phase for unit in problem.units}
+    for tensor in problem.tensors:
+        made = PHASE_ORDER.get(phase.get(tensor.producer, ""), 0)
+        for name in tensor.consumers:
+            if PHASE_ORDER.get(phase.get(name, ""), 2) < made:
+                yield (
+                    f"tensors.{tensor.name}: {phase[name]} unit {name!r} reads what a {phase[tensor.producer]}"
+                    " unit makes, which micro-batches forbid"
+                )
 
 
 def unit_problems(unit: "Unit", key: str) -> Iterator[str]:

@@ -7,14 +7,18 @@ from typing import Any
 
 from opmark.core.canonical import plain
 from opmark.core.cluster import Device, Link
+from opmark.leaderboards.arrivals import Arrivals
 from opmark.leaderboards.problem import SCHEMA, Problem, Tensor, Unit
 
-_ROWS = {"units": Unit, "tensors": Tensor, "devices": Device, "links": Link}
+_ROWS = {"units": Unit, "tensors": Tensor, "devices": Device, "links": Link, "arrivals": Arrivals}
 
 
 def problem_text(problem: Problem) -> str:
     """The JSON text of `problem`; loading it gives the same problem."""
-    return _block({"schema": SCHEMA, **plain(problem)}, 0) + "\n"
+    content = {"schema": SCHEMA, **plain(problem)}
+    if not problem.arrivals:
+        del content["arrivals"]
+    return _block(content, 0) + "\n"
 
 
 def _block(values: Mapping[str, Any], depth: int) -> str:

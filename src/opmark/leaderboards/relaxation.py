@@ -35,8 +35,12 @@ def profile_of(problem: Problem) -> str:
 
 
 def is_latency(problem: Problem) -> bool:
-    """Whether the cost is when one simulated pass ends, or its price."""
-    return profile_of(problem) in EVENT_PROFILES and problem.objective != "throughput"
+    """Whether the cost is at least when one simulated pass ends, or its price.
+
+    So it is of a step of micro-batches and of requests for one network, but not of requests for several.
+    """
+    single = problem.objective != "throughput" and len(problem.arrivals) < 2
+    return profile_of(problem) in EVENT_PROFILES and single
 
 
 def is_load(problem: Problem) -> bool:

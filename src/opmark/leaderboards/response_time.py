@@ -45,7 +45,7 @@ def response_time_ns(problem: Problem, placement: Placement) -> int | None:
 
 def guarantee_ns(problem: Problem) -> int | None:
     """What list scheduling on the best single device never exceeds; None where none holds it or nothing is known."""
-    if not is_latency(problem):
+    if not is_latency(problem) or problem.in_micro_batches or problem.objective == "serving":
         return None
     try:
         device, _ = best_single_device(problem)

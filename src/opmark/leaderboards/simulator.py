@@ -27,7 +27,9 @@ class Schedule:
 
     `cost_ns` is the problem's objective in whole steps of its unit (ns, or 10⁻¹² of the currency), rounded up from
     `exact_cost`; `latency_ns` is when one pass ends. `peak_bytes` is per device, weights included. With replicas that
-    share each pass, transfers and the rest of the schedule are those of `expanded`, whose units are the parts.
+    share each pass, transfers and the rest of the schedule are those of `expanded`, whose units are the parts; so it is
+    with several passes, whose copies of units each have a name. `requests_ns` is the latency of each request.
+    `release_ns`, per tensor, is when inputs come; where it is given, outputs leave once they are on the host.
     """
 
     cost_ns: int
@@ -42,6 +44,8 @@ class Schedule:
     peak_bytes: Integers
     latency_ns: int = 0
     exact_cost: Fraction | None = None
+    requests_ns: Integers | None = None
+    release_ns: Integers | None = None
     expanded: "tuple[Problem, Placement, Schedule] | None" = None
 
     @property
@@ -59,11 +63,15 @@ def simulate(problem: Problem, placement: Placement, profile: Profile | None = N
     if rules.model is not None:
         return rules.model.schedule(problem, placement)
     objective = OBJECTIVES.load(problem.objective)
-    shared = bool(placement.replicas) and problem.objective != "throughput"
-    schedule = run_expanded(problem, placement, rules) if shared else run_events(problem, placement, rules)
-    if placement.replicas and not shared and problem.memory_mode != "stash":
+    passes = objective.passes(problem)
+    shared = bool(placement.replicas) and passes is None and problem.objective != "throughput"
+    if passes is not None:
+        schedule = passes.schedule(problem, placement, rules)
+    else:
+        schedule = run_expanded(problem, placement, rules) if shared else run_events(problem, placement, rules)
+    if passes is None and placement.replicas and not shared and problem.memory_mode != "stash":
         schedule = replace(schedule, peak_bytes=with_replicas(schedule.peak_bytes, placement))
-    if problem.memory_mode == "stash":
+    if passes is None and problem.memory_mode == "stash":
         schedule = replace(schedule, peak_bytes=stashed_bytes(problem, placement))
     cost = objective.cost(problem, placement, schedule.latency_ns, rules)
     return replace(schedule, cost_ns=math.ceil(cost), exact_cost=cost if isinstance(cost, Fraction) else None)
@@ -71,9 +79,13 @@ def simulate(problem: Problem, placement: Placement, profile: Profile | None = N
 
 def run_events(problem: Problem, placement: Placement, rules: Profile) -> Schedule:
     """One pass through the graph by the event simulation, its latency as cost. Raises as `simulate` does."""
+    return run_arrays(problem, problem.arrays.under(rules), placement, rules)
+
+
+def run_arrays(problem: Problem, arrays: ProblemArrays, placement: Placement, rules: Profile) -> Schedule:
+    """As `run_events` for `arrays` of the problem's units with times or requests of their own."""
     from opmark.leaderboards import engine
 
-    arrays = problem.arrays.under(rules)
     outputs = room_for(arrays)
     order_offsets, order_units = placement.order_rows(arrays.devices)
     priority = arrays.default_priority if placement.priority is None else placement.priority
@@ -154,9 +166,14 @@ def costs_and_peaks(
     if rules.model is not None:
         costs, peaks = rules.model.costs(problem, table)
     else:
-        latencies, peaks = _event_costs(problem, table, priorities, rules)
-        costs = OBJECTIVES.load(problem.objective).costs(problem, table, latencies, rules)
-        if problem.memory_mode == "stash":
+        objective = OBJECTIVES.load(problem.objective)
+        passes = objective.passes(problem)
+        if passes is None:
+            latencies, peaks = _event_costs(problem, table, priorities, rules)
+        else:
+            latencies, peaks = passes.rows(problem, table, priorities, rules)
+        costs = objective.costs(problem, table, latencies, rules)
+        if passes is None and problem.memory_mode == "stash":
             peaks = stashed_rows(problem, table)
     if problem.contiguous:
         costs[~contiguous_rows(problem, table)] = INVALID_COST

@@ -15,7 +15,7 @@ LINKS = 2
 def chrome_trace(problem: Problem, evaluation: Evaluation, profile: Profile | None = None) -> dict[str, Any]:
     """One row per device, one per link, one memory counter per device; `profile` is the problem's own by default.
 
-    Where replicas shared the pass, every part of a unit has its own bar.
+    Where replicas shared the pass, every part of a unit has its own bar; so has every copy of it in several passes.
 
     `ts` and `dur` are in µs, as the format wants; exact ns stand in `args`, so that the trace can be checked again.
     """
@@ -48,11 +48,14 @@ def chrome_trace(problem: Problem, evaluation: Evaluation, profile: Profile | No
 
 def _facts(problem: Problem, evaluation: Evaluation, rules: Profile) -> dict[str, Any]:
     facts = {"problem": problem.name, "problem_id": problem.id, "profile": rules.name, "cost_ns": evaluation.cost}
-    if evaluation.placement.replicas:
-        # Spread over replicas, the bars alone do not say which stage they belong to.
+    if evaluation.placement.replicas or evaluation.schedule.expanded is not None:
+        # Spread over replicas or copies, the bars alone do not say which stage they belong to.
         solution = solution_of(problem, evaluation.placement)
         facts |= {"device": dict(solution.device), "replicas": dict(solution.replicas or {})}
-    return facts
+        if solution.schedule:
+            facts["schedule"] = solution.schedule
+    told = evaluation.facts(problem) if rules.model is None else {}
+    return {**facts, "passes": told} if told else facts
 
 
 def _name(process: int, name: str, row: int | None = None) -> dict[str, Any]:

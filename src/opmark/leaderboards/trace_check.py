@@ -10,6 +10,7 @@ from opmark.core.cluster import Device, Link
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.expansion import expand
 from opmark.leaderboards.objective import OBJECTIVES
+from opmark.leaderboards.passes import Passes
 from opmark.leaderboards.placement import Placement, Solution, placement_of
 from opmark.leaderboards.problem import Problem, Tensor
 from opmark.leaderboards.profile import Profile, profile_named
@@ -34,10 +35,16 @@ def check_trace(problem: Problem, trace: Mapping[str, Any]) -> int:
     spans = [event for event in trace.get("traceEvents", ()) if event.get("ph") == "X"]
     kernels = {event["args"]["unit"]: event for event in spans if event["pid"] == DEVICES}
     hops = [event for event in spans if event["pid"] == LINKS]
-    whole, placement = problem, None
-    if facts.get("replicas"):
-        placement = placement_of(problem, Solution(device=facts["device"], replicas=facts["replicas"]))
-        if problem.objective != "throughput":
+    whole, placement, passes = problem, None, None
+    if facts.get("device"):
+        told = Solution(
+            device=facts["device"], replicas=facts.get("replicas") or None, schedule=facts.get("schedule", "")
+        )
+        placement = placement_of(problem, told)
+        passes = OBJECTIVES.load(problem.objective).passes(problem) if rules.model is None else None
+        if passes is not None:
+            problem = _copies(problem, passes, placement, kernels)
+        elif problem.objective != "throughput":
             problem = expand(problem, placement).problem
     if set(kernels) != {unit.name for unit in problem.units} or len(kernels) + len(hops) != len(spans):
         raise PlacementError("the trace does not show every unit exactly once")
@@ -51,7 +58,13 @@ def check_trace(problem: Problem, trace: Mapping[str, Any]) -> int:
     if rules.model is not None:
         return _of_model(whole, placement, rules, kernels)
     _durations(problem, place, kernels)
-    arrivals = _transfers(problem, rules, {name: device.name for name, device in place.items()}, kernels, hops)
+    names = {name: device.name for name, device in place.items()}
+    made = dict.fromkeys((tensor.name for tensor in problem.tensors), 0)
+    if passes is not None:
+        _released(whole, passes, kernels)
+        made |= {name: passes.release_ns(whole, name) for name in made}
+    made |= {tensor.name: _span(kernels[tensor.producer])[1] for tensor in problem.tensors if tensor.producer}
+    arrivals = _transfers(problem, rules, names, made, hops)
     for tensor in problem.tensors:
         for reader in tensor.consumers:
             there = arrivals[tensor.name, place[reader].name]
@@ -59,7 +72,29 @@ def check_trace(problem: Problem, trace: Mapping[str, Any]) -> int:
                 raise PlacementError(f"unit {reader!r} starts before {tensor.name!r} is there")
     _capacities(problem, rules, kernels, hops)
     latency = max((_span(event)[1] for event in spans), default=0)
+    if passes is not None:
+        ended = [(name, _span(event)[1]) for name, event in kernels.items()]
+        ended += [(event["args"]["tensor"], _span(event)[1]) for event in hops]
+        latency = passes.latency_of(whole, ended)
     return math.ceil(OBJECTIVES.load(whole.objective).cost(whole, placement, latency, rules))
+
+
+def _copies(
+    problem: Problem, passes: Passes, placement: Placement, kernels: Mapping[str, Mapping[str, Any]]
+) -> Problem:
+    """The graph of all passes, whose units lie where the placement says."""
+    graph, device = passes.graph(problem, placement)
+    for unit, number in zip(graph.units, device.tolist(), strict=True):
+        if unit.name in kernels and kernels[unit.name]["tid"] != number:
+            raise PlacementError(f"unit {unit.name!r} does not run where the placement says")
+    return graph
+
+
+def _released(problem: Problem, passes: Passes, kernels: Mapping[str, Mapping[str, Any]]) -> None:
+    """No copy runs before its pass has begun."""
+    for name, event in kernels.items():
+        if _span(event)[0] < passes.release_ns(problem, name):
+            raise PlacementError(f"unit {name!r} starts before its request is there")
 
 
 def _of_model(problem: Problem, placement: Placement, rules: Profile, kernels: Mapping[str, Mapping[str, Any]]) -> int:
@@ -121,7 +156,7 @@ def _transfers(
     problem: Problem,
     rules: Profile,
     place: Mapping[str, str],
-    kernels: Mapping[str, Mapping[str, Any]],
+    made_ns: Mapping[str, int],
     hops: Iterable[Mapping[str, Any]],
 ) -> dict[tuple[str, str], int]:
     """When each tensor is on each device that needs it, every hop checked on the way."""
@@ -132,7 +167,7 @@ def _transfers(
     used = 0
     for tensor in problem.tensors:
         source = place[tensor.producer] if tensor.producer else tensor.home or problem.host
-        made = _span(kernels[tensor.producer])[1] if tensor.producer else 0
+        made = made_ns[tensor.name]
         arrivals[tensor.name, source] = made
         wanted = {place[reader] for reader in tensor.consumers} | ({problem.host} if tensor.output else set())
         if rules.multicast:

@@ -21,7 +21,8 @@ class Candidate:
 
     With a `memory_share` every device but the host holds only that share of what everything on it would take at its
     peak; `host_memory_share` says the same of the host. `dimensions` are batch and size of zoo networks. A name of
-    `models` may be a drawn network: `random-cells#7` is the seventh of that family.
+    `models` may be a drawn network: `random-cells#7` is the seventh of that family. With a process of `arrivals` the
+    networks are served to requests, so many that each network has `load` times what the best single device can serve.
     """
 
     models: tuple[str, ...]
@@ -35,6 +36,8 @@ class Candidate:
     contiguous: bool = False
     replication: bool = False
     micro_batches: int = 0
+    arrivals: str = ""
+    load: float = 0.7
 
     @property
     def title(self) -> str:
@@ -45,6 +48,7 @@ class Candidate:
         sizes = "".join(f"-{key[0]}{value}" for key, value in sorted(self.dimensions.items()))
         share = f"-m{round(100 * self.memory_share)}" if self.memory_share else ""
         joint = "-joint" if self.contiguous else ""
+        joint += f"-{self.arrivals}" if self.arrivals else ""
         return f"{models}{sizes}-{self.cluster}{share}{joint}"
 
 

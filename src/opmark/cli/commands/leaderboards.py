@@ -9,7 +9,9 @@ from opmark.cli.commands.predict import parse_dimensions
 from opmark.cli.context import DURATION, workspace
 from opmark.cli.door import check, submit
 from opmark.cli.output import json_option, show_json, show_table
+from opmark.cli.question import question_options
 from opmark.cli.ranking import freeze, score, standings
+from opmark.cli.trace_checking import check_trace
 from opmark.cli.track_making import make_track
 from opmark.core.errors import PlacementError, SubmissionError
 from opmark.core.units import format_bytes, format_ns
@@ -22,7 +24,7 @@ def group() -> None:
     """Tracks, problems, placement algorithms and their standings."""
 
 
-for command in (make_track, check, submit, score, standings, freeze):
+for command in (make_track, check, check_trace, submit, score, standings, freeze):
     group.add_command(command)
 
 
@@ -108,6 +110,7 @@ def problems(ctx: click.Context, track_name: str | None, as_json: bool) -> None:
     help="What a kernel costs whose kind has no predictor.",
 )
 @click.option("--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable.")
+@question_options
 @json_option
 @click.pass_context
 def make_problem(
@@ -120,6 +123,13 @@ def make_problem(
     bundles: tuple[Path, ...],
     missing: str,
     dimensions: tuple[str, ...],
+    objective: str,
+    micro_batches: int,
+    arrivals: str,
+    rate: float | None,
+    requests: int,
+    target: float | None,
+    seed: int,
     as_json: bool,
 ) -> None:
     """Make a problem from MODEL, a cluster and predictors.
@@ -127,13 +137,24 @@ def make_problem(
     MODEL is an .onnx or .pt2 file, or a name that `opmark models list` knows.
     """
     from opmark.leaderboards.problem import save_problem
+    from opmark.leaderboards.question import Question, asked
     from opmark.leaderboards.recipe import load_cluster, problem_of_model
 
     cluster = load_cluster(cluster_file)
     sizes = parse_dimensions(dimensions)
-    problem = problem_of_model(
+    question = Question(
+        objective=objective,
+        micro_batches=micro_batches,
+        arrivals=arrivals,
+        rate_per_s=rate,
+        requests=requests,
+        target_ns=None if target is None else round(target * 1e9),
+        seed=seed,
+    )
+    plain = problem_of_model(
         model, cluster, workspace(ctx), name=name, bundles=bundles, missing=missing, dimensions=sizes
     )
+    problem = asked(plain, question)
     save_problem(problem, output)
     if as_json:
         found = {"name": problem.name, "id": problem.id, "units": len(problem.units), "tensors": len(problem.tensors)}
@@ -153,10 +174,9 @@ def make_problem(
 @json_option
 def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Path | None, as_json: bool) -> None:
     """Let a placer solve PROBLEM and say what its answer costs."""
-    from opmark.core.canonical import plain
     from opmark.leaderboards.bounds import lower_bound
     from opmark.leaderboards.cost_unit import format_cost, in_unit
-    from opmark.leaderboards.placement import save_solution
+    from opmark.leaderboards.placement import save_solution, solution_content
     from opmark.leaderboards.placer import PLACERS
     from opmark.leaderboards.placer_process import PlacerProcess
     from opmark.leaderboards.problem import load_problem
@@ -177,9 +197,10 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
     if output is not None:
         save_solution(found.solution, output)
     if as_json:
-        answer = {"schema": 1, **plain(found.solution)}
+        answer = solution_content(found.solution)
         cost = {"cost": found.evaluation.value(problem.unit), "bound": in_unit(least, problem.unit)}
         cost["planning_s"] = found.planning_s
+        cost |= found.evaluation.facts(problem)
         show_json({"valid": True, **facts, **cost, "solution": answer})
         return
     click.echo(
@@ -228,6 +249,7 @@ def simulate(
         facts = {"valid": True, "objective": problem.objective, "unit": problem.unit, "cost": cost}
         devices = [{"name": name, "busy_ns": spent, "peak_bytes": peak} for name, spent, peak in rows]
         facts |= {"profile": rules.name, "latency_ns": found.schedule.latency_ns, "devices": devices}
+        facts |= found.facts(problem) if rules.model is None else {}
         if drawn is not None:
             facts |= {"median": in_unit(drawn.median, problem.unit), "p95": in_unit(drawn.p95, problem.unit)}
         show_json(facts)

@@ -6,6 +6,7 @@ import numpy as np
 
 from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.objective import Objective
+from opmark.leaderboards.passes import Passes
 from opmark.leaderboards.placement import Placement
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.profile import Profile
@@ -18,6 +19,11 @@ class Throughput(Objective):
     """Slots, links and ports each work on their part of every sample; how long one sample takes does not matter."""
 
     summary = "ns between two samples of a full pipeline"
+
+    def passes(self, problem: Problem) -> Passes | None:
+        """One: the load of a server per sample needs no more."""
+        del problem
+        return None
 
     def cost(self, problem: Problem, placement: Placement, latency_ns: int, profile: Profile) -> int | Fraction:
         """The busiest server's time per sample."""

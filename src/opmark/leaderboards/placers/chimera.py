@@ -2,7 +2,8 @@
 
 Li, Hoefler, "Chimera: Efficiently training large-scale neural networks with bidirectional pipelines", SC 2021, section
 3.1: device k of K holds stage k of the one pipeline and stage K − 1 − k of the other, which evens out bubbles and
-stashed activations. There both pipelines hold all weights; here a weight has one device, so that the graph is cut into
+stashed activations. There both pipelines hold all weights; so they do in a step of micro-batches, by the schedule
+`chimera`, on an even number of devices. In every other problem a weight has one device, so that the graph is cut into
 2K stretches and device k runs the k-th from the front and the k-th from the end.
 """
 
@@ -26,6 +27,12 @@ class Chimera(Placer):
         incumbent = Incumbent(problem, "chimera", budget_s)
         blocks = blocks_of(problem)
         row = device_rows(problem, blocks)
+        if problem.in_micro_batches:
+            for count in range(len(row) - len(row) % 2, 0, -2):
+                stages = balanced_stages(blocks, row[:count])
+                both = None if stages is None else Placement(device=stages[blocks.of_unit], schedule="chimera")
+                if both is not None and incumbent.consider(both):
+                    return incumbent.solution()
         for count in range(len(row), 0, -1):
             down = row[:count]
             folded = [] if problem.contiguous else [[*down, *reversed(down)]]

@@ -31,6 +31,7 @@ class Dapple(Placer):
         del seed
         incumbent = Incumbent(problem, "dapple", budget_s)
         blocks = blocks_of(problem)
+        schedule = "one-f-one-b" if problem.in_micro_batches else ""
         row, cuts = device_rows(problem, blocks), cut_ns(problem, blocks)
         plans: list[tuple[float, int, Placement]] = []
         for replicas in range(1, len(row) + 1 if problem.replication else 2):
@@ -45,12 +46,12 @@ class Dapple(Placer):
                     for number, one in enumerate(primary)
                     if replicas > 1 and one in used
                 }
-                placement = Placement(device=device[blocks.of_unit], replicas=rows)
+                placement = Placement(device=device[blocks.of_unit], replicas=rows, schedule=schedule)
                 plans.append((_latency_ns(problem, blocks, device, cuts, replicas), len(plans), placement))
         for _, _, placement in sorted(plans, key=lambda plan: plan[:2]):
             if _runs(problem, placement) and incumbent.consider(placement):
                 return incumbent.solution()
-        incumbent.consider(Placement(device=best_single_device(problem)[0]))
+        incumbent.consider(Placement(device=best_single_device(problem)[0], schedule=schedule))
         return incumbent.solution()
 
 

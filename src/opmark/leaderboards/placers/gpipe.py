@@ -2,7 +2,8 @@
 
 Huang et al., "GPipe: Efficient training of giant neural networks using pipeline parallelism", NeurIPS 2019, section 2:
 layers are partitioned so that the estimated compute of the stages is balanced; transfers play no part. All
-micro-batches are in flight at once, so that a problem that says how many there are must have room for all of them.
+micro-batches are in flight at once, so that a problem that says how many there are must have room for all of them. A
+step of micro-batches fills and drains.
 """
 
 import numpy as np
@@ -28,13 +29,14 @@ class GPipe(Placer):
         incumbent = Incumbent(problem, "gpipe", budget_s)
         blocks = blocks_of(problem)
         row = device_rows(problem, blocks)
+        schedule = "fill-drain" if problem.in_micro_batches else ""
         for count in range(len(row), 0, -1):
             stages = balanced_stages(blocks, row[:count])
             if stages is None or not _holds_all(problem, blocks, stages):
                 continue
-            if incumbent.consider(Placement(device=stages[blocks.of_unit])):
+            if incumbent.consider(Placement(device=stages[blocks.of_unit], schedule=schedule)):
                 return incumbent.solution()
-        incumbent.consider(Placement(device=best_single_device(problem)[0]))
+        incumbent.consider(Placement(device=best_single_device(problem)[0], schedule=schedule))
         return incumbent.solution()
 
 

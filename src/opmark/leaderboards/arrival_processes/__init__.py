@@ -1,0 +1,1 @@
+"""Ways in which requests are spread over time, one file each."""

@@ -1,0 +1,1 @@
+"""Schedules of micro-batches in a pipeline, one file each."""
