@@ -10,6 +10,7 @@ from opmark.core.errors import ContentError
 from opmark.kinds import work_of
 from opmark.predictors.bundle import Bundle
 from opmark.predictors.cost_model import CostModel
+from opmark.predictors.network import replaced
 from opmark.predictors.reuse import footprint_bytes
 from opmark.predictors.train import train_on
 
@@ -97,3 +98,13 @@ def test_a_hundred_thousand_kernels_are_one_table(bundle: Bundle) -> None:
     found = CostModel(bundle).kernels(kernels)
     assert len(found.hot_ns) == 100_000
     assert np.array_equal(found.hot_ns[:400], found.hot_ns[-400:])
+
+
+def test_measured_kernels_take_the_place_of_predicted_ones(bundle: Bundle) -> None:
+    first, second, third = law.kernels("gemm", 3)
+    parts = CostModel(bundle).parts(law.graph("net", [first, second, third]))
+    found = replaced(parts, {first: (1000.0, 1500.0), second: (2000.0, float("nan"))})
+    assert found.hot_ns.tolist() == [1000.0, 2000.0, parts.hot_ns[2]]
+    # a rotated label that was not measured keeps its ratio to the hot one
+    ratio = parts.rotated_ns[1] / parts.hot_ns[1]
+    assert found.rotated_ns == pytest.approx([1500.0, 2000.0 * ratio, parts.rotated_ns[2]])
