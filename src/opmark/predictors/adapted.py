@@ -104,7 +104,10 @@ def starting_with(files: Mapping[str, str], prefix: str) -> dict[str, str]:
 def with_donor(inputs: Inputs, donor_ns: Floats) -> Inputs:
     """The same kernels with the donor's log latency as one more column."""
     return replace(
-        inputs, matrix=np.column_stack([inputs.matrix, np.log(donor_ns)]), names=(*inputs.names, "log_donor_ns")
+        inputs,
+        matrix=np.column_stack([inputs.matrix, np.log(donor_ns)]),
+        names=(*inputs.names, "log_donor_ns"),
+        smooth=(*inputs.smooth, len(inputs.names)),
     )
 
 
