@@ -1,6 +1,6 @@
 """`opmark leaderboards score`, `standings` and `freeze`: entries, ranked by what is stored."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,8 @@ from opmark.cli.output import json_option, show_json, show_table
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from opmark.leaderboards.standings import Standings
 
 
@@ -64,19 +66,21 @@ def score(
 
 @click.command()
 @click.option("--track", "track_name", required=True, help="The track's folder name.")
+@click.option("--instances", is_flag=True, help="Also what every entry did on every problem.")
 @json_option
 @click.pass_context
-def standings(ctx: click.Context, track_name: str, as_json: bool) -> None:
+def standings(ctx: click.Context, *, track_name: str, instances: bool, as_json: bool) -> None:
     """Rank the stored solutions of a track.
 
-    The ranking is also written into its standings.json.
+    The ranking is also written into its standings.json. Beside the score stand its part on a bad day (95 % of the draws
+    of the predictors' errors are better) and how long the entry planned.
     """
     from opmark.leaderboards.track import load_track
 
     track = load_track(workspace(ctx).leaderboards, track_name)
     found = track.standings()
     track.write_standings(found)
-    _show_standings(found, as_json)
+    _show_standings(found, as_json, instances=instances)
 
 
 @click.command()
@@ -109,21 +113,56 @@ def freeze(ctx: click.Context, *, track_name: str, again: bool, hidden: bool, as
     show_table(("frozen", "best known", "lower bound"), rows)
 
 
-def _show_standings(found: "Standings", as_json: bool) -> None:
+def _show_standings(found: "Standings", as_json: bool, *, instances: bool = False) -> None:
+    from opmark.leaderboards.standings_table import standings_table
+
     if found.note:
         click.echo(f"Note: {found.note}.", err=True)
+    entries = standings_table(found, instances=instances)
     if as_json:
-        show_json(found.table())
+        show_json(entries)
         return
     rows = [
-        (str(row.rank), row.name, f"{row.score:.3f}", f"{row.low:.3f} – {row.high:.3f}", _percent(row.metrics["gain"]))
-        for row in found.rows
+        (
+            str(entry["rank"]),
+            entry["name"],
+            f"{entry['score']:.3f}",
+            f"{entry['low']:.3f} – {entry['high']:.3f}",
+            _percent(entry["gain"]),
+            "–" if entry["p95_quality"] is None else f"{entry['p95_quality']:.3f}",
+            _seconds(entry["planning_s"]),
+        )
+        for entry in entries
     ]
-    show_table(("rank", "entry", "score", "95 % interval", "gain"), rows, left=2)
+    show_table(("rank", "entry", "score", "95 % interval", "gain", "on a bad day", "planning"), rows, left=2)
+    if instances:
+        _show_instances(entries)
     for row in found.rows:
         for result in row.results:
             if result.reason:
                 click.echo(f"{row.name} on {result.problem}: {result.reason}", err=True)
+
+
+def _show_instances(entries: "Sequence[Mapping[str, Any]]") -> None:
+    rows = [
+        (
+            one["problem"],
+            entry["name"],
+            f"{one['quality']:.3f}" if one["scored"] else f"({one['quality']:.3f})",
+            *("–" if one[key] is None else format_ns(one[key]) for key in ("cost_ns", "p95_ns", "bound_ns")),
+            _seconds(one["planning_s"]),
+        )
+        for entry in entries
+        for one in entry["instances"]
+    ]
+    columns = ("problem", "entry", "quality", "cost", "95 % within", "lower bound", "planning")
+    show_table(columns, sorted(rows, key=lambda row: row[0]), left=2)
+    if any(not one["scored"] for entry in entries for one in entry["instances"]):
+        click.echo("Qualities in brackets are not scored: nothing is to be won there.", err=True)
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else format_ns(value * 1e9)
 
 
 def _percent(value: float | None) -> str:

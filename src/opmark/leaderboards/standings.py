@@ -49,13 +49,6 @@ class Standings:
                     del result["drawn"]
         return {"schema": 1, "track": self.track, "note": self.note, "rows": rows}
 
-    def table(self) -> list[dict[str, object]]:
-        """The rows as `--json` prints them."""
-        return [
-            {"rank": row.rank, "name": row.name, "score": row.score, "low": row.low, "high": row.high}
-            for row in self.rows
-        ]
-
 
 def score_placers(
     problems: Sequence[Problem], names: Sequence[str], *, budget_s: float, seed: int = 0, track: str = ""

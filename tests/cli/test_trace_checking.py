@@ -1,0 +1,87 @@
+"""`opmark leaderboards check-trace`: what `simulate --trace` wrote re-validates, what was changed since does not."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.leaderboards.examples import heft_canonical, peft_canonical
+
+from opmark.cli.main import cli
+from opmark.core.errors import ExitCode, PlacementError
+from opmark.leaderboards.placement import Solution
+from opmark.leaderboards.problem import load_problem, save_problem
+from opmark.leaderboards.trace_file import check_trace_file
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["leaderboards", *(str(argument) for argument in arguments)])
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path, Path]:
+    problem, solution, trace = (tmp_path / f"{name}.json" for name in ("problem", "solution", "trace"))
+    save_problem(heft_canonical(), problem)
+    assert run("place", problem, "--placer", "heft", "--budget", "2s", "-o", solution).exit_code == 0
+    assert run("simulate", problem, solution, "--trace", trace).exit_code == 0
+    return problem, solution, trace
+
+
+def test_a_trace_is_valid_and_the_same_bit_for_bit(files: tuple[Path, Path, Path]) -> None:
+    problem, solution, trace = files
+    alone = json.loads(run("check-trace", problem, trace, "--json").stdout)
+    assert alone == {
+        "valid": True,
+        "profile": "opsim1",
+        "unit": "ns",
+        "cost": 93,
+        "kernels": 10,
+        "transfers": alone["transfers"],
+        "same": None,
+    }
+    assert alone["transfers"] > 0
+    assert json.loads(run("check-trace", problem, trace, "--solution", solution, "--json").stdout)["same"] is True
+    assert "the same trace, bit for bit" in run("check-trace", problem, trace, "--solution", solution).stdout
+
+
+def test_a_cost_that_is_not_the_events_is_refused(files: tuple[Path, Path, Path]) -> None:
+    problem, _, trace = files
+    content = json.loads(trace.read_text())
+    content["otherData"]["cost_ns"] = 92
+    trace.write_text(json.dumps(content))
+    wrong = run("check-trace", problem, trace)
+    assert wrong.exit_code == ExitCode.CONTENT
+    assert "its events cost 93 ns, and it says 92 ns" in wrong.stderr
+
+
+def test_a_picture_that_lies_is_not_the_same(files: tuple[Path, Path, Path]) -> None:
+    problem, solution, trace = files
+    content = json.loads(trace.read_text())
+    bar = next(event for event in content["traceEvents"] if event["ph"] == "X")
+    bar["dur"] *= 2
+    trace.write_text(json.dumps(content))
+    wrong = run("check-trace", problem, trace, "--solution", solution)
+    assert wrong.exit_code == ExitCode.CONTENT
+    assert repr(bar["name"]) in wrong.stderr
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"traceEvents": [{"ph": "X"}]}'])
+def test_what_is_no_trace_is_refused_by_name(files: tuple[Path, Path, Path], content: str) -> None:
+    problem, _, trace = files
+    trace.write_text(content)
+    wrong = run("check-trace", problem, trace)
+    assert wrong.exit_code == ExitCode.CONTENT
+    assert str(trace) in wrong.stderr
+
+
+def test_a_trace_of_another_problem_is_refused(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    save_problem(peft_canonical(), tmp_path / "other.json")
+    wrong = run("check-trace", tmp_path / "other.json", files[2])
+    assert wrong.exit_code == ExitCode.CONTENT
+    assert "the trace is of problem" in wrong.stderr
+
+
+def test_another_solution_gives_another_trace(files: tuple[Path, Path, Path]) -> None:
+    problem = load_problem(files[0])
+    with pytest.raises(PlacementError, match="simulating the solution gives another trace"):
+        check_trace_file(problem, files[2], Solution(device={unit.name: "P1" for unit in problem.units}))
