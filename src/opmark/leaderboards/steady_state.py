@@ -35,13 +35,15 @@ def server_loads(problem: Problem, placement: Placement, profile: Profile) -> Lo
     """
     arrays = problem.arrays
     stages = {number: [number, *placement.replicas.get(number, ())] for number in range(arrays.devices)}
-    device = [Fraction(0)] * arrays.devices
-    port = [Fraction(0)] * int(arrays.sizes[5])
+    # Whole numbers stay whole: fractions come with replicas only, and are a hundred times as dear.
+    device: list[int | Fraction] = [0] * arrays.devices
+    port: list[int | Fraction] = [0] * int(arrays.sizes[5])
     run = arrays.run_ns.tolist()
     place = placement.device.tolist()
     for unit, primary in enumerate(place):
-        for member in stages[primary]:
-            device[member] += Fraction(run[unit][member], len(stages[primary]))
+        members = stages[primary]
+        for member in members:
+            device[member] += run[unit][member] if len(members) == 1 else Fraction(run[unit][member], len(members))
     for source, destination, tensor, part in _passages(problem, placement, stages):
         for link, duration in _hops(problem, source, destination, tensor):
             _occupy(problem, profile, device, port, (link, duration * part))
@@ -53,13 +55,13 @@ def server_loads(problem: Problem, placement: Placement, profile: Profile) -> Lo
                     share = Fraction(hop_ns(problem.cluster.links[link], size), len(members))
                     _occupy(problem, profile, device, port, (link, share))
     slots = arrays.device_slots.tolist()
-    spread = tuple(load / count for load, count in zip(device, slots, strict=True))
-    return Loads(device_ns=spread, port_ns=tuple(port) if profile.contention else ())
+    spread = tuple(Fraction(load) / count for load, count in zip(device, slots, strict=True))
+    return Loads(device_ns=spread, port_ns=tuple(map(Fraction, port)) if profile.contention else ())
 
 
 def _passages(
     problem: Problem, placement: Placement, stages: dict[int, list[int]]
-) -> Iterator[tuple[int, int, int, Fraction]]:
+) -> Iterator[tuple[int, int, int, int | Fraction]]:
     """(source, destination, tensor, share of the samples) of every transfer: once per tensor and reading stage."""
     numbers = {unit.name: index for index, unit in enumerate(problem.units)}
     names = {device.name: index for index, device in enumerate(problem.cluster.devices)}
@@ -81,13 +83,13 @@ def _passages(
 
 def _turns(
     tensor: int, makers: list[int], readers: list[int], served: Sequence[int] = (-1,)
-) -> Iterator[tuple[int, int, int, Fraction]]:
+) -> Iterator[tuple[int, int, int, int | Fraction]]:
     """Sample s goes from maker s mod m to reader s mod r, unless it came there as `served` s mod their number."""
     period = lcm(len(makers), len(readers), len(served))
     for sample in range(period):
         source, destination = makers[sample % len(makers)], readers[sample % len(readers)]
         if source != destination and served[sample % len(served)] != destination:
-            yield source, destination, tensor, Fraction(1, period)
+            yield source, destination, tensor, Fraction(1, period) if period > 1 else 1
 
 
 def _hops(problem: Problem, source: int, destination: int, tensor: int) -> Iterator[tuple[int, int]]:
@@ -113,7 +115,11 @@ def _route(problem: Problem, source: int, destination: int, what: str) -> list[i
 
 
 def _occupy(
-    problem: Problem, profile: Profile, device: list[Fraction], port: list[Fraction], hop: tuple[int, int | Fraction]
+    problem: Problem,
+    profile: Profile,
+    device: list[int | Fraction],
+    port: list[int | Fraction],
+    hop: tuple[int, int | Fraction],
 ) -> None:
     """A hop holds its link's port, and a slot of each end whose copies block."""
     link, duration = hop
