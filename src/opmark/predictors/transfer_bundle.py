@@ -244,7 +244,7 @@ def _moved(entry: KindEntry, names: tuple[str, ...]) -> TrainingRange:
     """The donor's range by this device's columns: sizes come first on any hardware, codes after what depends on it."""
     known = [(entry.features[column], codes) for column, codes in entry.range.codes if entry.features]
     moved = tuple((names.index(name), codes) for name, codes in known if name in names)
-    return TrainingRange(low=entry.range.low, high=entry.range.high, codes=moved)
+    return replace(entry.range, codes=moved)
 
 
 def _unsampled(pooled: KindErrors) -> KindErrors:
