@@ -224,6 +224,7 @@ def test_costs_gaps_and_order() -> None:
     assert gap(good, shown.instances[0]) == pytest.approx(0.25)
     assert gap(replace(good, cost=None), shown.instances[0]) is None
     assert shown.instances[0].headroom == pytest.approx(0.2)
-    assert [format_cost(1500, "ns"), format_cost(None, "ns"), format_cost(12.5, "s")] == ["1.50 µs", "–", "12.5 s"]
+    texts = [format_cost(1500, "ns"), format_cost(None, "ns"), format_cost(9_368_000, "us"), format_cost(10**10, "$")]
+    assert texts == ["1.50 µs", "–", "9.37 ms", "$0.01"], "costs are whole steps, whatever a problem shows them in"
     assert [item.name for item, _ in rows_by_cost(shown, "inception")] == ["heft", "../x y"]
     assert "<a " not in ranking(shown)

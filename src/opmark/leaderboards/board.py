@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from opmark.core.units import format_ns
+from opmark.leaderboards.cost_unit import format_cost as shown
 from opmark.leaderboards.pictures.timeline import Timeline
 
 
@@ -121,10 +121,8 @@ class Board:
 
 
 def format_cost(cost: float | None, unit: str) -> str:
-    """A cost in its problem's unit; ns in the unit a person would choose."""
-    if cost is None:
-        return "–"
-    return format_ns(cost) if unit == "ns" else f"{cost:.4g} {unit}"
+    """A whole cost of a problem that is shown in `unit`, with the prefix a person would choose; a dash without one."""
+    return "–" if cost is None else shown(round(cost), unit)
 
 
 def gap(outcome: Outcome, instance: Instance) -> float | None:
