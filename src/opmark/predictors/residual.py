@@ -147,7 +147,7 @@ def _smooth_columns(inputs: Inputs, codes: Mapping[int, tuple[float, ...]]) -> F
     for column, known in codes.items():
         if len(known) > 1:
             columns += [_is(inputs.matrix[:, column], code).astype(np.float64) for code in known]
-    rounded: Floats = np.round(np.column_stack(columns), _DECIMALS)
+    rounded: Floats = np.round(np.column_stack(columns), _DECIMALS).astype(np.float64, copy=False)
     return rounded
 
 
