@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from opmark.cli.main import cli
 from opmark.core.workspace import ROOMS
+from opmark.models.variant import INT8, TORCH
 
 
 @pytest.fixture
@@ -25,11 +26,15 @@ def test_list_names_every_network(opmark):
         "batch": 1,
         "size": 224,
         "torch": False,
+        "variants": ["int8-dynamic", "int8-static"],
         "held_out": True,
     }
     assert not named["light-vgg19"]["held_out"]
     assert {"bert-base", "gpt2", "vit-base", "llama-block", "mobilenet-v2", "efficientnet-b0"} <= set(named)
-    assert "inception-small" in opmark("list").stdout
+    assert named["bert-base"]["variants"] == [*INT8, *TORCH]
+    text = opmark("list").stdout
+    assert "inception-small" in text
+    assert "int8 bf16 training" in text
 
 
 def test_show_gives_the_documented_json(opmark):
@@ -74,6 +79,14 @@ def test_bad_input_is_one_sentence_and_a_code(opmark, arguments, code, sentence)
     assert result.exit_code == code
     assert sentence in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize(("name", "sentence"), [("x.onnx", "not an .onnx file"), ("x.pt2", "not a .pt2 file")])
+def test_a_folder_that_is_called_like_a_file_is_called_a_folder(opmark, tmp_path, name, sentence):
+    (tmp_path / name).mkdir()
+    result = opmark("show", str(tmp_path / name), "--target", "torch-eager-t1")
+    assert result.exit_code == 3
+    assert f"{name}: is a folder, {sentence}" in result.stderr
 
 
 def test_store_writes_graphs_and_goes_on(opmark, tmp_path):

@@ -159,6 +159,10 @@ def test_a_prediction_is_explained_and_says_what_to_measure_next(root: Path, tmp
     assert len(load_suite(suite).exact) == 2
     text = opmark(root, "predictors", "explain", *options).stdout
     assert "the interval is made of" in text
+    least = sorted(row["doubt_share"] for row in found["reasons"])[-2:]
+    assert found["settled_share"] == pytest.approx(sum(least))
+    assert found["narrower"] == pytest.approx(1 - (1 - sum(least)) ** 0.5)
+    assert f"can settle {sum(least):.0%} of" in text
     assert "bound by" in text
 
 

@@ -1,5 +1,7 @@
 """Why a prediction is what it is."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,18 @@ def test_the_interval_comes_apart_into_what_errs_together(bundle: Bundle) -> Non
     assert min(values) >= 0
     doubts = sum(row.doubt_share for row in found.rows)
     assert doubts == pytest.approx(1 - parts.composition)
+
+
+def test_it_says_how_much_the_next_kernels_settle_and_when_the_sum_dominates(bundle: Bundle) -> None:
+    few, all_of_them = (explain(bundle, GRAPH, suggestions=count) for count in (2, 100))
+    assert 0 < few.settled_share < all_of_them.settled_share
+    assert all_of_them.settled_share == pytest.approx(1 - all_of_them.interval.composition)
+    assert few.narrower == pytest.approx(1 - math.sqrt(1 - few.settled_share))
+    unsure = replace(bundle.constants, composition_deviation=5.0)
+    vague = explain(replace(bundle, manifest=replace(bundle.manifest, constants=unsure)), GRAPH)
+    assert vague.sum_dominates
+    assert not few.sum_dominates
+    assert vague.settled_share < few.settled_share
 
 
 def test_what_is_extrapolated_is_said_and_asked_for_first(bundle: Bundle) -> None:

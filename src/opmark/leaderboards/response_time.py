@@ -54,6 +54,12 @@ def guarantee_ns(problem: Problem) -> int | None:
         return None
 
 
+def known_guarantee_ns(problem: Problem) -> int | None:
+    """The guarantee that the problem stores, else the one that follows from it."""
+    stored = problem.reference.guarantee_ns if problem.reference else None
+    return guarantee_ns(problem) if stored is None else stored
+
+
 def _longest_path(problem: Problem, place: list[int], run: list[int], slots: list[int]) -> Fraction:
     arrays = problem.arrays
     ends = [Fraction(0)] * arrays.units

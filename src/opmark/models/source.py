@@ -8,10 +8,11 @@ from pathlib import Path
 
 import opmark
 from opmark.core.errors import ContentError, UsageError
-from opmark.models.variant import split_variant, variant_language
+from opmark.models.variant import VARIANTS, split_variant, variant_language
 from opmark.models.zoo import family_of
 
-SUFFIXES = (".onnx", ".pt2")
+_A = {".onnx": "an .onnx", ".pt2": "a .pt2"}
+SUFFIXES = tuple(_A)
 _ZOO_DIMENSIONS = ("batch", "size")
 
 
@@ -50,6 +51,8 @@ def source_of(model: str) -> Source:
     path = Path(base)
     file: Path | None
     if path.suffix in SUFFIXES:
+        if path.is_dir():
+            raise ContentError(f"is a folder, not {_A[path.suffix]} file", where=base, hint="name the file in it")
         if not path.is_file():
             raise ContentError("no such file", where=base)
         name, family, file = path.stem, path.stem, path
@@ -62,6 +65,12 @@ def source_of(model: str) -> Source:
             f"{base} has no variant {variant!r}: it is {reason}", hint="use a torch network of the zoo for this variant"
         )
     return Source(name=f"{name}{ending}", base=name, family=family, path=file, variant=variant)
+
+
+def variants_of(model: str) -> tuple[str, ...]:
+    """The variants of a network of the zoo: one that is an ONNX file has none of torch."""
+    torch = family_of(model).onnx_path(model) is None
+    return tuple(variant for variant in VARIANTS if torch or variant_language(variant) == "onnx")
 
 
 def zoo_sizes(dimensions: Mapping[str, int]) -> tuple[int | None, int | None]:

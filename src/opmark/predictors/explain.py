@@ -1,5 +1,6 @@
 """Why a prediction is what it is: what bounds each kernel, what its interval is made of, what to measure next."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from opmark.predictors.reuse import network_class
 from opmark.predictors.roofline import Roofline
 
 COMPUTE, MEMORY, OVERHEAD, UNKNOWN = "compute", "memory", "overhead", "unknown"
+_MOST = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,22 @@ class Explanation:
     by_bound: tuple[tuple[str, float], ...]
     extrapolated_share: float
     next_kernels: tuple[Kernel, ...]
+
+    @property
+    def settled_share(self) -> float:
+        """The share of the interval's variance that measuring `next_kernels` can take away, at most."""
+        chosen = set(self.next_kernels)
+        return sum(row.doubt_share for row in self.rows if row.kernel in chosen)
+
+    @property
+    def narrower(self) -> float:
+        """By which share the interval becomes narrower when `next_kernels` are known exactly."""
+        return 1 - math.sqrt(max(0.0, 1 - self.settled_share))
+
+    @property
+    def sum_dominates(self) -> bool:
+        """Whether most of the interval's variance is that of the sum, which no kernel can settle."""
+        return self.interval.composition > _MOST
 
 
 def explain(bundle: Bundle, graph: Graph, *, missing: str = "error", suggestions: int = 20) -> Explanation:

@@ -8,6 +8,7 @@ import click
 from opmark.cli.commands.predict import bundle_and_graph, described, prediction_options
 from opmark.cli.output import json_option, show_json, show_table
 from opmark.cli.prediction_text import parameters_text, total_text
+from opmark.cli.sizes import chosen_sizes
 
 if TYPE_CHECKING:
     from opmark.predictors.explain import Explanation
@@ -33,6 +34,8 @@ def command(
     bundle: Path | None,
     missing: str,
     dimensions: tuple[str, ...],
+    batch: int | None,
+    size: int | None,
     top: int,
     count: int,
     suite: Path | None,
@@ -45,11 +48,12 @@ def command(
     from opmark.predictors.explain import explain
     from opmark.predictors.next_suite import write_suite
 
-    loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, dimensions=dimensions)
+    sizes = chosen_sizes(dimensions, batch, size)
+    loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, sizes=sizes)
     found = explain(loaded, graph, missing=missing, suggestions=count)
     if suite is not None:
         write_suite(suite, found.next_kernels, target=target, model=model)
-        click.echo(f"{suite}: {len(found.next_kernels)} kernels for opmark bench run", err=True)
+        click.echo(f"{suite}: {len(found.next_kernels)} kernels for opmark bench run. {_settles(found)}", err=True)
     if as_json:
         show_json({**described(found.prediction, graph.mapping, str(loaded.target)), **_reasons(found)})
         return
@@ -59,6 +63,8 @@ def command(
 def _reasons(found: "Explanation") -> dict[str, Any]:
     return {
         "interval": found.interval,
+        "settled_share": found.settled_share,
+        "narrower": found.narrower,
         "by_kind": dict(found.by_kind),
         "by_bound": dict(found.by_bound),
         "extrapolated_share": found.extrapolated_share,
@@ -78,6 +84,20 @@ def _reasons(found: "Explanation") -> dict[str, Any]:
     }
 
 
+def _settles(found: "Explanation") -> str:
+    """What measuring the suggested kernels is good for."""
+    count = len(found.next_kernels)
+    if found.sum_dominates:
+        return (
+            f"Most of the interval, {found.interval.composition:.0%}, is the sum itself: the {count} kernels to "
+            f"measure next can settle {found.settled_share:.0%} of it, and only measured networks the rest."
+        )
+    return (
+        f"The {count} kernels to measure next can settle {found.settled_share:.0%} of the interval: it would be "
+        f"{found.narrower:.0%} narrower."
+    )
+
+
 def _show(model: str, target: str, found: "Explanation", top: int) -> None:
     prediction, parts = found.prediction, found.interval
     click.echo(total_text(model, target, prediction))
@@ -87,6 +107,7 @@ def _show(model: str, target: str, found: "Explanation", top: int) -> None:
         f"the interval is made of: what whole kinds share {parts.kinds:.0%}, shape groups {parts.groups:.0%}, "
         f"single kernels {parts.kernels:.0%}, the sum itself {parts.composition:.0%}"
     )
+    click.echo(_settles(found))
     click.echo(f"{found.extrapolated_share:.1%} of the time is in kernels beyond what was measured")
     rows = [
         (

@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from opmark.cli.commands.predict import parse_dimensions
 from opmark.cli.context import DURATION, workspace
 from opmark.cli.door import check, submit
 from opmark.cli.output import json_option, show_json, show_table
 from opmark.cli.question import question_options
 from opmark.cli.ranking import freeze, score, standings
+from opmark.cli.sizes import chosen_sizes, size_options
 from opmark.cli.trace_checking import check_trace
 from opmark.cli.track_making import make_track
 from opmark.core.errors import PlacementError, SubmissionError
@@ -109,7 +109,7 @@ def problems(ctx: click.Context, track_name: str | None, as_json: bool) -> None:
     show_default=True,
     help="What a kernel costs whose kind has no predictor.",
 )
-@click.option("--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable.")
+@size_options
 @question_options
 @json_option
 @click.pass_context
@@ -123,6 +123,8 @@ def make_problem(
     bundles: tuple[Path, ...],
     missing: str,
     dimensions: tuple[str, ...],
+    batch: int | None,
+    size: int | None,
     objective: str,
     micro_batches: int,
     arrivals: str,
@@ -141,7 +143,7 @@ def make_problem(
     from opmark.leaderboards.recipe import load_cluster, problem_of_model
 
     cluster = load_cluster(cluster_file)
-    sizes = parse_dimensions(dimensions)
+    sizes = chosen_sizes(dimensions, batch, size)
     question = Question(
         objective=objective,
         micro_batches=micro_batches,
@@ -267,14 +269,20 @@ def simulate(
 @click.option("--solver", type=DURATION, help="Also let an integer program prove a bound for this long.")
 @json_option
 def bound(problem_file: Path, solver: float | None, as_json: bool) -> None:
-    """Say what no placement of PROBLEM can beat."""
+    """Say what no placement of PROBLEM can beat.
+
+    And, where latency counts, the response-time guarantee: what list scheduling on the best single device never
+    exceeds.
+    """
     from opmark.leaderboards.bounds import bounds
     from opmark.leaderboards.cost_unit import format_cost, in_unit
     from opmark.leaderboards.problem import load_problem
+    from opmark.leaderboards.response_time import known_guarantee_ns
 
     problem = load_problem(problem_file)
     found = bounds(problem, solver_s=solver or 0.0)
     best = max(found.values(), default=0)
+    guarantee = known_guarantee_ns(problem)
     if as_json:
         shown = {name: in_unit(value, problem.unit) for name, value in found.items()}
         show_json(
@@ -283,12 +291,16 @@ def bound(problem_file: Path, solver: float | None, as_json: bool) -> None:
                 "unit": problem.unit,
                 "bound": in_unit(best, problem.unit),
                 "bounds": shown,
+                "guarantee": None if guarantee is None else in_unit(guarantee, problem.unit),
             }
         )
         return
     rows = [(name.replace("_", " "), format_cost(value, problem.unit)) for name, value in found.items()]
     show_table(("bound", problem.objective), rows)
     click.echo(f"No placement of {problem.name} is better than {format_cost(best, problem.unit)}.")
+    if guarantee is not None:
+        shown_guarantee = format_cost(guarantee, problem.unit)
+        click.echo(f"List scheduling on the best single device never takes longer than {shown_guarantee}.")
 
 
 @group.command(name="import")

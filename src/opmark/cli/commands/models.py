@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opmark.cli.commands.predict import DEFAULT_TARGET, parse_dimensions
+from opmark.cli.commands.predict import DEFAULT_TARGET
 from opmark.cli.context import cache_folder, workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
 from opmark.cli.prediction_text import parameters_text
+from opmark.cli.sizes import chosen_sizes, size_options
 from opmark.core.errors import CheckFailedError, UsageError
 from opmark.core.units import format_bytes, format_count
 from opmark.core.work import Work
@@ -34,17 +35,20 @@ def list_models(*, as_json: bool) -> None:
     """List the networks of the zoo.
 
     They are built by configuration, nothing is downloaded. Nothing is learned from a family that is held out: errors
-    are stated on its networks.
+    are stated on its networks. A variant is meant by NAME@VARIANT: int8-dynamic and int8-static for ONNX Runtime, bf16,
+    training and bf16-training for torch.
     """
+    from opmark.models.source import variants_of
     from opmark.models.zoo import held_out, models
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": name,
             "family": family.label(name),
             "batch": family.default_batch,
             "size": family.sizes[name],
             "torch": family.onnx_path(name) is None,
+            "variants": variants_of(name),
             "held_out": held_out(name),
         }
         for name, family in models().items()
@@ -57,21 +61,20 @@ def list_models(*, as_json: bool) -> None:
             str(row["name"]),
             str(row["family"]),
             "torch, ONNX" if row["torch"] else "ONNX",
+            " ".join(dict.fromkeys(variant.partition("-")[0] for variant in row["variants"])),
             "held out" if row["held_out"] else "",
             str(row["batch"]),
             str(row["size"]),
         )
         for row in rows
     ]
-    show_table(("network", "family", "as", "learning", "batch", "size"), table, left=4)
+    show_table(("network", "family", "as", "variants", "learning", "batch", "size"), table, left=5)
 
 
 @command.command(name="show")
 @click.argument("model")
 @click.option("--target", default=DEFAULT_TARGET, show_default=True, help="What runs the network.")
-@click.option("--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable.")
-@click.option("--batch", type=click.IntRange(min=1), help="Batch of a network of the zoo.")
-@click.option("--size", type=click.IntRange(min=1), help="Image side or sequence length of a network of the zoo.")
+@size_options
 @click.option("--top", type=click.IntRange(min=0), default=15, show_default=True, help="Kernels to show; 0 for all.")
 @json_option
 @click.pass_context
@@ -93,8 +96,7 @@ def show(
     from opmark.models.coverage import coverage
     from opmark.models.resolve import graph_of
 
-    sizes = parse_dimensions(dimensions)
-    sizes |= {name: value for name, value in (("batch", batch), ("size", size)) if value is not None}
+    sizes = chosen_sizes(dimensions, batch, size)
     graph = graph_of(model, target, cache=cache_folder(ctx), dimensions=sizes)
     found = coverage(graph)
     if as_json:

@@ -8,11 +8,11 @@ import click
 from opmark.cli.context import workspace
 from opmark.cli.output import json_option, show_json, show_table
 from opmark.cli.prediction_text import note_text, parameters_text, total_text
-from opmark.core.errors import UsageError
+from opmark.cli.sizes import SIZES, chosen_sizes
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from opmark.core.graph import Graph
     from opmark.predictors.bundle import Bundle
@@ -33,42 +33,28 @@ _OPTIONS = (
         show_default=True,
         help="What a kernel costs whose kind has no predictor.",
     ),
-    click.option(
-        "--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable."
-    ),
+    *SIZES,
 )
 
 
 def prediction_options(command: "Callable[..., None]") -> "Callable[..., None]":
-    """What every command that predicts a model asks for: target, bundle, missing kinds and open dimensions."""
+    """What every command that predicts a model asks for: target, bundle, missing kinds and sizes."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def bundle_and_graph(
-    ctx: click.Context, model: str, *, target: str, bundle: Path | None, dimensions: tuple[str, ...]
+    ctx: click.Context, model: str, *, target: str, bundle: Path | None, sizes: "Mapping[str, int]"
 ) -> "tuple[Bundle, Graph]":
     """The predictors to use and the kernels of `model`; a bundle given by its path needs no workspace."""
     from opmark.models.resolve import graph_of
     from opmark.predictors.bundle import load
     from opmark.predictors.store import find_bundle
 
-    sizes = parse_dimensions(dimensions)
     loaded = load(bundle or find_bundle(workspace(ctx), target), target_name=target)
     cache = workspace(ctx).cache if bundle is None else None
     return loaded, graph_of(model, target, cache=cache, dimensions=sizes)
-
-
-def parse_dimensions(pairs: tuple[str, ...]) -> dict[str, int]:
-    """`batch=8` pairs as a mapping. Raises `UsageError`."""
-    sizes = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not (name and equals and value.isdecimal() and int(value) > 0):
-            raise UsageError(f"{pair!r} is not a dimension", hint="write it like batch=8")
-        sizes[name] = int(value)
-    return sizes
 
 
 @click.command(name="predict")
@@ -85,6 +71,8 @@ def command(
     bundle: Path | None,
     missing: str,
     dimensions: tuple[str, ...],
+    batch: int | None,
+    size: int | None,
     top: int,
     as_json: bool,
 ) -> None:
@@ -94,7 +82,8 @@ def command(
     """
     from opmark.predictors.cost_model import CostModel
 
-    loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, dimensions=dimensions)
+    sizes = chosen_sizes(dimensions, batch, size)
+    loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, sizes=sizes)
     found = CostModel(loaded, missing=missing).network(graph)
     if as_json:
         show_json(described(found, graph.mapping, str(loaded.target)))

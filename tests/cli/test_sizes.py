@@ -1,0 +1,56 @@
+"""Sizes of networks: `--dimension NAME=NUMBER`, and `--batch` and `--size` of a network that has a name."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.datasets import sample
+from tests.predictors import law
+
+from opmark.cli.main import cli
+from opmark.cli.sizes import chosen_sizes
+from opmark.core.errors import UsageError
+from opmark.core.workspace import ROOMS
+from opmark.datasets.release import build_from
+
+
+def test_options_and_dimensions_are_one_mapping() -> None:
+    assert chosen_sizes(("n=8",), None, None) == {"n": 8}
+    assert chosen_sizes(("batch=2",), 2, 160) == {"batch": 2, "size": 160}
+    with pytest.raises(UsageError, match="--batch 4 and --dimension batch=2 differ"):
+        chosen_sizes(("batch=2",), 4, None)
+    with pytest.raises(UsageError, match="'n=0' is not a dimension"):
+        chosen_sizes(("n=0",), None, None)
+
+
+def test_predict_explain_and_make_problem_take_batch_and_size(tmp_path: Path) -> None:
+    for room in ROOMS:
+        (tmp_path / room).mkdir()
+    build_from(
+        [sample.contents([sample.measurement(one) for one in law.kernels("gemm", 20)], [])], tmp_path / "datasets"
+    )
+    cluster = tmp_path / "one.yaml"
+    device = "{name: a, type: x, memory_bytes: 1000000000, target: onnxruntime-cpu-t1}"
+    cluster.write_text(f"schema: 1\nname: one\ndevices:\n- {device}\n")
+
+    def run(*arguments: str) -> dict:
+        result = CliRunner().invoke(cli, ["--workspace", str(tmp_path), *arguments, "--json"])
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    CliRunner().invoke(cli, ["--workspace", str(tmp_path), "predictors", "train"])
+    asked = ("encoder-tiny", "--missing", "bytes-moved")
+    plain = run("predict", *asked)["total_ns"]
+    batched = run("predict", *asked, "--batch", "4")["total_ns"]
+    assert batched > plain
+    assert run("predictors", "explain", *asked, "--batch", "4")["total_ns"] == batched
+    longer = run("predict", *asked, "--batch", "4", "--size", "64")["total_ns"]
+    assert longer > batched
+    costs = []
+    for options in ((), ("--batch", "4", "--size", "64")):
+        file = tmp_path / "problem.json"
+        run("leaderboards", "make-problem", *asked, "--cluster", str(cluster), "-o", str(file), *options)
+        units = json.loads(file.read_text())["units"]
+        costs.append(sum(sum(unit["exec_ns"].values()) for unit in units))
+    assert costs[1] > 1.5 * costs[0]
