@@ -82,6 +82,7 @@ def test_counts_of_a_target_win_over_those_of_the_suite(tmp_path: Path) -> None:
         ("choice: [1, 2]", "choice: [1], low: 3", "exclude each other"),
         ("targets: [null-t1]", "targets: []", "targets: at least one"),
         ("targets: [null-t1]", "targets: [gpu]", "targets.0: 'gpu' is not a target"),
+        ("targets: [null-t1]", "targets: [nul-t1]", "targets.0: no backend is called 'nul' (did you mean 'null'?)"),
         ("quality: quick", "quality: slow", "quality: no quality is called 'slow'"),
         ("kernels: 30", "counts: {null-t2: {float32: 3}}", "counts.null-t2: no target of the suite is called"),
         ("kernels: 30", "counts: {null-t1: {float31: 3}}", "counts.null-t1.float31: unknown element type"),

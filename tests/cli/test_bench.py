@@ -57,7 +57,14 @@ def test_plan_says_what_would_be_measured(workspace: Path) -> None:
     planned = as_json("plan", "tiny")
     assert len(planned["kernels"]) == 9
     assert {kernel["kind"] for kernel in planned["kernels"]} == {"gemm", "softmax"}
-    assert "gemm" in opmark("plan", "tiny").stdout
+    shown = opmark("plan", "tiny")
+    assert "gemm" in shown.stdout
+    assert planned["duration"]["low_s"] == pytest.approx(9 / 9)
+    assert planned["duration"]["high_s"] == pytest.approx(9 / 6)
+    assert "About 1 s to 2 s: 6 to 9 kernels a second" in shown.stderr
+    (workspace / "short.yaml").write_text(SUITE + "budget: 1s\n")
+    assert as_json("plan", "short.yaml")["duration"]["budgeted"]
+    assert "up to 1 s, its budget" in opmark("plan", "short.yaml").stderr
     parts = [as_json("plan", "tiny", "--shard", f"{i}/3")["kernels"] for i in (1, 2, 3)]
     assert sorted(k["trial"] for part in parts for k in part) == sorted(k["trial"] for k in planned["kernels"])
 
@@ -116,12 +123,14 @@ def test_run_measures_in_rounds_until_the_error_is_small(workspace: Path) -> Non
         (("run", "negative.yaml"), 3, "negative.yaml: kinds.gemm.count: must not be negative, not -6"),
         (("run", "typo.yaml"), 3, "typo.yaml: targest: unknown key"),
         (("run", "nothing.yaml"), 5, "selects nothing"),
-        (("run", "elsewhere.yaml"), 2, "no target 'onnxruntime-cuda-t1'"),
+        (("run", "elsewhere.yaml"), 2, "suite 'tiny': targets.0: onnxruntime has no target 'onnxruntime-cuda-t1'"),
+        (("plan", "nowhere.yaml"), 3, "nowhere.yaml: targets.0: no backend is called 'nul' (did you mean 'null'?)"),
     ],
 )
 def test_mistakes_are_one_sentence_with_their_exit_code(
     workspace: Path, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
+    (workspace / "nowhere.yaml").write_text(SUITE.replace("null-t1", "nul-t1"))
     (workspace / "negative.yaml").write_text(SUITE.replace("count: 6", "count: -6"))
     (workspace / "typo.yaml").write_text(SUITE + "targest: [null-t1]\n")
     (workspace / "nothing.yaml").write_text(SUITE.replace("count: 6", "count: 0").replace("count: 3", "count: 0"))

@@ -12,6 +12,7 @@ from tests.datasets.journals import write_journal
 from tests.datasets.tampering import set_value
 
 from opmark.cli.main import cli
+from opmark.core.units import format_ns
 from opmark.core.workspace import ROOMS
 from opmark.datasets.release import build_from
 
@@ -62,6 +63,14 @@ def test_an_empty_workspace_lists_nothing(root: Path) -> None:
     assert json.loads(opmark(root, "list", "--json").stdout) == []
     assert "No release" in opmark(root, "list").stderr
     assert opmark(root, "show", "anything").exit_code == 5
+
+
+def test_show_reports_what_a_call_costs(root: Path, name: str) -> None:
+    overhead_ns = json.loads(opmark(root, "show", name, "--json").stdout)["statistics"]["onnxruntime-cpu-t1"][
+        "overhead_ns"
+    ]
+    assert overhead_ns > 0
+    assert f"call overhead: median {format_ns(overhead_ns)}" in opmark(root, "show", name).stdout
 
 
 def test_show_reports_coverage_statuses_peaks_and_noise(root: Path, name: str) -> None:

@@ -77,7 +77,7 @@ def plan_once(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
 
 
 def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
-    pairs = [_available(name) for name in suite.targets]
+    pairs = [_available(suite, index) for index in range(len(suite.targets))]
     devices = sorted({target.device for _, target in pairs})
     if len(devices) > 1:
         raise UsageError(
@@ -113,12 +113,17 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
     )
 
 
-def _available(target_name: str) -> tuple[Backend, Target]:
+def _available(suite: Suite, index: int) -> tuple[Backend, Target]:
+    target_name = suite.targets[index]
     backend = backend_of(target_name)
     reason = backend.unavailable()
     if reason is not None:
         raise UnavailableError(f"cannot measure on {target_name}: {reason}")
-    return target_named(target_name, device_slug())
+    try:
+        return target_named(target_name, device_slug())
+    except UsageError as error:
+        where = f"suite {suite.name!r}: targets.{index}"
+        raise UsageError(error.message, where=where, hint=error.hint) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from opmark.bench.backend import backend_of
 from opmark.bench.protocol import PROTOCOLS
 from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError, UnknownNameError, UsageError
@@ -12,7 +13,6 @@ from opmark.core.kernel import Kernel
 from opmark.core.kind import Axis, Choice, Range
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
-from opmark.core.target import parse_target_name
 from opmark.core.tensor import DTYPE_BYTES
 from opmark.core.units import parse_duration_s
 from opmark.kinds import KINDS, work_of
@@ -189,9 +189,9 @@ def problems(suite: Suite) -> list[str]:
         found.append("targets: at least one is needed")
     for index, target in enumerate(suite.targets):
         try:
-            parse_target_name(target)
+            backend_of(target)
         except UsageError as error:
-            found.append(f"targets.{index}: {error.message}")
+            found.append(f"targets.{index}: {error.message} ({error.hint})")
     if suite.quality not in PROTOCOLS:
         found.append(f"quality: {_nearest('quality', suite.quality, PROTOCOLS)}")
     try:

@@ -63,17 +63,23 @@ def list_suites(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> None:
-    """Show what SUITE (a name or a YAML file) would measure here."""
+    """Show what SUITE (a name or a YAML file) would measure here.
+
+    And how long that may take, by the pace that was recorded for its quality.
+    """
+    from opmark.bench.duration import duration
     from opmark.bench.plan import parse_shard, plan
     from opmark.bench.shipped import find_suite
     from opmark.bench.suite import load_suite
 
     part = parse_shard(shard)
     planned = plan(load_suite(find_suite(suite, suites_folder(ctx))), shard=part, cache=cache_folder(ctx))
+    takes = duration(planned)
     if as_json:
         show_json(
             {
                 "suite": planned.suite.name,
+                "duration": takes,
                 "kernels": [
                     {
                         "trial": trial.trial,
@@ -125,6 +131,9 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
     for (target, dtype), count in sorted(totals.items()):
         click.echo(f"{target}: {count:,} {dtype} kernels.", err=True)
     click.echo(f"{len(planned.kernels):,} kernels and {len(planned.networks):,} networks.", err=True)
+    low, high = format_duration(takes.low_s), format_duration(takes.high_s)
+    about = f"up to {high}, its budget" if takes.budgeted else f"{low} to {high}"
+    click.echo(f"About {about}: {takes.assumes}.", err=True)
 
 
 @bench.command("run")

@@ -46,7 +46,7 @@ def list_releases(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Show a release: coverage by kind, statuses, measured peaks, noise."""
+    """Show a release: coverage, statuses, peaks, overhead, noise."""
     from opmark.datasets.find import find
 
     release = find(name, workspace_folder(ctx, name))
@@ -266,6 +266,8 @@ def _show_target(manifest: Any, target: str) -> None:
         if peak.target == target:
             what = f"{QUANTITIES[peak.quantity]} {peak.dtype}".strip()
             click.echo(f"  {what}: {format_rate(peak.rate, peak.quantity)}")
+    if figures["overhead_ns"] is not None:
+        click.echo(f"  call overhead: median {format_ns(figures['overhead_ns'])}")
     if figures["noise"]:
         click.echo(f"  variation between processes: median {figures['noise']['median']:.1%}")
     rows = [
