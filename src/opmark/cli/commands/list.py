@@ -1,0 +1,26 @@
+"""List extensions by name."""
+
+import click
+
+from opmark.cli.output import json_option, show_json, show_table
+from opmark.core.extension_list import PACKAGES
+
+
+@click.command(name="list")
+@click.argument("what", type=click.Choice(tuple(PACKAGES)))
+@json_option
+def command(*, what: str, as_json: bool) -> None:
+    """List the extensions of one sort, with a sentence each.
+
+    Their names are what options such as --placer and --estimator take.
+    """
+    from opmark.core.extension_list import extensions
+
+    found = extensions(what)
+    if as_json:
+        show_json(found)
+        return
+    show_table((what, "what it is"), [(item.name, item.summary) for item in found], left=2)
+
+
+COMMAND = command
