@@ -156,7 +156,9 @@ class Reference:
     def arrive(self):
         """What was expected at this time: units without inputs are ready, inputs appear at home."""
         came = [key for key in self.expected if self.release.get(key, 0) == self.time]
-        self.expected = [key for key in self.expected if key not in came]
+        self.expected = (
+            [key for key in self.expected if self.release.get(key, 0) != self.time] if came else self.expected
+        )
         for key in came:
             if key in self.units:
                 self.missing[key] = 0
