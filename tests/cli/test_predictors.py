@@ -13,6 +13,7 @@ from tests.predictors import law
 
 from opmark.bench.suite import load_suite
 from opmark.cli.main import cli
+from opmark.core.units import format_ns
 from opmark.core.workspace import ROOMS
 from opmark.datasets.release import build_from
 
@@ -203,3 +204,32 @@ def test_a_target_learns_from_another(root: Path, tmp_path: Path) -> None:
     assert "Made by transfer from 20 kernels" in (elsewhere / "README.md").read_text()
     twice = ("--samples", "20", "--samples", "30", "--store")
     assert opmark(here, "predictors", "transfer", name, *twice).exit_code == 2
+
+
+def test_the_table_shows_the_metrics_that_are_asked_for(root: Path) -> None:
+    options = ("--estimator", "roofline", "--split", "random", "--metrics")
+    text = opmark(root, "predictors", "evaluate", *options, "rmse, acc15").stdout
+    rows = answered(root, "predictors", "evaluate", *options, "rmse")
+    values = {row["metric"]: row["value"] for row in rows}
+    assert format_ns(values["rmse"]) in text
+    assert f"{values['acc15']:.1%}" in text
+    assert "mape" not in text
+    wrong = opmark(root, "predictors", "evaluate", *options, "acc51")
+    assert wrong.exit_code == 2
+    assert "no metric is called 'acc51'" in wrong.stderr
+
+
+def test_time_by_kind_divides_measured_networks(root: Path, tmp_path: Path) -> None:
+    nothing = opmark(root, "predictors", "time-by-kind")
+    assert nothing.exit_code == 5
+    assert "no network was measured on onnxruntime-cpu-t1" in nothing.stderr
+    shutil.copytree(root, tmp_path / "work")
+    shutil.rmtree(tmp_path / "work" / "datasets")
+    rows = [sample.measurement(kernel) for kernel in law.kernels("gemm", 20)]
+    build_from([sample.contents(rows, [sample.network("plain-tiny")])], tmp_path / "work" / "datasets")
+    (found,) = answered(tmp_path / "work", "predictors", "time-by-kind")
+    assert (found["target"], found["networks"], found["measured_ns"]) == ("onnxruntime-cpu-t1", 1, 1.5e6)
+    assert (found["bytes_moved"], found["met"]) == (0.0, True)
+    assert sum(found["by_kind"].values()) + found["between"] == pytest.approx(1)
+    text = opmark(tmp_path / "work", "predictors", "time-by-kind").stdout
+    assert "bytes-moved holds 0.00% of the 1.50 ms of 1 measured network (target: at most 1 %, met)" in text

@@ -90,13 +90,14 @@ def _pictures(split: str, judged: Judged) -> dict[str, Any]:
         for index in shown
     ]
     decades = np.floor(np.log10(judged.measured_ns)).astype(int)
-    bounds = [f"{format_ns(10.0**decade)} to {format_ns(10.0 ** (decade + 1))}" for decade in decades]
+    by_decade = np.argsort(decades, kind="stable")
+    bounds = [f"{format_ns(10.0**decade)} to {format_ns(10.0 ** (decade + 1))}" for decade in decades[by_decade]]
     return {
         "split": split,
         "shown": len(shown),
         "count": len(error),
         "scatter": scatter(points, title=f"{split}: predicted against measured latency"),
-        "decades": error_bars(_bars(bounds, error), what="measured latency"),
+        "decades": error_bars(_bars(bounds, error[by_decade]), what="measured latency", as_given=True),
         "kinds": error_bars(_bars(judged.kinds, error), what="network" if networks else "kind"),
     }
 

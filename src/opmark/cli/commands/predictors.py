@@ -1,40 +1,24 @@
 """Predictors: trained from a release, judged on what they have not seen."""
 
-from collections.abc import Sequence
 from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from opmark.cli.commands._explain import COMMAND as EXPLAIN
+from opmark.cli.commands._time_by_kind import COMMAND as TIME_BY_KIND
 from opmark.cli.commands._transfer import COMMAND as TRANSFER
 from opmark.cli.commands._transfer import donor_named, donor_option, pace_option, show_curve
 from opmark.cli.commands.predict import COMMAND as PREDICT
 from opmark.cli.context import workspace
+from opmark.cli.evaluation_text import chosen_metrics, show_scores
+from opmark.cli.evidence import evidence_by_target, release_named, targets_named, warn
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
 from opmark.core.units import format_bytes, format_ns
 
-if TYPE_CHECKING:
-    from opmark.datasets.release import Release
-    from opmark.predictors.evaluate import Score
-    from opmark.predictors.evidence import Evidence
-
 # What a table needs to be judged by at a glance; `--all` adds the rest.
 _USUAL = ("lightgbm", "roofline", "nearest", "nn-meter-forest")
-_HALVES = ("acc10", "median", "kernel-sum-median", "kernel-sum-p90", "composition-median", "composition-p90")
-_SHOWN = (
-    "median",
-    "mape",
-    "p90",
-    "acc5",
-    "acc10",
-    "weighted-acc10",
-    "rmspe",
-    "signed-median",
-    "kendall-tau",
-    "coverage90",
-)
 
 
 @click.group(name="predictors")
@@ -48,6 +32,7 @@ def group() -> None:
 group.add_command(PREDICT, "predict")
 group.add_command(EXPLAIN, "explain")
 group.add_command(TRANSFER, "transfer")
+group.add_command(TIME_BY_KIND, "time-by-kind")
 
 
 @group.command()
@@ -65,13 +50,13 @@ def train(ctx: click.Context, release: str | None, targets: tuple[str, ...], est
     from opmark.predictors.train import train as train_target
 
     ESTIMATORS.load(estimator)
-    found = _release(ctx, release)
+    found = release_named(ctx, release)
     here = workspace(ctx)
     written = []
     with progress_bar(transient=True) as progress:
-        for name in progress.track(_targets(found, targets), description="training"):
+        for name in progress.track(targets_named(found, targets), description="training"):
             training = [one for one in found.network_measurements(name) if one.role == "training"]
-            graphs = graphs_of(training, name, cache=here.cache, warn=_warn)
+            graphs = graphs_of(training, name, cache=here.cache, warn=warn)
             bundle = train_target(found, name, estimator=estimator, graphs=graphs)
             folder = bundle_path(here, found.device, found.version, name)
             save(bundle, folder)
@@ -92,6 +77,9 @@ def train(ctx: click.Context, release: str | None, targets: tuple[str, ...], est
 @click.option("--all", "everything", is_flag=True, help="Every estimator there is.")
 @click.option("--split", "splits", multiple=True, help="A split; repeatable; default: every one.")
 @click.option(
+    "--metrics", default="", help="What the table shows, separated by commas: rmse,acc15. Default: the usual."
+)
+@click.option(
     "--page",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write a page with pictures, the learning curve among them, to this HTML file.",
@@ -106,6 +94,7 @@ def evaluate(
     estimators: tuple[str, ...],
     everything: bool,
     splits: tuple[str, ...],
+    metrics: str,
     page: Path | None,
     as_json: bool,
 ) -> None:
@@ -121,11 +110,12 @@ def evaluate(
     from opmark.predictors.learning_curve import learning_curve
     from opmark.predictors.split import SPLIT_NAMES
 
+    shown = chosen_metrics(metrics)
     chosen = ESTIMATORS.names() if everything else estimators or _USUAL
     wanted = splits or SPLIT_NAMES
     evaluations, curves = [], {}
     with progress_bar(transient=True) as progress:
-        found = _evidence(ctx, release, targets)
+        found = evidence_by_target(ctx, release, targets)
         task = progress.add_task("evaluating", total=len(found) * len(chosen) * len(wanted))
 
         def step(estimator: str, split: str) -> None:
@@ -145,7 +135,7 @@ def evaluate(
     if as_json:
         show_json(scores)
         return
-    _show_scores(scores)
+    show_scores(scores, shown)
 
 
 @group.command()
@@ -183,7 +173,7 @@ def curve(
     found = {}
     with progress_bar(transient=True) as progress:
         task = progress.add_task("learning", total=None)
-        for name, evidence in _evidence(ctx, release, targets, networks=False).items():
+        for name, evidence in evidence_by_target(ctx, release, targets, networks=False).items():
             found[name] = learning_curve(
                 evidence,
                 estimators=chosen,
@@ -257,46 +247,6 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     _show_bundle(described)
 
 
-def _evidence(
-    ctx: click.Context, release: str | None, targets: Sequence[str], *, networks: bool = True
-) -> "dict[str, Evidence]":
-    """What the release knows of each target, with the graphs of its networks."""
-    from opmark.predictors.evidence import evidence_of
-    from opmark.predictors.graphs import graphs_of
-
-    found = _release(ctx, release)
-    cache = workspace(ctx).cache
-    return {
-        name: evidence_of(
-            found,
-            name,
-            graphs_of(found.network_measurements(name), name, cache=cache, warn=_warn) if networks else {},
-        )
-        for name in _targets(found, targets)
-    }
-
-
-def _release(ctx: click.Context, name: str | None) -> "Release":
-    from opmark.core.errors import NothingSelectedError, UsageError
-    from opmark.datasets.find import find, names
-
-    folder = workspace(ctx).datasets
-    if name is not None:
-        return find(name, folder)
-    devices = sorted({item.partition("/")[0] for item in names(folder)})
-    if not devices:
-        raise NothingSelectedError(
-            "there is no release yet", where=str(folder), hint="opmark bench run, then opmark datasets build"
-        )
-    if len(devices) > 1:
-        raise UsageError(f"there are releases of {len(devices)} devices", hint=f"name one: {', '.join(devices)}")
-    return find(devices[0], folder)
-
-
-def _targets(release: "Release", wanted: Sequence[str]) -> list[str]:
-    return [release.target(name).name for name in wanted] or [target.name for target in release.targets]
-
-
 def _described(folder: Path) -> dict[str, Any]:
     from opmark.predictors.bundle import load
 
@@ -340,43 +290,6 @@ def _show_bundle(one: dict[str, Any]) -> None:
     ]
     show_table(("kind", "rows", "groups", "median error", "within ±10 %", "90 % interval"), rows)
     click.echo(f"{one['note']}; gap {format_ns(constants.gap_ns)}", err=True)
-
-
-def _show_scores(scores: "Sequence[Score]") -> None:
-    for target in sorted({score.target for score in scores}):
-        cells: dict[tuple[str, str], dict[str, str]] = {}
-        for score in (score for score in scores if score.target == target):
-            row = cells.setdefault((score.split, score.estimator), {})
-            row[score.metric] = f"{score.value:.3f}" if score.metric == "kendall-tau" else f"{score.value:.1%}"
-            row.setdefault("n", f"{score.n:,}")
-            if score.metric == "median" and score.noise_floor is not None:
-                row["noise floor"] = f"{score.noise_floor:.1%}"
-        columns = ("noise floor", *_SHOWN, "n")
-        rows = [
-            (split, estimator, *(row.get(column, "–") for column in columns))
-            for (split, estimator), row in sorted(cells.items())
-        ]
-        show_table(("split", "estimator", *columns), rows, left=2, title=target)
-        counts = {(score.estimator, score.metric): score.n for score in scores if score.target == target}
-        halves = [
-            (
-                estimator,
-                of.removeprefix("@") or "all",
-                *(row.get(f"{column}{of}", "–") for column in _HALVES),
-                *(f"{counts.get((estimator, f'{column}{of}'), 0):,}" for column in (_HALVES[0], _HALVES[-1])),
-            )
-            for (split, estimator), row in sorted(cells.items())
-            if split == "networks-unseen"
-            for of in sorted({"".join(name.partition("@")[1:]) for name in row})
-            if f"acc10{of}" in row and (of or _HALVES[-1] in row)
-        ]
-        if halves:
-            header = ("networks-unseen", "class", *_HALVES, "n", "n measured")
-            show_table(header, halves, left=2, title="where a network's error comes from")
-
-
-def _warn(message: str) -> None:
-    click.echo(f"note: {message}", err=True)
 
 
 COMMAND = group

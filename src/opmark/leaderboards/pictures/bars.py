@@ -17,9 +17,9 @@ class ErrorBar:
     noise_floor: float | None = None
 
 
-def error_bars(rows: Sequence[ErrorBar], *, what: str = "kind") -> str:
-    """A table: the bar is the median error, the mark the 90th percentile; largest median first."""
-    ordered = sorted(rows, key=lambda row: (-row.median, row.label))
+def error_bars(rows: Sequence[ErrorBar], *, what: str = "kind", as_given: bool = False) -> str:
+    """A table: the bar is the median error, the mark the 90th percentile; largest median first unless `as_given`."""
+    ordered = rows if as_given else sorted(rows, key=lambda row: (-row.median, row.label))
     scale = max([value for row in rows for value in (row.median, row.p90)], default=0.0) or 1.0
     return render(
         "pictures/bars.html.jinja",

@@ -1,0 +1,27 @@
+"""Tables of scores: which metrics they show, and in which unit."""
+
+import pytest
+
+from opmark.cli.evaluation_text import USUAL, chosen_metrics, show_scores
+from opmark.core.errors import UnknownNameError
+from opmark.predictors.evaluate import Score
+
+
+def test_metrics_are_named_or_the_usual_ones() -> None:
+    assert chosen_metrics("") == USUAL
+    assert chosen_metrics("rmse, coverage90,") == ("rmse", "coverage90")
+    with pytest.raises(UnknownNameError, match="no metric is called 'acc51'"):
+        chosen_metrics("rmse,acc51")
+
+
+def test_a_time_has_its_unit_and_an_order_none(capsys: pytest.CaptureFixture[str]) -> None:
+    values = {"rmse": 2500.0, "acc15": 0.5, "kendall-tau": 0.75}
+    scores = [
+        Score(target="t", estimator="e", split="random", metric=name, value=value, n=3, noise_floor=None)
+        for name, value in values.items()
+    ]
+    show_scores(scores, tuple(values))
+    printed = capsys.readouterr().out
+    for shown in ("2.50 µs", "50.0%", "0.750"):
+        assert shown in printed
+    assert "mape" not in printed
