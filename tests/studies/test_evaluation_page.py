@@ -78,7 +78,8 @@ def test_the_transfer_page_draws_every_method_and_the_choice() -> None:
     points = [
         TransferPoint(
             samples=samples, minutes=samples / 120, kernels_per_second=2.0, method=method,
-            donor="" if method == "scratch" else "b:t", divergence=0.1, validation=0.2, chosen=method == "scratch", n=9, median=0.1, mape=0.2, acc10=0.4,
+            donor="" if method == "scratch" else "b:t", divergence=0.1, validation=0.2,
+            chosen=method == "scratch", n=9, median=0.1, mape=0.2, acc10=0.4,
         )
         for samples in (20, 100)
         for method in ("scratch", "one-scalar")

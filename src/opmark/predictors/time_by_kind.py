@@ -54,7 +54,7 @@ def time_by_kind(evidence: Evidence, bundle: Bundle) -> TimeByKind:
             shares[row.kernel.kind] += row.total_ns / found.total_ns
         for kind, share in shares.items():
             spent[kind] += share * network.latency_ns
-        between += (1 - sum(shares.values())) * network.latency_ns
+        between += max(0.0, 1 - sum(shares.values())) * network.latency_ns
         measured_ns += network.latency_ns
         networks += 1
         worst = max(worst, (network.network, shares.get(BYTES_MOVED, 0.0)), key=lambda item: item[1])

@@ -53,7 +53,8 @@ def command(
     found = explain(loaded, graph, missing=missing, suggestions=count)
     if suite is not None:
         write_suite(suite, found.next_kernels, target=target, model=model)
-        click.echo(f"{suite}: {len(found.next_kernels)} kernels for opmark bench run. {_settles(found)}", err=True)
+        worth = f". {_settles(found)}" if as_json else ""
+        click.echo(f"{suite}: {len(found.next_kernels)} kernels for opmark bench run{worth}", err=True)
     if as_json:
         show_json({**described(found.prediction, graph.mapping, str(loaded.target)), **_reasons(found)})
         return

@@ -57,10 +57,10 @@ def command(
         rows = [(kind, f"{share:.2%}") for kind, share in one.by_kind]
         rows.append(("between kernels", f"{one.between:.2%}"))
         show_table(("kind", "of the time"), rows, title=one.target)
+        most = f"; most in {one.worst[0]}, {one.worst[1]:.2%}" if one.bytes_moved else ""
         click.echo(
             f"{one.target}: bytes-moved holds {one.bytes_moved:.2%} of the {format_ns(one.measured_ns)} of "
-            f"{counted(one.networks, 'measured network')} (target: at most 1 %, {'met' if one.met else 'missed'}); "
-            f"most in {one.worst[0]}, {one.worst[1]:.2%}"
+            f"{counted(one.networks, 'measured network')} (target: at most 1 %, {'met' if one.met else 'missed'}){most}"
         )
 
 
