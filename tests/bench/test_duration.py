@@ -22,8 +22,8 @@ def test_every_quality_has_a_pace() -> None:
 def test_a_plan_takes_its_kernels_at_the_recorded_pace(planned: Plan) -> None:
     assert len(planned.kernels) == 36
     found = duration(planned)
-    assert (found.low_s, found.high_s, found.budgeted) == (pytest.approx(12), pytest.approx(20), False)
-    assert "1.8 to 3 kernels a second" in found.assumes
+    assert (found.low_s, found.high_s, found.budgeted) == (pytest.approx(12), pytest.approx(24), False)
+    assert "1.5 to 3 trials a second" in found.assumes
     quick = duration(replace(planned, suite=replace(planned.suite, quality="quick")))
     assert quick.high_s < found.low_s
 

@@ -7,11 +7,10 @@ from opmark.bench.plan import Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Kernels a second, on a machine that is busy and on one that is calm, and seconds a network."""
+    """Trials a second, kernels and networks together, in the slower and in the faster of two recorded runs."""
 
-    busy_kernels_per_s: float
-    calm_kernels_per_s: float
-    network_s: float
+    slow_per_s: float
+    fast_per_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,23 +23,19 @@ class Duration:
     assumes: str
 
 
-# full: 5,984 kernels and 241 networks of the first release; quick: quickstarts with 885 and 1,885 kernels.
-PACES = {
-    "full": Pace(busy_kernels_per_s=1.8, calm_kernels_per_s=3.0, network_s=4.0),
-    "quick": Pace(busy_kernels_per_s=6.0, calm_kernels_per_s=9.0, network_s=1.0),
-}
+# full: the first release, 6,225 trials in 70 minutes, and throughput.py while the host was calm; quick: quickstarts of
+# 885 kernels in 156 s and of 1,885 in 299 s, their training and ranking included.
+PACES = {"full": Pace(slow_per_s=1.5, fast_per_s=3.0), "quick": Pace(slow_per_s=5.7, fast_per_s=6.3)}
 
 
 def duration(plan: Plan) -> Duration:
     """The time that the trials of `plan` take at the recorded pace of its quality, no longer than its budget."""
     pace = PACES[plan.suite.quality]
-    kernels, networks_s = len(plan.kernels), len(plan.networks) * pace.network_s
-    low, high = (kernels / rate + networks_s for rate in (pace.calm_kernels_per_s, pace.busy_kernels_per_s))
+    low, high = (len(plan.trials) / rate for rate in (pace.fast_per_s, pace.slow_per_s))
     budget = plan.suite.budget_s
     assumes = (
-        f"{pace.busy_kernels_per_s:g} to {pace.calm_kernels_per_s:g} kernels a second and {pace.network_s:g} s a "
-        f"network, as recorded at quality {plan.suite.quality} on two virtual cores; large kernels and slow machines "
-        "take longer"
+        f"{pace.slow_per_s:g} to {pace.fast_per_s:g} trials a second, kernels and networks together, as recorded at "
+        f"quality {plan.suite.quality} on two virtual cores; large kernels and slow machines take longer"
     )
     most = high if budget is None else budget
     return Duration(low_s=min(low, most), high_s=min(high, most), budgeted=most < high, assumes=assumes)
