@@ -30,14 +30,14 @@ ONNX = {
     "softsign": "Softsign", "hard-sigmoid": "HardSigmoid", "hard-swish": "HardSwish", "exp": "Exp", "log": "Log",
     "sigmoid": "Sigmoid", "tanh": "Tanh", "erf": "Erf", "sin": "Sin", "cos": "Cos", "tan": "Tan", "atan": "Atan",
     "pow": "Pow", "elu": "Elu", "selu": "Selu", "celu": "Celu", "softplus": "Softplus",
-    "quick-gelu": "com.microsoft:QuickGelu", "gelu": "Gelu", "gelu-tanh": "Gelu",
+    "quick-gelu": "com.microsoft:QuickGelu", "silu": "com.microsoft:QuickGelu", "gelu": "Gelu", "gelu-tanh": "Gelu",
     "fast-gelu": "com.microsoft:FastGelu", "bias-gelu": "com.microsoft:BiasGelu", "mish": "Mish",
     "qlinear-add": "com.microsoft:QLinearAdd", "qlinear-mul": "com.microsoft:QLinearMul",
     "qlinear-sigmoid": "com.microsoft:QLinearSigmoid", "qlinear-leaky-relu": "com.microsoft:QLinearLeakyRelu",
     "qlinear-where": "com.microsoft:QLinearWhere",
 }  # fmt: skip
 
-FROM_ONNX = {name: operation for operation, name in ONNX.items() if operation != "gelu-tanh"}
+FROM_ONNX = {name: operation for operation, name in ONNX.items() if operation not in {"gelu-tanh", "silu"}}
 FROM_ONNX["com.microsoft:Gelu"] = "gelu"
 
 COMPARISONS = frozenset(
