@@ -13,7 +13,7 @@ from opmark.core.journal import read_journal
 from opmark.core.records import KernelTrial
 from opmark.datasets.release import journal_contents
 from opmark.studies.accuracy_curve import FILE, PAGE, read_curve
-from opmark.studies.active import by_cell
+from opmark.studies.active import by_cell, set_aside
 from opmark.studies.active_judge import CURVE_METRICS, Judge, target_metrics
 from opmark.studies.active_run import EXHAUSTED, OUT_OF_TIME, REACHED, curve_folder, run_actively
 
@@ -67,7 +67,6 @@ def test_the_page_draws_every_target(exhausted: Path) -> None:
 
 
 def test_rounds_measure_the_same_trials_as_a_plain_run_would(exhausted: Path) -> None:
-
     assert set(read_journal(exhausted).done) == {trial.trial for trial in plan(SUITE).kernels}
     assert journal_contents(exhausted).rows
 
@@ -107,8 +106,8 @@ def test_an_interrupted_run_goes_on_from_the_journal(tmp_path: Path, exhausted: 
 
 
 def test_kernels_of_a_hidden_network_judge_and_are_not_learned_from(tmp_path: Path) -> None:
-
-    suite = replace(SUITE, networks=Networks(held_out=("light-squeezenet",)), judging={"null-t1": 12})
+    kinds = {**SUITE.kinds, "conv": KindSpec(count=60)}
+    suite = replace(SUITE, kinds=kinds, networks=Networks(held_out=("light-squeezenet",)), judging={"null-t1": 12})
     planned = plan(suite)
     assert len(planned.judging) == 12
     journal = tmp_path / "r.jsonl"
@@ -118,6 +117,11 @@ def test_kernels_of_a_hidden_network_judge_and_are_not_learned_from(tmp_path: Pa
     assert "conv" in hidden
     done = set(read_journal(journal).done)
     assert done & planned.judging, "they are measured in the first look"
+    others = [trial for trial in planned.kernels if trial.trial not in planned.judging]
+    aside = {key for trials in by_cell(others).values() for key in set_aside(trials)}
+    assert not aside & planned.judging
+    judged = {trial.trial for trial in planned.kernels if trial.kernel.kind in kinds} & (planned.judging | aside)
+    assert found.curve.points[-1].targets["null-t1"].n == len(done & judged)
 
 
 def test_networks_are_measured_in_what_the_kernels_leave(tmp_path: Path) -> None:

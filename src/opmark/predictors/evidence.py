@@ -90,12 +90,3 @@ def by_kind(judged: Judged) -> dict[str, dict[str, float]]:
         kind: all_metrics(judged.measured_ns[names == kind], judged.predicted_ns[names == kind])
         for kind in sorted(set(judged.kinds))
     }
-
-
-def by_decade(judged: Judged) -> dict[int, dict[str, float]]:
-    """Every metric of the rows of one decade of measured latency, by the power of ten (in ns) that it starts from."""
-    decades = np.floor(np.log10(judged.measured_ns)).astype(int)
-    return {
-        int(decade): all_metrics(judged.measured_ns[decades == decade], judged.predicted_ns[decades == decade])
-        for decade in np.unique(decades)
-    }
