@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from opmark.predictors.arrays import from_text, to_text
+from opmark.predictors.by_element_type import fit_by_element_type, restore_by_element_type
 from opmark.predictors.estimator import Estimator, Fitted, Latencies
 from opmark.predictors.features import Inputs
 from opmark.predictors.residual import Residual, fit_residual, residual_from
@@ -56,8 +57,15 @@ class Utilisation(Estimator):
     summary: ClassVar[str] = "LightGBM and a Gaussian process on log(latency / roofline)"
     smooth: bool = True
 
-    def fit(self, inputs: Inputs, labels: Latencies) -> FittedUtilisation:
-        """Fit the roofline, then what is left."""
+    def fit(self, inputs: Inputs, labels: Latencies) -> Fitted:
+        """Fit each element type by itself: the roofline, then what is left."""
+        return fit_by_element_type(inputs, labels, self._fit)
+
+    def restore(self, files: Mapping[str, str]) -> Fitted:
+        """What `Fitted.files` described."""
+        return restore_by_element_type(files, self._restore)
+
+    def _fit(self, inputs: Inputs, labels: Latencies) -> FittedUtilisation:
         roofline = fit_roofline(inputs.flops, inputs.moved_bytes, labels.hot_ns)
         base = roofline.latency_ns(inputs.flops, inputs.moved_bytes)
         above = fit_residual(inputs, np.log(labels.hot_ns / base), smooth=self.smooth)
@@ -78,8 +86,7 @@ class Utilisation(Estimator):
             made_without=Latencies(hot_ns=hot_without, rotated_ns=rotated_without),
         )
 
-    def restore(self, files: Mapping[str, str]) -> FittedUtilisation:
-        """What `FittedUtilisation.files` described."""
+    def _restore(self, files: Mapping[str, str]) -> FittedUtilisation:
         return FittedUtilisation(
             roofline=roofline_from(from_text(files["roofline.json"])),
             above_roofline=residual_from(files, "hot"),
