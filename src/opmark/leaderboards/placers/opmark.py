@@ -30,6 +30,7 @@ from opmark.leaderboards.placers import (
     fastt,
     gpipe,
     heft,
+    local_search,
     m_topo,
     peft,
     pipedream,
@@ -70,6 +71,9 @@ HEATS = ((0.02, 0.0005), (0.005, 0.0002), (0.06, 0.001))
 ELITES = 4
 # Of the time that is left, for each other placer, and for the integer program of a load objective.
 START_SHARE, PROGRAM_SHARE = 0.15, 0.3
+# With more groups than this, where orders matter, whole batches of exact neighbours go first, for this share of the
+# time: between the walls that memory builds they get further than single moves at a temperature.
+DESCEND_FROM, DESCEND_SHARE = 24, 0.55
 # Of the budget, for replicas in the end, where a problem allows them.
 REPLICAS_SHARE = 0.15
 
@@ -90,6 +94,9 @@ class OpMark(Placer):
         incumbent = Incumbent(problem, "opmark", budget_s * SEARCH_SHARE)
         search = GuidedSearch(problem, incumbent, seed)
         states = _starts(problem, search, incumbent, seed)
+        if search.ordered and search.groups.count > DESCEND_FROM:
+            found = incumbent.consider_placer(local_search.PLACER, seed, share=DESCEND_SHARE)
+            states += [] if found is None else _states_of(search, found)
         bound = cheap_lower_bound(problem)
 
         reserved_s = REPLICAS_SHARE * incumbent.left_s if problem.replication else 0.0
