@@ -1,4 +1,3 @@
-import os
 import signal
 import threading
 
@@ -12,9 +11,9 @@ def test_the_first_ctrl_c_asks_and_the_second_interrupts() -> None:
 
     def press_twice() -> None:
         with on_interrupt(lambda: asked.append(True)):
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
             assert asked == [True]
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
         press_twice()

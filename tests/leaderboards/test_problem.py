@@ -48,7 +48,7 @@ def test_a_cycle_is_named() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"objective": "speed"}, "objective: one of cost, latency, throughput, not 'speed'"),
+        ({"objective": "speed"}, "objective: one of cost, latency, serving, throughput, not 'speed'"),
         ({"semantics": "opsim9"}, "semantics: this version knows opsim1"),
         ({"memory_mode": "none"}, "memory_mode: liveness, sum or stash"),
         ({"units": ()}, "units: at least one is needed"),
