@@ -1,9 +1,18 @@
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from opmark.bench.interrupt import on_interrupt
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """A shell starts what runs in the background with Ctrl-C ignored, tests among it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_the_first_ctrl_c_asks_and_the_second_interrupts() -> None:
