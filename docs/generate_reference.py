@@ -17,6 +17,7 @@ from opmark.leaderboards import placement, problem, recipe, track
 from opmark.leaderboards.submissions import manifest
 
 HERE = Path(__file__).resolve().parent / "reference"
+EXAMPLE = "Example: "
 NOTICE = "<!-- Made by docs/generate_reference.py (make docs). Do not edit. -->\n"
 EXTENSIONS = (
     ("Kinds of kernels", "opmark.kinds"),
@@ -80,6 +81,8 @@ def commands() -> str:
         parts.append(f"{_sentences(command.help)}\n")
         usage = " ".join(command.collect_usage_pieces(context))
         parts.append(f"```text\n{context.command_path} {usage}\n```\n")
+        if command.epilog:
+            parts.append(f"{EXAMPLE}`{command.epilog.removeprefix(EXAMPLE)}`\n")
         options = [item for item in command.params if isinstance(item, click.Option)]
         if options:
             parts.append(_options(options, context))
@@ -112,9 +115,11 @@ def _cell(text: str) -> str:
 
 
 def _sentences(text: str | None) -> str:
-    """A help text as Markdown paragraphs."""
-    paragraphs = (text or "").replace("\b", "").strip().split("\n\n")
-    return "\n\n".join(_escaped(" ".join(paragraph.split())) for paragraph in paragraphs)
+    """A help text as Markdown paragraphs; what click is told not to wrap (`\\b`) is shown as it is."""
+    return "\n\n".join(
+        f"```text{paragraph[1:]}\n```" if paragraph.startswith("\b") else _escaped(" ".join(paragraph.split()))
+        for paragraph in (text or "").strip(" \n").split("\n\n")
+    )
 
 
 def _escaped(text: str) -> str:

@@ -16,7 +16,9 @@ from opmark.cli.main import cli
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(path for path in [*DOCS.rglob("*.md"), *ROOT.glob("*.md")] if "_build" not in path.parts)
+CONTENT = [ROOT / folder / "README.md" for folder in ("bench", "datasets", "predictors", "leaderboards", "benchmarks")]
+FOLDERS = [*CONTENT, ROOT / "bench" / "graphs" / "README.md"]
+PAGES = sorted(path for path in [*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *FOLDERS] if "_build" not in path.parts)
 
 
 def test_the_generated_reference_is_up_to_date() -> None:
@@ -35,18 +37,26 @@ def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
     assert "https://fonts" not in (tmp_path / "index.html").read_text()
 
 
-def quoted_commands() -> Iterator[tuple[Path, str]]:
-    """Every `opmark …` in code blocks and code spans of the pages people read."""
+def command_lines() -> Iterator[tuple[Path, str]]:
+    """Every `opmark …` line of a code block, fenced or indented: what a reader copies. Examples of the help, too."""
     for page in PAGES:
-        if page.name in {"commands.md", "CHANGELOG.md"}:
-            continue
         text = page.read_text()
         blocks = re.findall(r"```(?:sh|bash|console)\n(.*?)```", text, flags=re.DOTALL)
         lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
-        spans = re.findall(r"`(opmark [^`]+)`", text)
-        for line in [*lines, *spans]:
+        lines += [line.strip() for line in re.findall(r"^ {4}opmark .*$", text, flags=re.MULTILINE)]
+        if page.name == "commands.md":
+            lines = re.findall(r"^Example: `(opmark [^`]+)`$", text, flags=re.MULTILINE)
+        for line in lines:
             if line.startswith("opmark "):
-                yield page, line.partition(" #")[0]
+                yield page, line.partition(" #")[0].replace("...", "")
+
+
+def command_spans() -> Iterator[tuple[Path, str]]:
+    """Every `opmark …` in running text; it may leave out what is not the point."""
+    for page in PAGES:
+        if page.name not in {"commands.md", "CHANGELOG.md"}:
+            for line in re.findall(r"`(opmark [^`]+)`", page.read_text()):
+                yield page, line
 
 
 def problem_with(line: str) -> str | None:
@@ -75,13 +85,63 @@ def problem_with(line: str) -> str | None:
     return None
 
 
+def refusal_of(line: str) -> str | None:
+    """What the command line says of a whole command that is only parsed: too many words, a wrong value, one missing."""
+    command: click.Command = cli
+    context = click.Context(cli, info_name="opmark")
+    words = shlex.split(line)[1:]
+    while isinstance(command, click.Group):
+        name = words.pop(0)
+        child = command.get_command(context, name)
+        if child is None:
+            return f"{context.command_path} has no command {name}"
+        command, context = child, click.Context(child, info_name=name, parent=context)
+    try:
+        command.make_context(context.info_name, words, parent=context.parent)
+    except click.BadParameter as error:
+        return None if "does not exist" in error.message else error.format_message()  # a reader's own files
+    except click.UsageError as error:
+        return error.message
+    return None
+
+
 def test_quoted_commands_exist() -> None:
     wrong = [
         f"{page.relative_to(ROOT)}: {line}: {problem}"
-        for page, line in quoted_commands()
+        for page, line in command_spans()
         if (problem := problem_with(line))
     ]
     assert not wrong
+
+
+def test_command_lines_can_be_typed_as_they_are() -> None:
+    lines = list(command_lines())
+    assert len(lines) > 100
+    wrong = [f"{page.relative_to(ROOT)}: {line}: {refusal}" for page, line in lines if (refusal := refusal_of(line))]
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("opmark leaderboards standings", "Missing option '--track'"),
+        ("opmark bench run small --budget later", "later"),
+        ("opmark bench run small quick", "unexpected extra argument"),
+        ("opmark datasets shou x", "no command shou"),
+    ],
+)
+def test_a_wrong_command_line_would_be_noticed(line: str, said: str) -> None:
+    assert said in (refusal_of(line) or "")
+
+
+def test_what_make_builds_exists() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = {
+        name
+        for page in PAGES
+        for name in re.findall(r"`make ([a-z]+)`|^make ([a-z]+)\b", page.read_text(), flags=re.MULTILINE)
+    }
+    assert {one or other for one, other in named} <= targets
 
 
 def test_links_between_pages_lead_somewhere() -> None:

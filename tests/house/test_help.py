@@ -25,6 +25,8 @@ HEAVY = (
     "scipy",
     "transformers",
 )
+# What click leaves free at the right of a terminal.
+_MARGIN = 2
 PROBE = """
 import json, runpy, sys
 heavy, sys.argv = json.loads(sys.argv[1]), ["opmark", *sys.argv[2:]]
@@ -91,9 +93,21 @@ def test_a_list_of_commands_cuts_no_sentence_on_a_narrow_terminal() -> None:
     for path, group in commands():
         if isinstance(group, click.Group):
             children = {name: COMMANDS.load(name) for name in COMMANDS.names()} if group is cli else group.commands
-            width = 80 - len("    ") - max(map(len, children)) - len("  ")
+            width = 80 - len("    ") - max(map(len, children)) - len("  ") - _MARGIN
             cut += [f"{path} {name}" for name, one in children.items() if one.get_short_help_str(width).endswith("...")]
     assert not cut
+
+
+def test_every_command_has_an_example_that_fits_a_line() -> None:
+    bad = []
+    for path, command in commands():
+        if not isinstance(command, click.Group) and path != "opmark completion":  # its help is made of examples
+            _, example, line = (command.epilog or "").partition("Example: ")
+            # `opmark predict` and `opmark predictors predict` are one command
+            named = line.startswith((path, path.replace("predictors predict", "predict")))
+            if not example or not named or len(f"  {command.epilog}") > 80 - _MARGIN:
+                bad.append(f"{path}: {command.epilog}")
+    assert not bad
 
 
 def test_every_command_is_in_the_reference() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opmark.cli.completing import tracks
 from opmark.cli.context import DURATION, workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
 from opmark.core.errors import CheckFailedError, NothingSelectedError
@@ -29,9 +30,15 @@ def sandbox_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return kind(trust(command))
 
 
-@click.command()
+@click.command(epilog="Example: opmark leaderboards check my-idea")
 @click.argument("folder", type=FOLDER)
-@click.option("--track", "names", multiple=True, help="Only this track's problems; default: all. Repeatable.")
+@click.option(
+    "--track",
+    "names",
+    multiple=True,
+    shell_complete=tracks,
+    help="Only this track's problems; default: all. Repeatable.",
+)
 @click.option("--problems", "most", type=click.IntRange(min=1), default=3, show_default=True, help="Per track.")
 @click.option("--budget", type=DURATION, help="Time per problem; default: the track's.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For what is drawn.")
@@ -92,9 +99,15 @@ def check(
         click.echo(f"{found.name} can be handed in: opmark leaderboards submit {folder}")
 
 
-@click.command()
+@click.command(epilog="Example: opmark leaderboards submit my-idea --jobs 2")
 @click.argument("folder", type=FOLDER)
-@click.option("--track", "names", multiple=True, help="Only this track; default: all it is made for. Repeatable.")
+@click.option(
+    "--track",
+    "names",
+    multiple=True,
+    shell_complete=tracks,
+    help="Only this track; default: all it is made for. Repeatable.",
+)
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many problems at a time.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For what is drawn.")
 @click.option("--again", is_flag=True, help="Repeat runs that are finished.")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opmark.cli.completing import placers, tracks
 from opmark.cli.context import DURATION, workspace
 from opmark.cli.door import score_progress
 from opmark.cli.output import json_option, show_json, show_table
@@ -15,9 +16,15 @@ if TYPE_CHECKING:
     from opmark.leaderboards.standings import Standings
 
 
-@click.command()
-@click.option("--track", "track_name", required=True, help="The track's folder name.")
-@click.option("--placer", "names", multiple=True, help="Only these algorithms; default: all. Repeatable.")
+@click.command(epilog="Example: opmark leaderboards score --track inference-latency --jobs 2")
+@click.option("--track", "track_name", required=True, shell_complete=tracks, help="The track's folder name.")
+@click.option(
+    "--placer",
+    "names",
+    multiple=True,
+    shell_complete=placers,
+    help="Only these algorithms; default: all. Repeatable.",
+)
 @click.option("--budget", type=DURATION, help="Time per problem; default: the track's.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For placers that draw.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many runs at a time.")
@@ -64,8 +71,8 @@ def score(
     _show_standings(found, as_json)
 
 
-@click.command()
-@click.option("--track", "track_name", required=True, help="The track's folder name.")
+@click.command(epilog="Example: opmark leaderboards standings --track inference-latency")
+@click.option("--track", "track_name", required=True, shell_complete=tracks, help="The track's folder name.")
 @click.option("--instances", is_flag=True, help="Also what every entry did on every problem.")
 @json_option
 @click.pass_context
@@ -83,8 +90,8 @@ def standings(ctx: click.Context, *, track_name: str, instances: bool, as_json: 
     _show_standings(found, as_json, instances=instances)
 
 
-@click.command()
-@click.option("--track", "track_name", required=True, help="The track's folder name.")
+@click.command(epilog="Example: opmark leaderboards freeze --track my-track")
+@click.option("--track", "track_name", required=True, shell_complete=tracks, help="The track's folder name.")
 @click.option(
     "--again", is_flag=True, help="Also where a stored answer beats the reference of an instance that the recipe makes."
 )

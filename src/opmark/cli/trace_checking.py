@@ -9,7 +9,7 @@ from opmark.cli.output import counted, json_option, show_json
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command(name="check-trace")
+@click.command(name="check-trace", epilog="Example: opmark leaderboards check-trace problem.json trace.json")
 @click.argument("problem_file", metavar="PROBLEM", type=FILE)
 @click.argument("trace_file", metavar="TRACE", type=FILE)
 @click.option("--solution", "solution_file", type=FILE, help="Simulating this must give the same trace, bit for bit.")

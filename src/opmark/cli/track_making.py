@@ -2,12 +2,13 @@
 
 import click
 
+from opmark.cli.completing import tracks
 from opmark.cli.context import workspace
 from opmark.cli.output import json_option, show_json, show_table
 
 
-@click.command(name="make-track")
-@click.argument("track")
+@click.command(name="make-track", epilog="Example: opmark leaderboards make-track inference-latency")
+@click.argument("track", shell_complete=tracks)
 @click.option("--again", is_flag=True, help="Judge every candidate again, kept or not.")
 @json_option
 @click.pass_context

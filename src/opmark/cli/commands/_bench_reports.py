@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opmark.cli import completing
 from opmark.cli.context import DURATION, PERCENT, cache_folder, suites_folder, workspace
 from opmark.cli.output import counted, json_option, progress_bar, show_json, show_table
 from opmark.core.errors import ExitCode, UsageError
@@ -33,7 +34,7 @@ _quality_option = click.option(
 )
 
 
-@click.command()
+@click.command(epilog="Example: opmark bench fusion --pairs conv+relu,conv-bn+add --quality quick")
 @_target_option
 @click.option("--pairs", default="", help="Only these, separated by commas: conv+relu,conv-bn+add.")
 @click.option("--budget", type=DURATION, help="Stop after this long: 90s, 10m, 2h.")
@@ -76,7 +77,7 @@ def fusion(
     _show_fusion(report, as_json)
 
 
-@click.command()
+@click.command(epilog="Example: opmark bench links --devices cores")
 @click.option("--devices", default="", help="cores, cuda or cuda:0, separated by commas. Default: whatever is here.")
 @click.option("--most", default="256MiB", show_default=True, help="The largest transfer.")
 @_journal_option
@@ -101,8 +102,8 @@ def links(ctx: click.Context, *, devices: str, most: str, journal: Path | None, 
     _show_links(report, as_json)
 
 
-@click.command()
-@click.argument("names", nargs=-1)
+@click.command(epilog="Example: opmark bench models light-resnet50 bert-base --batch 1,8")
+@click.argument("names", nargs=-1, shell_complete=completing.models)
 @click.option("--suite", help="The networks of this suite (a name or a YAML file).")
 @click.option("--all-small", is_flag=True, help="Every network of the zoo that is small enough for a test.")
 @click.option("--all", "everything", is_flag=True, help="Every network of the zoo.")
@@ -196,8 +197,8 @@ def models(
         ctx.exit(ExitCode.INTERRUPTED)
 
 
-@click.command()
-@click.argument("suite")
+@click.command(epilog="Example: opmark bench retest full --budget 20m")
+@click.argument("suite", shell_complete=completing.suites)
 @click.option("--share", type=PERCENT, default="5%", show_default=True, help="How much of it.")
 @click.option("--budget", type=DURATION, help="Stop after this long: 90s, 10m, 2h.")
 @click.option(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opmark.cli.commands.predict import bundle_and_graph, described, prediction_options
+from opmark.cli.completing import models
 from opmark.cli.output import json_option, show_json, show_table
 from opmark.cli.prediction_text import parameters_text, total_text
 from opmark.cli.sizes import chosen_sizes
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from opmark.predictors.explain import Explanation
 
 
-@click.command(name="explain")
-@click.argument("model")
+@click.command(name="explain", epilog="Example: opmark predictors explain bert-base --suite next.yaml")
+@click.argument("model", shell_complete=models)
 @prediction_options
 @click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Kernels to show.")
 @click.option("--next", "count", type=click.IntRange(min=1), default=20, show_default=True, help="Kernels to suggest.")

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import click
 
+from opmark.cli.completing import releases
 from opmark.cli.context import workspace
 from opmark.cli.evidence import evidence_by_target
 from opmark.cli.output import counted, json_option, show_json, show_table
 from opmark.core.units import format_ns
 
 
-@click.command(name="time-by-kind")
-@click.argument("release", required=False)
+@click.command(name="time-by-kind", epilog="Example: opmark predictors time-by-kind --target onnxruntime-cpu-t1")
+@click.argument("release", required=False, shell_complete=releases)
 @click.option("--target", "targets", multiple=True, help="Which target; repeatable; default: every target measured.")
 @click.option(
     "--bundle",

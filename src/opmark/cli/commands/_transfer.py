@@ -31,7 +31,7 @@ pace_option = click.option(
 )
 
 
-@click.command(name="transfer")
+@click.command(name="transfer", epilog="Example: opmark predictors transfer DEVICE:onnxruntime-cpu-t1 --samples 50")
 @click.argument("receiver")
 @donor_option
 @click.option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opmark.cli.commands._bench_reports import REPORTS
+from opmark.cli.completing import suites
 from opmark.cli.context import DURATION, PERCENT, cache_folder, suites_folder, workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
 from opmark.core.errors import ExitCode, UsageError
@@ -26,11 +27,11 @@ def bench() -> None:
     """Measure kernels and networks on this machine."""
 
 
-@bench.command("list")
+@bench.command("list", epilog="Example: opmark bench list")
 @json_option
 @click.pass_context
 def list_suites(ctx: click.Context, as_json: bool) -> None:
-    """List the suites of the workspace and those that come with OpMark."""
+    """List the suites of the workspace and those shipped with OpMark."""
     from opmark.bench.shipped import suites
     from opmark.bench.suite import load_suite
 
@@ -57,8 +58,8 @@ def list_suites(ctx: click.Context, as_json: bool) -> None:
     )
 
 
-@bench.command("plan")
-@click.argument("suite")
+@bench.command("plan", epilog="Example: opmark bench plan small")
+@click.argument("suite", shell_complete=suites)
 @_shard_option
 @json_option
 @click.pass_context
@@ -136,8 +137,8 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
     click.echo(f"About {about}: {takes.assumes}.", err=True)
 
 
-@bench.command("run")
-@click.argument("suite")
+@bench.command("run", epilog="Example: opmark bench run small --budget 30m")
+@click.argument("suite", shell_complete=suites)
 @click.option("--budget", type=DURATION, help="Stop after this long: 90s, 10m, 2h. Default: the suite's own.")
 @click.option(
     "--target-error",
@@ -227,7 +228,7 @@ def run_suite(
         ctx.exit(ExitCode.INTERRUPTED)
 
 
-@bench.command()
+@bench.command(epilog="Example: opmark bench noise --seconds 20 --target onnxruntime-cpu-t1")
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0.5, max=600),
@@ -281,7 +282,7 @@ def _reference_rows(found: "Noise") -> list[tuple[str, str]]:
     ]
 
 
-@bench.command()
+@bench.command(epilog="Example: opmark bench backends")
 @json_option
 def backends(as_json: bool) -> None:
     """List the runtimes and the targets they offer here."""

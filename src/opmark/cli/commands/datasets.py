@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from opmark.cli.completing import releases
 from opmark.cli.context import workspace
 from opmark.cli.output import counted, json_option, show_json, show_table
 from opmark.core.errors import ContentError, UsageError
@@ -19,7 +20,7 @@ def group() -> None:
     """
 
 
-@group.command(name="list")
+@group.command(name="list", epilog="Example: opmark datasets list")
 @json_option
 @click.pass_context
 def list_releases(ctx: click.Context, as_json: bool) -> None:
@@ -41,8 +42,8 @@ def list_releases(ctx: click.Context, as_json: bool) -> None:
     show_table(("release", "targets", "kernels", "networks", "size"), rows, left=2)
 
 
-@group.command()
-@click.argument("name")
+@group.command(epilog="Example: opmark datasets show DEVICE")
+@click.argument("name", shell_complete=releases)
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
@@ -61,8 +62,8 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         _show_target(release.manifest, target.name)
 
 
-@group.command()
-@click.argument("path")
+@group.command(epilog="Example: opmark datasets validate datasets/DEVICE/1.0.0")
+@click.argument("path", shell_complete=releases)
 @json_option
 @click.pass_context
 def validate(ctx: click.Context, path: str, as_json: bool) -> None:
@@ -93,7 +94,7 @@ def validate(ctx: click.Context, path: str, as_json: bool) -> None:
         click.echo(f"{folder}: sound, {counted(len(found), 'warning')}", err=True)
 
 
-@group.command()
+@group.command(epilog="Example: opmark datasets build bench/journals/small.jsonl")
 @click.argument("journals", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--version", help="The new release's version; default: the next minor one.")
 @json_option
@@ -110,8 +111,8 @@ def build(ctx: click.Context, journals: tuple[Path, ...], version: str | None, a
     _show_built(build_release(chosen, here.datasets, version=version), as_json)
 
 
-@group.command()
-@click.argument("sources", nargs=-1, required=True)
+@group.command(epilog="Example: opmark datasets merge DEVICE/1.0.0 small-2-of-2.jsonl")
+@click.argument("sources", nargs=-1, required=True, shell_complete=releases)
 @click.option("--version", help="The new release's version; default: the next minor one.")
 @json_option
 @click.pass_context
@@ -128,9 +129,9 @@ def merge(ctx: click.Context, sources: tuple[str, ...], version: str | None, as_
     _show_built(merge_sources(paths, folder, version=version), as_json)
 
 
-@group.command()
-@click.argument("old")
-@click.argument("new")
+@group.command(epilog="Example: opmark datasets diff DEVICE/1.0.0 DEVICE/1.1.0")
+@click.argument("old", shell_complete=releases)
+@click.argument("new", shell_complete=releases)
 @json_option
 @click.pass_context
 def diff(ctx: click.Context, old: str, new: str, as_json: bool) -> None:
@@ -160,8 +161,8 @@ def diff(ctx: click.Context, old: str, new: str, as_json: bool) -> None:
     show_table(columns, rows, left=2, title="the same rows" if found.same else f"{found.old} to {found.new}")
 
 
-@group.command()
-@click.argument("name")
+@group.command(epilog="Example: opmark datasets export DEVICE --table networks -o networks.csv")
+@click.argument("name", shell_complete=releases)
 @click.option("--format", "format_name", default="csv", show_default=True, help="csv, markdown, parquet or croissant.")
 @click.option("--table", default="kernels", show_default=True, help="kernels, networks, fusion or links.")
 @click.option("--target", default="", help="Only this target's rows.")
@@ -181,7 +182,7 @@ def export(ctx: click.Context, *, name: str, format_name: str, table: str, targe
     click.echo(content, nl=False)
 
 
-@group.command(name="import")
+@group.command(name="import", epilog="Example: opmark datasets import linear.csv --format neusight --device a100")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--format", "format_name", required=True, help="neusight, aiconfigurator, nn-meter-lut, …")
 @click.option("--device", required=True, help="What to call the device: the release's folder.")
@@ -206,7 +207,7 @@ def import_(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Import FILES that others published, as a release of their device.
+    """Import FILES that others published, as a device's release.
 
     Licence and origin go into the manifest and onto the card. A published latency becomes the hot label; there is no
     rotated one. Rows of operators or element types that OpMark has no kind for are left out and counted.

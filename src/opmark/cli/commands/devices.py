@@ -10,7 +10,7 @@ def devices() -> None:
     """What this machine is, as every measurement records it."""
 
 
-@devices.command()
+@devices.command(epilog="Example: opmark devices show")
 @json_option
 def show(*, as_json: bool) -> None:
     """Show this machine's name and the facts about it.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from opmark.studies.doctor import Diagnosis
 
 
-@click.command()
+@click.command(epilog="Example: opmark doctor --watch 10s")
 @click.option("--watch", type=DURATION, default="2s", show_default=True, help="How long to watch the noise.")
 @json_option
 def doctor(*, watch: float, as_json: bool) -> None:

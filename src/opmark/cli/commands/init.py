@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 
-@click.command(name="init")
+@click.command(name="init", epilog="Example: opmark init my-workspace")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 def init(folder: Path) -> None:
     """Make DIR a workspace, with the suites and tracks of OpMark."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from opmark.cli import completing
 from opmark.cli.context import DURATION, workspace
 from opmark.cli.door import check, submit
 from opmark.cli.output import json_option, show_json, show_table
@@ -28,7 +29,7 @@ for command in (make_track, check, check_trace, submit, score, standings, freeze
     group.add_command(command)
 
 
-@group.command()
+@group.command(epilog="Example: opmark leaderboards tracks")
 @json_option
 @click.pass_context
 def tracks(ctx: click.Context, as_json: bool) -> None:
@@ -56,8 +57,8 @@ def tracks(ctx: click.Context, as_json: bool) -> None:
         show_table(columns, [[str(row[column]) for column in columns] for row in rows], left=2)
 
 
-@group.command()
-@click.option("--track", "track_name", help="Only this track.")
+@group.command(epilog="Example: opmark leaderboards problems --track inference-latency")
+@click.option("--track", "track_name", shell_complete=completing.tracks, help="Only this track.")
 @json_option
 @click.pass_context
 def problems(ctx: click.Context, track_name: str | None, as_json: bool) -> None:
@@ -90,8 +91,11 @@ def problems(ctx: click.Context, track_name: str | None, as_json: bool) -> None:
         show_table(columns, [[str(row[column]) for column in columns] for row in rows], left=3)
 
 
-@group.command(name="make-problem")
-@click.argument("model")
+@group.command(
+    name="make-problem",
+    epilog="Example: opmark leaderboards make-problem vgg-16 --cluster c.yaml -o p.json",
+)
+@click.argument("model", shell_complete=completing.models)
 @click.option("--cluster", "cluster_file", type=FILE, required=True, help="Devices and links, as YAML.")
 @click.option("-o", "--output", type=FILE, required=True, help="The problem file to write.")
 @click.option("--name", default="", help="The problem's name; default: model and cluster.")
@@ -167,10 +171,12 @@ def make_problem(
         )
 
 
-@group.command()
+@group.command(epilog="Example: opmark leaderboards place problem.json --placer heft --budget 2s")
 @click.argument("problem_file", metavar="PROBLEM", type=FILE)
-@click.option("--placer", "name", required=True, help="A placement algorithm: heft, opmark, …")
-@click.option("--budget", type=DURATION, default=10.0, show_default="10s", help="Time to plan.")
+@click.option(
+    "--placer", "name", required=True, shell_complete=completing.placers, help="A placement algorithm: heft, opmark, …"
+)
+@click.option("--budget", type=DURATION, default="10s", show_default=True, help="Time to plan.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For placers that draw.")
 @click.option("-o", "--output", type=FILE, help="Write the solution here.")
 @json_option
@@ -214,7 +220,7 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
     show_table(("device", "units"), [(device.name, str(placed.count(number))) for number, device in devices])
 
 
-@group.command()
+@group.command(epilog="Example: opmark leaderboards simulate problem.json solution.json --draws 100")
 @click.argument("problem_file", metavar="PROBLEM", type=FILE)
 @click.argument("solution_file", metavar="SOLUTION", type=FILE)
 @click.option("--profile", default="", help="The rules to follow; default: the problem's own.")
@@ -224,7 +230,7 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
 def simulate(
     *, problem_file: Path, solution_file: Path, profile: str, trace: Path | None, draws: int | None, as_json: bool
 ) -> None:
-    """Check SOLUTION, simulate it on PROBLEM, and say what it costs."""
+    """Check SOLUTION, simulate it on PROBLEM, say what it costs."""
     from opmark.core.files import write_json
     from opmark.leaderboards.cost_unit import format_cost, in_unit
     from opmark.leaderboards.evaluation import evaluate
@@ -264,7 +270,7 @@ def simulate(
     show_table(("device", "busy", "peak memory"), cells)
 
 
-@group.command()
+@group.command(epilog="Example: opmark leaderboards bound problem.json --solver 30s")
 @click.argument("problem_file", metavar="PROBLEM", type=FILE)
 @click.option("--solver", type=DURATION, help="Also let an integer program prove a bound for this long.")
 @json_option
@@ -303,7 +309,7 @@ def bound(problem_file: Path, solver: float | None, as_json: bool) -> None:
         click.echo(f"List scheduling on the best single device never takes longer than {shown_guarantee}.")
 
 
-@group.command(name="import")
+@group.command(name="import", epilog="Example: opmark leaderboards import graph.txt --format pipedream -o p.json")
 @click.argument("file", type=FILE)
 @click.option("--format", "name", required=True, help="The format: dnn-partitioning or pipedream.")
 @click.option("-o", "--output", type=FILE, required=True, help="The problem file to write.")
@@ -345,7 +351,7 @@ def import_problem(
         click.echo(f"{output}: {len(problem.units)} units on {len(problem.cluster.devices)} devices, {problem.profile}")
 
 
-@group.command()
+@group.command(epilog="Example: opmark leaderboards site -o site")
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Default: site/ here.")
 @json_option
 @click.pass_context

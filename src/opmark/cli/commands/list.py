@@ -6,7 +6,7 @@ from opmark.cli.output import json_option, show_json, show_table
 from opmark.core.extension_list import PACKAGES
 
 
-@click.command(name="list")
+@click.command(name="list", epilog="Example: opmark list placers")
 @click.argument("what", type=click.Choice(tuple(PACKAGES)))
 @json_option
 def command(*, what: str, as_json: bool) -> None:

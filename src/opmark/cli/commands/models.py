@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opmark.cli import completing
 from opmark.cli.commands.predict import DEFAULT_TARGET
 from opmark.cli.context import cache_folder, workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
@@ -29,7 +30,7 @@ def command() -> None:
     """List networks, and show the kernels a runtime runs for one."""
 
 
-@command.command(name="list")
+@command.command(name="list", epilog="Example: opmark models list")
 @json_option
 def list_models(*, as_json: bool) -> None:
     """List the networks of the zoo.
@@ -71,8 +72,8 @@ def list_models(*, as_json: bool) -> None:
     show_table(("network", "family", "as", "variants", "learning", "batch", "size"), table, left=5)
 
 
-@command.command(name="show")
-@click.argument("model")
+@command.command(name="show", epilog="Example: opmark models show bert-base --target torch-eager-t1")
+@click.argument("model", shell_complete=completing.models)
 @click.option("--target", default=DEFAULT_TARGET, show_default=True, help="What runs the network.")
 @size_options
 @click.option("--top", type=click.IntRange(min=0), default=15, show_default=True, help="Kernels to show; 0 for all.")
@@ -105,8 +106,8 @@ def show(
         _print(graph, found, top)
 
 
-@command.command(name="store")
-@click.argument("names", metavar="[MODEL]...", nargs=-1)
+@command.command(name="store", epilog="Example: opmark models store resnet-50 --target onnxruntime-cpu-t1")
+@click.argument("names", metavar="[MODEL]...", nargs=-1, shell_complete=completing.models)
 @click.option("--all", "everything", is_flag=True, help="All graphs that travel with OpMark.")
 @click.option(
     "--target",

@@ -7,7 +7,7 @@ import click
 from opmark.cli.context import workspace
 
 
-@click.command(name="new")
+@click.command(name="new", epilog="Example: opmark new submission my-idea")
 @click.argument("what", type=click.Choice(["kind", "placer", "estimator", "track", "submission"]))
 @click.argument("name")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the file there instead.")

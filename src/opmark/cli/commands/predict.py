@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opmark.cli.completing import models, predicted_targets
 from opmark.cli.context import workspace
 from opmark.cli.output import json_option, show_json, show_table
 from opmark.cli.prediction_text import note_text, parameters_text, total_text
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
 
 DEFAULT_TARGET = "onnxruntime-cpu-t1"
 _OPTIONS = (
-    click.option("--target", default=DEFAULT_TARGET, show_default=True, help="What runs the network."),
+    click.option(
+        "--target",
+        default=DEFAULT_TARGET,
+        show_default=True,
+        shell_complete=predicted_targets,
+        help="What runs the network.",
+    ),
     click.option(
         "--bundle",
         type=click.Path(path_type=Path, file_okay=False),
@@ -57,8 +64,8 @@ def bundle_and_graph(
     return loaded, graph_of(model, target, cache=cache, dimensions=sizes)
 
 
-@click.command(name="predict")
-@click.argument("model")
+@click.command(name="predict", epilog="Example: opmark predict bert-base --target onnxruntime-cpu-t1 --batch 8")
+@click.argument("model", shell_complete=models)
 @prediction_options
 @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True, help="Kernels to show; 0 for all.")
 @json_option

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from opmark.cli import completing
 from opmark.cli.commands._explain import COMMAND as EXPLAIN
 from opmark.cli.commands._time_by_kind import COMMAND as TIME_BY_KIND
 from opmark.cli.commands._transfer import COMMAND as TRANSFER
@@ -23,7 +24,7 @@ _USUAL = ("lightgbm", "roofline", "nearest", "nn-meter-forest")
 
 @click.group(name="predictors")
 def group() -> None:
-    """Predictors: latencies of kernels and networks nobody measured.
+    """Predictors: latencies of what nobody measured.
 
     RELEASE is a path, DEVICE/VERSION, or DEVICE for its newest version; without it, the only device's newest.
     """
@@ -35,14 +36,20 @@ group.add_command(TRANSFER, "transfer")
 group.add_command(TIME_BY_KIND, "time-by-kind")
 
 
-@group.command()
-@click.argument("release", required=False)
+@group.command(epilog="Example: opmark predictors train --target onnxruntime-cpu-t1")
+@click.argument("release", required=False, shell_complete=completing.releases)
 @click.option("--target", "targets", multiple=True, help="What to predict; repeatable; default: every target measured.")
-@click.option("--estimator", default="lightgbm", show_default=True, help="How to predict: a name of `evaluate --all`.")
+@click.option(
+    "--estimator",
+    default="lightgbm",
+    show_default=True,
+    shell_complete=completing.estimators,
+    help="How to predict: a name of `evaluate --all`.",
+)
 @json_option
 @click.pass_context
 def train(ctx: click.Context, release: str | None, targets: tuple[str, ...], estimator: str, as_json: bool) -> None:
-    """Train predictors on RELEASE and store them in this workspace."""
+    """Train predictors on RELEASE and store them in the workspace."""
     from opmark.predictors.bundle import save
     from opmark.predictors.estimators import ESTIMATORS
     from opmark.predictors.graphs import graphs_of
@@ -68,11 +75,15 @@ def train(ctx: click.Context, release: str | None, targets: tuple[str, ...], est
         _show_bundle(one)
 
 
-@group.command()
-@click.argument("release", required=False)
+@group.command(epilog="Example: opmark predictors evaluate --split networks-unseen")
+@click.argument("release", required=False, shell_complete=completing.releases)
 @click.option("--target", "targets", multiple=True, help="Which target; repeatable; default: every target measured.")
 @click.option(
-    "--estimator", "estimators", multiple=True, help="An estimator; repeatable; default: ours and three more."
+    "--estimator",
+    "estimators",
+    multiple=True,
+    shell_complete=completing.estimators,
+    help="An estimator; repeatable; default: ours and three more.",
 )
 @click.option("--all", "everything", is_flag=True, help="Every estimator there is.")
 @click.option("--split", "splits", multiple=True, help="A split; repeatable; default: every one.")
@@ -138,11 +149,15 @@ def evaluate(
     show_scores(scores, shown)
 
 
-@group.command()
-@click.argument("release", required=False)
+@group.command(epilog="Example: opmark predictors curve --page curve.html")
+@click.argument("release", required=False, shell_complete=completing.releases)
 @click.option("--target", "targets", multiple=True, help="Which target; repeatable; default: every target measured.")
 @click.option(
-    "--estimator", "estimators", multiple=True, help="An estimator; repeatable; default: ours and nn-Meter's."
+    "--estimator",
+    "estimators",
+    multiple=True,
+    shell_complete=completing.estimators,
+    help="An estimator; repeatable; default: ours and nn-Meter's.",
 )
 @donor_option
 @pace_option
@@ -160,7 +175,7 @@ def curve(
     page: Path | None,
     as_json: bool,
 ) -> None:
-    """Show how errors fall with the number of kernels learned from.
+    """Show how errors fall with the kernels learned from.
 
     Kernels of RELEASE whose shape groups are unseen judge. With --donor, `transfer` is the curve of what validation
     chooses between another target's predictor and doing without.
@@ -194,7 +209,7 @@ def curve(
         show_curve(name, points)
 
 
-@group.command(name="list")
+@group.command(name="list", epilog="Example: opmark predictors list")
 @json_option
 @click.pass_context
 def list_bundles(ctx: click.Context, as_json: bool) -> None:
@@ -229,7 +244,7 @@ def list_bundles(ctx: click.Context, as_json: bool) -> None:
     show_table(("predictor", "estimator", "kinds", "rows"), rows, left=2)
 
 
-@group.command()
+@group.command(epilog="Example: opmark predictors show onnxruntime-cpu-t1")
 @click.argument("name")
 @json_option
 @click.pass_context

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from opmark.studies.quickstart import Quickstart
 
 
-@click.command()
+@click.command(epilog="Example: opmark quickstart --minutes 4")
 @click.option(
     "--workspace",
     "folder",
