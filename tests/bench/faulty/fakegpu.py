@@ -43,7 +43,7 @@ class FakeCuda(TorchCuda):
         self.gpu.host_ns += seconds * 1e9
 
     def sentinels(self) -> Mapping[str, Prepared]:
-        return {name: FakeKernel(self.gpu, enqueue_ns=1e6) for name in ("compute", "memory")}
+        return {name: FakeKernel(self.gpu, enqueue_ns=1e6) for name in ("gpu-compute", "gpu-memory")}
 
     def construction(self, kernel: Kernel) -> str:
         return CHAIN
