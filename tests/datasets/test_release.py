@@ -108,6 +108,20 @@ def test_repeats_keep_the_best_trial_and_lose_none(tmp_path: Path) -> None:
     assert retest["median"] == pytest.approx(1 - 1.1 / 1.2)
 
 
+def test_networks_measured_again_come_in_pairs(tmp_path: Path) -> None:
+    trials = [
+        sample.network(samples=30),
+        sample.network(latency_ns=1.6e6),
+        sample.network(status="failed", reason="the worker crashed", latency_ns=None, quantiles_ns=(), samples=0),
+        sample.network(batch=8, latency_ns=2e6),
+    ]
+    release = build_from([sample.contents([], [trial]) for trial in trials], tmp_path)
+    ((trial, again),) = release.network_retests(sample.TARGET.name)
+    assert (trial.latency_ns, again.latency_ns) == (1.5e6, 1.6e6)
+    with pytest.raises(UnknownNameError, match="no target of"):
+        release.network_retests("onnxruntime-cpu-t2")
+
+
 def test_versions_count_up_and_none_is_overwritten(tmp_path: Path, release: Release) -> None:
     before = checksums(release.path)
     folder = tmp_path / "datasets"

@@ -1,5 +1,7 @@
 """The table of estimator × split × metric."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.predictors import law
@@ -62,3 +64,15 @@ def test_the_noise_floor_is_unbiased_and_absent_where_unknown() -> None:
     assert abs(floor["signed-median"] or 0) < 0.001
     assert floor["acc5"] == 1
     assert noise_floor(measured, np.full(40, np.nan)) == {}
+
+
+def test_networks_have_the_noise_floor_of_those_measured_again() -> None:
+    trial = law.network(NET, share=0.5, role="training")
+    again = replace(trial, latency_ns=1.04 * trial.latency_ns)
+    found = evaluate(replace(evidence(), network_retests=[(trial, again)]), estimators=("flops",))
+    floors = {(score.estimator, score.split, score.metric): score.noise_floor for score in found.scores}
+    assert floors["flops", NETWORKS_UNSEEN, "median"] == pytest.approx(0.04)
+    assert floors["flops", NETWORKS_UNSEEN, "acc5"] == 1
+    assert floors["flops", "random", "median"] == pytest.approx(0.01, rel=0.02)
+    known = evaluate(evidence(), estimators=("flops",), splits=(NETWORKS_UNSEEN,))
+    assert {score.noise_floor for score in known.scores} == {None}

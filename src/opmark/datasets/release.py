@@ -22,6 +22,7 @@ from opmark.datasets.columns import (
     FUSION,
     KERNELS,
     LINKS,
+    NETWORK_REPEATS,
     NETWORKS,
     TABLES,
     fusion_of,
@@ -113,6 +114,14 @@ class Release:
         """The network trials of one target, repeats not included. Raises `UnknownNameError`, `ContentError`."""
         self.target(target_name)
         return tuple(network_of(row) for row in self.tables[NETWORKS.name].to_pylist() if row["target"] == target_name)
+
+    def network_retests(self, target_name: str) -> tuple[tuple[NetworkMeasurement, NetworkMeasurement], ...]:
+        """Usable network trials of one target that were repeated, each beside a usable repeat of the same graph."""
+        usable = (one for one in self.network_measurements(target_name) if one.status in USABLE)
+        first = {(one.network, one.batch, one.graph_id): one for one in usable}
+        repeats = (network_of(row) for row in self._rows(NETWORK_REPEATS.name) if row["target"] == target_name)
+        pairs = ((first.get((one.network, one.batch, one.graph_id)), one) for one in repeats if one.status in USABLE)
+        return tuple((trial, again) for trial, again in pairs if trial is not None)
 
     def fusions(self, target_name: str) -> tuple[FusionMeasurement, ...]:
         """The pairs of operators of one target, none where that was not measured. Raises `UnknownNameError`."""

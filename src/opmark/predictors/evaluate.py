@@ -25,6 +25,8 @@ COVERAGE90 = "coverage90"
 class Score:
     """One cell of the table. `noise_floor` is the metric of one measurement against another, None where unknown.
 
+    That of whole networks comes from those of the target that were measured again, whoever they train or judge.
+
     Metrics of `networks-unseen` against the measured network stand beside two halves: `kernel-sum-…` against the sum
     of measured kernels, and `composition-…` of that sum against the network; `…@CLASS` is over one class of networks.
     """
@@ -70,10 +72,10 @@ def evaluate(
                 found = judge_networks(evidence, name) if split == NETWORKS_UNSEEN else judge(evidence, name, split)
             if found is not None:
                 rows[name, split] = found
-                scores += _scores(evidence.target.name, name, split, found)
+                scores += _scores(evidence, name, split, found)
     if NETWORKS_UNSEEN in splits and (counted := judge_op_counts(evidence)) is not None:
         rows[OP_COUNTS, NETWORKS_UNSEEN] = counted
-        scores += _scores(evidence.target.name, OP_COUNTS, NETWORKS_UNSEEN, counted)
+        scores += _scores(evidence, OP_COUNTS, NETWORKS_UNSEEN, counted)
     return Evaluation(target=evidence.target.name, scores=tuple(scores), judged=rows)
 
 
@@ -132,8 +134,16 @@ def noise_floor(measured_ns: Floats, variation: Floats) -> dict[str, float | Non
     return dict(all_metrics(first, first * np.exp(sign * variation[known])))
 
 
-def _scores(target: str, estimator: str, split: str, judged: Judged) -> list[Score]:
-    floor = noise_floor(judged.measured_ns, judged.variation)
+def network_noise_floor(evidence: Evidence) -> dict[str, float | None]:
+    """Every metric of networks measured again against the first time, training ones too; empty where none was."""
+    pairs = [(one.latency_ns, again.latency_ns) for one, again in evidence.network_retests]
+    first, second = np.array([pair for pair in pairs if None not in pair], dtype=np.float64).reshape(-1, 2).T
+    return dict(all_metrics(first, second)) if len(first) else {}
+
+
+def _scores(evidence: Evidence, estimator: str, split: str, judged: Judged) -> list[Score]:
+    networks = split == NETWORKS_UNSEEN
+    floor = network_noise_floor(evidence) if networks else noise_floor(judged.measured_ns, judged.variation)
     count = len(judged.kinds)
     values = {name: (value, count) for name, value in all_metrics(judged.measured_ns, judged.predicted_ns).items()}
     if judged.low_ns is not None and judged.high_ns is not None:
@@ -141,7 +151,7 @@ def _scores(target: str, estimator: str, split: str, judged: Judged) -> list[Sco
     values |= split_errors(judged) | class_errors(judged)
     return [
         Score(
-            target=target,
+            target=evidence.target.name,
             estimator=estimator,
             split=split,
             metric=metric,

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
-    """What there is to evaluate on: one target's rows, and networks with their graphs by id or name."""
+    """What there is to evaluate on: one target's rows, and networks with their graphs by id or name.
+
+    `network_retests` are networks that were measured again, each with its repeat.
+    """
 
     target: Target
     measurements: Sequence[Measurement]
     hardware: Hardware = field(default_factory=Hardware)
     networks: Sequence[NetworkMeasurement] = ()
+    network_retests: Sequence[tuple[NetworkMeasurement, NetworkMeasurement]] = ()
     graphs: Mapping[str, Graph] = field(default_factory=dict)
 
     @property
@@ -61,6 +65,7 @@ def evidence_of(release: "Release", target_name: str, graphs: Mapping[str, Graph
         measurements=release.measurements(target_name),
         hardware=hardware_of(environments[0].checked) if environments else Hardware(),
         networks=release.network_measurements(target_name),
+        network_retests=release.network_retests(target_name),
         graphs=graphs,
     )
 
