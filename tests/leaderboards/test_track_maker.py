@@ -145,11 +145,18 @@ def test_a_better_stored_answer_becomes_the_reference_of_an_instance_of_the_reci
 
 def test_a_wrong_recipe_names_every_fault(workspace: Workspace) -> None:
     path = workspace.leaderboards / "made" / "recipe.yaml"
-    extra = "  - {models: [], cluster: pair, split: secret, name: x}\n  - {models: [a], cluster: pair, name: x}\n"
+    extra = "  - {models: [], cluster: pair, split: secret, name: x}\n"
+    extra += "  - {models: [a], cluster: pair, name: x, objective: speed, memory_mode: much}\n"
     path.write_text(RECIPE + extra)
     with pytest.raises(ContentError) as caught:
         load_recipe(path.parent)
-    for part in ("'x' appears twice", "x.models: at least one", "x.split: one of public, validation"):
+    for part in (
+        "'x' appears twice",
+        "x.models: at least one",
+        "x.split: one of public, validation",
+        "x.objective: one of cost, latency, serving, throughput, not 'speed'",
+        "x.memory_mode: one of liveness, sum, stash, not 'much'",
+    ):
         assert part in str(caught.value)
 
 
@@ -166,3 +173,15 @@ def test_a_candidate_with_arrivals_serves_requests(workspace: Workspace) -> None
     assert made == problem_of(candidate, recipe, Sources(workspace=workspace), "serving"), (
         "the same seed, the same trace"
     )
+
+
+def test_a_candidate_may_have_an_objective_of_its_own(workspace: Workspace) -> None:
+    recipe = load_recipe(workspace.leaderboards / "made")
+    candidate = Candidate(
+        models=("random-towers#1",), cluster="pair", objective="latency", memory_mode="stash", micro_batches=4
+    )
+    assert candidate.title == "random-towers-1-pair-mb4"
+    made = problem_of(candidate, recipe, Sources(workspace=workspace), "throughput")
+    assert (made.objective, made.memory_mode, made.micro_batches) == ("latency", "stash", 4)
+    plain = problem_of(replace(candidate, objective=""), recipe, Sources(workspace=workspace), "throughput")
+    assert plain.objective == "throughput"

@@ -78,9 +78,9 @@ def problem_of(candidate: Candidate, recipe: Recipe, sources: Sources, objective
     problem = replace(
         small,
         name=candidate.title,
-        objective="latency" if candidate.arrivals else objective,
+        objective="latency" if candidate.arrivals else candidate.objective or objective,
         unit=recipe.unit,
-        memory_mode=recipe.memory_mode,
+        memory_mode=candidate.memory_mode or recipe.memory_mode,
         contiguous=candidate.contiguous,
         replication=candidate.replication,
         micro_batches=candidate.micro_batches,

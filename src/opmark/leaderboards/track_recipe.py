@@ -6,6 +6,7 @@ from pathlib import Path
 
 from opmark.core.errors import ContentError
 from opmark.core.schema import load
+from opmark.leaderboards.objective import OBJECTIVES
 from opmark.leaderboards.problem import MEMORY_MODES
 from opmark.leaderboards.track import SPLITS
 
@@ -23,6 +24,8 @@ class Candidate:
     peak; `host_memory_share` says the same of the host. `dimensions` are batch and size of zoo networks. A name of
     `models` may be a drawn network: `random-cells#7` is the seventh of that family. With a process of `arrivals` the
     networks are served to requests, so many that each network has `load` times what the best single device can serve.
+    An `objective` and a `memory_mode` of its own stand before the track's: a training step of `micro_batches` is judged
+    by its latency.
     """
 
     models: tuple[str, ...]
@@ -35,6 +38,8 @@ class Candidate:
     units_at_most: int = 0
     contiguous: bool = False
     replication: bool = False
+    objective: str = ""
+    memory_mode: str = ""
     micro_batches: int = 0
     arrivals: str = ""
     load: float = 0.7
@@ -48,6 +53,7 @@ class Candidate:
         sizes = "".join(f"-{key[0]}{value}" for key, value in sorted(self.dimensions.items()))
         share = f"-m{round(100 * self.memory_share)}" if self.memory_share else ""
         joint = "-joint" if self.contiguous else ""
+        joint += f"-mb{self.micro_batches}" if self.micro_batches else ""
         joint += f"-{self.arrivals}" if self.arrivals else ""
         return f"{models}{sizes}-{self.cluster}{share}{joint}"
 
@@ -117,6 +123,13 @@ class Recipe:
                 found.append(f"{key}.models: at least one is needed")
             if candidate.split not in SPLITS:
                 found.append(f"{key}.split: one of {', '.join(SPLITS)}, not {candidate.split!r}")
+            if candidate.objective and candidate.objective not in OBJECTIVES.names():
+                known = ", ".join(OBJECTIVES.names())
+                found.append(f"{key}.objective: one of {known}, not {candidate.objective!r}")
+            if candidate.memory_mode and candidate.memory_mode not in MEMORY_MODES:
+                found.append(f"{key}.memory_mode: one of {', '.join(MEMORY_MODES)}, not {candidate.memory_mode!r}")
+            if candidate.micro_batches < 0:
+                found.append(f"{key}.micro_batches: must not be negative")
             if min(candidate.memory_share, candidate.host_memory_share) < 0:
                 found.append(f"{key}: shares of memory must not be negative")
         return found
