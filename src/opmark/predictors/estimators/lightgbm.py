@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from opmark.predictors.arrays import from_text, to_text
+from opmark.predictors.by_code_path import fit_by_code_path, restore_by_code_path
 from opmark.predictors.by_element_type import fit_by_element_type, restore_by_element_type
 from opmark.predictors.estimator import Estimator, Fitted, Latencies
 from opmark.predictors.features import Inputs
@@ -58,12 +59,20 @@ class Utilisation(Estimator):
     smooth: bool = True
 
     def fit(self, inputs: Inputs, labels: Latencies) -> Fitted:
-        """Fit each element type by itself: the roofline, then what is left."""
-        return fit_by_element_type(inputs, labels, self._fit)
+        """Fit each element type by itself, and code path within it: the roofline, then what is left."""
+
+        def of_one_type(own: Inputs, latencies: Latencies) -> Fitted:
+            return fit_by_code_path(own, latencies, self._fit)
+
+        return fit_by_element_type(inputs, labels, of_one_type)
 
     def restore(self, files: Mapping[str, str]) -> Fitted:
         """What `Fitted.files` described."""
-        return restore_by_element_type(files, self._restore)
+
+        def of_one_type(own: Mapping[str, str]) -> Fitted:
+            return restore_by_code_path(own, self._restore)
+
+        return restore_by_element_type(files, of_one_type)
 
     def _fit(self, inputs: Inputs, labels: Latencies) -> FittedUtilisation:
         roofline = fit_roofline(inputs.flops, inputs.moved_bytes, labels.hot_ns)
