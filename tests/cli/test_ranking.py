@@ -60,7 +60,7 @@ def test_instances_say_what_each_entry_did(root: Path) -> None:
 
 
 def test_an_entry_whose_runs_nobody_recorded_has_no_planning_time(root: Path) -> None:
-    (root / "leaderboards" / "small" / "runs.json").unlink()
+    (root / "leaderboards" / "small" / "runs.json.gz").unlink()
     entries = json.loads(run(root, "standings", "--track", "small", "--json").stdout)
     assert {entry["planning_s"] for entry in entries} == {None}
     assert "–" in run(root, "standings", "--track", "small").stdout

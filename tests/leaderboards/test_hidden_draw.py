@@ -90,7 +90,7 @@ def test_hidden_answers_are_scored_and_frozen_without_a_problem_in_a_file(
     assert freeze_track(again) == {}
     assert again.standings().rows[0].score == 1.0
     files = {path.name for path in (track.folder / "hidden").rglob("*") if path.is_file()}
-    assert files == {REFERENCES, "runs.json", "standings.json", "heft.json.gz", "best-single-device.json.gz"}
+    assert files == {REFERENCES, "runs.json.gz", "standings.json", "heft.json.gz", "best-single-device.json.gz"}
     written = read_json(track.folder / "hidden" / REFERENCES)
     assert written["references"].keys() == {problem.id for problem in half.given}
     assert read_references(track.folder / "none.json") == {}

@@ -8,9 +8,10 @@ from tests.leaderboards.examples import heft_canonical
 
 from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError
 from opmark.core.files import read_json, write_text
+from opmark.leaderboards.bounds import bounds
 from opmark.leaderboards.exhibition import publish_tracks
 from opmark.leaderboards.placement import Solution
-from opmark.leaderboards.problem import save_problem
+from opmark.leaderboards.problem import Reference, save_problem
 from opmark.leaderboards.robustness import robustness
 from opmark.leaderboards.scoring import score_track
 from opmark.leaderboards.track import Track, freeze_track, load_track, track_names
@@ -34,12 +35,12 @@ def test_scoring_stores_answers_and_ranks_them_again_to_the_same_bytes(track: Tr
     assert track.write_standings(track.standings()).read_bytes() == stored
     assert sorted(path.name for path in track.folder.iterdir()) == [
         "problems",
-        "runs.json",
+        "runs.json.gz",
         "solutions",
         "standings.json",
         "track.yaml",
     ]
-    assert set(read_json(track.folder / "runs.json")["runs"]) == {"heft", "random"}
+    assert set(read_json(track.folder / "runs.json.gz")["runs"]) == {"heft", "random"}
 
 
 def test_standings_are_robust_where_costs_have_intervals(track: Track) -> None:
@@ -81,10 +82,21 @@ def test_a_frozen_track_keeps_its_scores_when_a_better_entry_comes(track: Track)
     score_track(track, ["heft", "random"])
     frozen = freeze_track(track)
     assert (frozen["canonical"].best_known_ns, frozen["canonical"].bound_ns) == (93, 41)
+    stored = read_json(track.folder / "standings.json")["rows"][0]["results"][0]
+    assert (stored["best_known"], stored["bound"]) == (93, 41), "they follow from the new references at once"
     assert freeze_track(track) == {}
     scores = {row.name: row.score for row in score_track(track, ["local-search"]).rows}
     assert scores["heft"] == 1.0
     assert scores["local-search"] == 1.05, "a record, until the next version"
+
+
+def test_standings_follow_a_dearer_reference_that_is_replaced(track: Track) -> None:
+    problem = track.problems()[0]
+    save_problem(replace(problem, reference=Reference(bound_ns=1, best_known_ns=186)), track.path_of("canonical"))
+    assert score_track(track, ["heft"]).rows[0].score == 1.05
+    assert freeze_track(track, again={"canonical"})["canonical"].best_known_ns < 186
+    assert read_json(track.folder / "standings.json")["rows"][0]["score"] == 1.0
+    assert track.write_standings(track.standings()).read_bytes() == (track.folder / "standings.json").read_bytes()
 
 
 def test_a_problem_is_called_like_its_file(track: Track) -> None:
@@ -119,5 +131,16 @@ def test_shipped_tracks_rank_to_their_stored_bytes(name: str, tmp_path: Path) ->
     assert shipped.problems()
     copy = Track(folder=tmp_path, rules=shipped.rules)
     assert shipped.solutions()
-    written = copy.write_standings(shipped.standings()).read_bytes()
+    standings = shipped.standings()
+    written = copy.write_standings(standings).read_bytes()
     assert written == (shipped.folder / "standings.json").read_bytes()
+    proved = {problem.name: bounds(problem) for problem in shipped.problems()}
+    costs = [(row.name, result) for row in standings.rows for result in row.results if result.cost is not None]
+    below = [
+        (entry, result.problem, bound)
+        for entry, result in costs
+        for bound, value in proved[result.problem].items()
+        if result.cost < value
+    ]
+    assert below == [], "no answer is better than any bound says it can be"
+    assert len(costs) > 20 * len(proved)

@@ -10,7 +10,7 @@ from opmark.core.workspace import ROOMS, Workspace
 _PACKAGE = Path(__file__).resolve().parents[1]
 # What a new workspace starts with, of each room.
 _SHIPPED = ("bench/suites", "leaderboards")
-_LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*", "*.tmp", "runs.json")
+_LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*", "*.tmp")
 
 
 def shipped_content() -> Workspace:

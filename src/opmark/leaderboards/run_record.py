@@ -1,4 +1,4 @@
-"""What is known about how answers came to be: `runs.json` of a track. Standings never depend on it."""
+"""What is known about how answers came to be: `runs.json.gz` of a track. Standings never depend on it."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,6 +12,7 @@ from opmark.core.schema import check_schema, convert
 from opmark.leaderboards import placers
 
 SCHEMA = 1
+FILE = "runs.json.gz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from opmark.leaderboards.attempt import Attempt
 from opmark.leaderboards.placement import solution_of
 from opmark.leaderboards.placer_process import PlacerProcess
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.run_record import RunRecord, code_of_placer, write_runs
+from opmark.leaderboards.run_record import FILE, RunRecord, code_of_placer, write_runs
 from opmark.leaderboards.standings import Standings
 from opmark.leaderboards.track import Track
 
@@ -123,7 +123,7 @@ class _Records:
     """How answers came to be, written every now and then: a run whose record is lost is run again."""
 
     def __init__(self, track: Track) -> None:
-        self._path = track.folder / "runs.json"
+        self._path = track.folder / FILE
         self._runs = track.runs()
         self._written_s = time.monotonic()
 

@@ -15,6 +15,7 @@ from opmark.leaderboards.placement import Solution
 from opmark.leaderboards.problem import Problem, Reference, load_problem, save_problem
 from opmark.leaderboards.response_time import guarantee_ns
 from opmark.leaderboards.row_text import row_text
+from opmark.leaderboards.run_record import FILE as RUNS
 from opmark.leaderboards.run_record import RunRecord, read_runs, write_runs
 from opmark.leaderboards.standings import Standings, rank_solutions
 from opmark.leaderboards.time_limit import budget_by_size_s
@@ -150,13 +151,13 @@ class Track:
 
     def runs(self) -> dict[str, dict[str, RunRecord]]:
         """How answers came to be, by entry and problem."""
-        return read_runs(self.folder / "runs.json")
+        return read_runs(self.folder / RUNS)
 
     def record_run(self, entry: str, problem: str, record: RunRecord) -> None:
         """Remember how an answer came to be, or why there is none."""
         runs = self.runs()
         runs.setdefault(entry, {})[problem] = record
-        write_runs(self.folder / "runs.json", runs)
+        write_runs(self.folder / RUNS, runs)
 
     def planning(self) -> dict[str, dict[str, float]]:
         """Planning times in seconds by entry and problem."""
@@ -220,10 +221,12 @@ def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, Refer
 
     From then on a rival's entry moves nobody's score; those of hidden instances, which are in no file, stand in
     `references.json`. A problem that nobody solved stays as it is. For a new version of the track, a reference that a
-    stored answer beats is replaced where `again` holds the problem's name.
+    stored answer beats is replaced where `again` holds the problem's name. The standings are written beside the
+    references that they then follow from.
     """
-    frozen = {}
-    rows = track.standings().rows
+    frozen: dict[str, Reference] = {}
+    standings = track.standings()
+    rows = standings.rows
     for problem in track.problems():
         results = [result for row in rows for result in row.results if result.problem == problem.name]
         best = min((result.cost for result in results if result.cost is not None), default=None)
@@ -240,9 +243,13 @@ def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, Refer
                 save_problem(replace(problem, reference=found), track.path_of(problem.name))
             frozen[problem.name] = found
     if track.given and frozen:
-        references = {problem.id: frozen.get(problem.name) or problem.reference for problem in track.given}
-        kept = {name: reference for name, reference in references.items() if reference}
+        given = tuple(
+            replace(problem, reference=frozen.get(problem.name) or problem.reference) for problem in track.given
+        )
+        kept = {problem.id: problem.reference for problem in given if problem.reference}
         write_text(track.folder / REFERENCES, row_text({"schema": SCHEMA, "references": kept}))
+        track = replace(track, given=given)
+    track.write_standings(track.standings() if frozen else standings)
     return frozen
 
 
