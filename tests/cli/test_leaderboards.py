@@ -12,6 +12,7 @@ from opmark.cli.main import cli
 from opmark.core.errors import ExitCode
 from opmark.leaderboards.arrivals import Arrivals
 from opmark.leaderboards.problem import save_problem
+from opmark.leaderboards.problem_text import problem_text
 
 
 def run(*arguments: object) -> Result:
@@ -124,6 +125,28 @@ def test_mistakes_have_their_exit_code_and_sentence(problem: Path, tmp_path: Pat
     invalid = run("leaderboards", "simulate", problem, tmp_path / "bad.json")
     assert invalid.exit_code == ExitCode.CONTENT
     assert "device.T1" in invalid.stderr
+    devices = dict.fromkeys((unit.name for unit in heft_canonical().units), "P1")
+    (tmp_path / "other.json").write_text(json.dumps({"schema": 1, "problem": "another", "device": devices}))
+    foreign = run("leaderboards", "simulate", problem, tmp_path / "other.json")
+    assert foreign.exit_code == ExitCode.CONTENT
+    assert "other.json: it is a solution of 'another', not of 'canonical'" in foreign.stderr
+
+
+def test_numbers_that_are_none_or_too_large_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    text = problem_text(heft_canonical())
+    path = tmp_path / "wrong.json"
+    for number, sentence in (
+        ("NaN", "wrong.json: units.0.exec_ns.P1: input should be a finite number, not nan"),
+        ("9000000000000000", "the times or sizes are too large to add up below 2^62"),
+    ):
+        content = json.loads(text)
+        content["units"][0]["exec_ns"]["P1"] = float("nan") if number == "NaN" else int(number)
+        content["cluster"]["links"][0]["latency_ns"] = 0 if number == "NaN" else 2**62
+        path.write_text(json.dumps(content))
+        found = run("leaderboards", "place", path, "--placer", "heft", "--json")
+        assert (found.exit_code, found.stdout) == (ExitCode.CONTENT, "")
+        assert found.stderr.rstrip().endswith(sentence)
+        assert found.stderr.count("\n") == 1, "no traceback of a process that died of it"
 
 
 def test_a_placer_that_finds_nothing_is_reported_not_shown(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ def check_trace(*, problem_file: Path, trace_file: Path, solution_file: Path | N
     from opmark.leaderboards.trace_file import check_trace_file
 
     problem = load_problem(problem_file)
-    found = check_trace_file(problem, trace_file, None if solution_file is None else load_solution(solution_file))
+    solution = None if solution_file is None else load_solution(solution_file, problem)
+    found = check_trace_file(problem, trace_file, solution)
     if as_json:
         cost = {"unit": problem.unit, "cost": in_unit(found.cost_ns, problem.unit)}
         counts = {"kernels": found.kernels, "transfers": found.transfers}

@@ -29,8 +29,7 @@ def convert(content: Any, kind: type[T], *, where: str) -> T:
     try:
         result: T = _adapter(kind).validate_python(content)  # type: ignore[arg-type]
     except pydantic.ValidationError as error:
-        problems = [_sentence(item) for item in error.errors()]
-        raise ContentError("; ".join(problems), where=where, hint=_unknown_key_hint(error)) from None
+        raise ContentError("; ".join(_sentences(error.errors())), where=where, hint=_unknown_key_hint(error)) from None
     return result
 
 
@@ -80,6 +79,19 @@ def _adapter(kind: type[Any]) -> Any:
     if not hasattr(kind, "__pydantic_config__"):
         kind.__pydantic_config__ = _Strict.__pydantic_config__  # type: ignore[attr-defined]
     return pydantic.TypeAdapter(kind)
+
+
+def _sentences(items: list[Any]) -> list[str]:
+    """One per wrong key: a number that may be whole or not fails twice, under the names of both types."""
+    places = {item["loc"] for item in items}
+    found = []
+    for item in items:
+        *key, last = item["loc"] or ("",)
+        if last == "int" and (*key, "float") in places:
+            continue
+        both = last == "float" and (*key, "int") in places
+        found.append(_sentence({**item, "loc": tuple(key)} if both else item))
+    return found
 
 
 def _sentence(item: Any) -> str:

@@ -59,9 +59,15 @@ class Placement:
         return offsets, np.array([unit for row in rows for unit in row], dtype=np.int64)
 
 
-def load_solution(path: Path) -> Solution:
-    """The solution in `path`. Raises `ContentError` naming the file and every wrong key."""
-    return load(path, Solution, schema=SCHEMA)
+def load_solution(path: Path, problem: Problem | None = None) -> Solution:
+    """The solution in `path`, of `problem` where one is given.
+
+    Raises `ContentError` naming the file and every wrong key, `PlacementError` where it says that it is another's.
+    """
+    solution = load(path, Solution, schema=SCHEMA)
+    if problem is not None and solution.problem not in {"", problem.name}:
+        raise PlacementError(f"it is a solution of {solution.problem!r}, not of {problem.name!r}", where=str(path))
+    return solution
 
 
 def save_solution(solution: Solution, path: Path) -> None:

@@ -45,8 +45,9 @@ class PlacerProcess:
         """Run the placer called `name` against the clock and judge its last valid answer.
 
         It is asked to keep to `budget_s` and ended at `hard_end_s(budget_s)`: then the last valid solution it offered
-        counts. Raises `SubmissionError` with one sentence where there is none.
+        counts. Raises `SubmissionError` with one sentence where there is none, `ContentError` for a wrong problem.
         """
+        problem.arrays  # noqa: B018 (what is wrong with a problem is said here, and not by a process that dies of it)
         process = self._ask(problem, name, budget_s=budget_s, seed=seed)
         begun, planning_s, failed, ended = time.monotonic(), None, "", False
         offers: list[tuple[float, Any]] = []

@@ -243,7 +243,7 @@ def simulate(
     problem = load_problem(problem_file)
     rules = profile_named(profile or problem.profile)
     try:
-        found = evaluate(problem, load_solution(solution_file), rules)
+        found = evaluate(problem, load_solution(solution_file, problem), rules)
     except PlacementError as error:
         raise PlacementError(error.message, where=error.where or str(solution_file), hint=error.hint) from error
     if trace is not None:
