@@ -9,11 +9,12 @@ from tests.datasets import sample
 from tests.datasets.journals import write_journal
 
 from opmark.core.journal import read_journal
-from opmark.datasets.card import card, counted, format_rate
+from opmark.datasets.card import card, counted, machine
 from opmark.datasets.columns import KERNELS, NETWORKS
 from opmark.datasets.croissant import croissant
 from opmark.datasets.environments import common_facts, conflicts
 from opmark.datasets.manifest import read
+from opmark.datasets.quantities import format_rate, quantities
 from opmark.datasets.release import Release, build, build_from
 from opmark.datasets.statistics import statistics
 from opmark.datasets.writer import today
@@ -45,7 +46,7 @@ def test_figures_are_those_of_the_rows(release: Release) -> None:
     assert figures["retest"]["rows"] == 6
     assert 0.001 < figures["retest"]["median"] < 0.021
     assert "50.0 GFLOP/s" in text
-    assert re.search(r"kernels measured again, median difference \| [0-9.]+% over 6 \|", text)
+    assert re.search(r"kernels measured again, difference: median over 6 \| [0-9.]+% \|", text)
 
 
 def test_the_card_says_what_a_training_step_has_and_how_much_is_doubtful(tmp_path: Path) -> None:
@@ -54,9 +55,9 @@ def test_the_card_says_what_a_training_step_has_and_how_much_is_doubtful(tmp_pat
     rows[0] = sample.measurement(kernels[0], status="low_quality", reason="noisy")
     text = (build_from([sample.contents(rows)], tmp_path).path / "README.md").read_text()
     assert "| float32 | 7 | 4 | 2 | 1 |" in text
-    assert "| usable kernels of low quality | 14.3% |" in text
-    assert "| usable networks of low quality | 0.0% |" in text
-    assert "| networks measured again, median difference | not measured |\n| the same, 95th percentile |" in text
+    assert "| `low_quality` among usable kernels | 14.3% |" in text
+    assert "| `low_quality` among usable networks | 0.0% |" in text
+    assert "| networks measured again, difference: median | not measured |\n" in text
     assert "time inside samples" not in text
 
 
@@ -76,7 +77,7 @@ def test_the_card_of_an_earlier_release_says_less(release: Release) -> None:
         for target, figures in release.manifest.statistics.items()
     }
     text = card(replace(release.manifest, statistics=earlier))
-    assert "low quality" not in text
+    assert "`low_quality` among" not in text
     assert "| call overhead, median |" in text
 
 
@@ -110,6 +111,19 @@ def test_counts_and_rates_read_like_words() -> None:
     assert format_rate(5.02e10, "flops_per_s") == "50.2 GFLOP/s"
     assert format_rate(8e9, "hot_bytes_per_s") == "8.00 GB/s"
     assert format_rate(12.0, "hot_bytes_per_s") == "12.0 B/s"
+
+
+def test_quantities_are_those_of_one_target(release: Release) -> None:
+    found = dict(quantities(release.manifest, sample.TARGET.name))
+    figures = release.manifest.statistics[sample.TARGET.name]
+    assert found["kernels measured again, difference: median over 6"] == f"{figures['retest']['median']:.1%}"
+    assert found["variation between processes: median over 40"] == f"{figures['noise']['median']:.1%}"
+
+
+def test_a_machine_is_told_as_far_as_it_is_known() -> None:
+    facts = {"cpu": "Acme", "processors": 1, "hypervisor": "none", "last_level_bytes": 32 << 20}
+    assert machine(facts) == "Acme, 1 processor, 32.0 MiB of last-level cache"
+    assert machine({}) == ""
 
 
 def test_facts_of_one_machine() -> None:

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
+from opmark.core.environment import Fact
 from opmark.core.link import LinkMeasurement
 from opmark.core.measurement import STATUSES, USABLE
-from opmark.core.units import format_bytes, format_count, format_duration, format_ns
-from opmark.datasets.columns import FUSION, KERNELS, LINKS, NETWORKS
+from opmark.core.units import format_bytes, format_ns
+from opmark.datasets.columns import FUSION, KERNEL_REPEATS, KERNELS, LINKS, NETWORK_REPEATS, NETWORKS
 from opmark.datasets.environments import common_facts
 from opmark.datasets.manifest import Manifest
-from opmark.datasets.peaks import FLOPS, HOT_BYTES, ROTATED_BYTES
+from opmark.datasets.quantities import format_rate, quantities
 
 FILE = "README.md"
-QUANTITIES = {FLOPS: "Arithmetic peak", HOT_BYTES: "Traffic peak, hot", ROTATED_BYTES: "Traffic peak, rotated"}
 
 
 def card(manifest: Manifest, links: Sequence[LinkMeasurement] = ()) -> str:
@@ -26,31 +26,38 @@ def card(manifest: Manifest, links: Sequence[LinkMeasurement] = ()) -> str:
         "bytes": format_bytes,
         "counted": counted,
         "counts": _counts,
-        "duration": format_duration,
         "factor": lambda value: "–" if value is None else f"{value:.2f}",
         "ns": lambda value: "–" if value is None else format_ns(value),
         "percent": lambda value: "–" if value is None else f"{value:.1%}",
-        "quantity": QUANTITIES.__getitem__,
         "rate": format_rate,
         "thousands": lambda value: f"{value:,}",
     }
     figures = manifest.statistics.values()
+    facts = common_facts(manifest.environments)
     text = templates.get_template("card.md.jinja").render(
         manifest=manifest,
         kernels=sum(target["kernels"] for target in figures),
         networks=sum(target["networks"] for target in figures),
-        facts=common_facts(manifest.environments),
+        facts=facts,
+        machine=machine(facts),
+        quantities={target.name: quantities(manifest, target.name) for target in manifest.targets},
         tables=(KERNELS, NETWORKS, *(table for table in (FUSION, LINKS) if manifest.entry(table.file) is not None)),
+        repeats=[table for table in (KERNEL_REPEATS, NETWORK_REPEATS) if manifest.entry(table.file) is not None],
         links=[link for link in links if link.status in USABLE],
     )
     return text.rstrip() + "\n"
 
 
-def format_rate(rate: float, quantity: str) -> str:
-    """`12.3 GFLOP/s` or `8.1 GB/s`."""
-    unit = "FLOP/s" if quantity == FLOPS else "B/s"
-    number, _, prefix = format_count(rate).partition(" ")
-    return f"{number} {prefix}{unit}"
+def machine(facts: Mapping[str, Fact]) -> str:
+    """What was measured on, as far as it is known: `AMD EPYC, 2 processors, KVM, 32.0 MiB of last-level cache`."""
+    processors, cache = facts.get("processors"), facts.get("last_level_bytes")
+    parts = [
+        str(facts.get("cpu") or ""),
+        counted(int(processors), "processor") if processors else "",
+        str(facts.get("hypervisor") or ""),
+        f"{format_bytes(float(cache))} of last-level cache" if cache else "",
+    ]
+    return ", ".join(part for part in parts if part and part != "none")
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -81,7 +81,11 @@ _PROVENANCE = (
 _FAULTS = Column("faults_per_call", "double", "minor page faults of one call", optional=True)
 _CLEAN = Column("clean_fraction", "double", "samples without an involuntary context switch, over all", optional=True)
 _CLOCK = Column(
-    "clock_ratio", "double", "how many times longer it took at the clock it was measured at", optional=True, later=True
+    "clock_ratio",
+    "double",
+    "time as it was taken over time at the usual clock, which labels are given at",
+    optional=True,
+    later=True,
 )
 
 _KERNEL_COLUMNS = (
@@ -92,13 +96,22 @@ _KERNEL_COLUMNS = (
     Column("dtype", "string", "element type, also among the parameters"),
     *_STATUS,
     Column("latency_hot_ns", "double", "inputs in cache, call overhead removed", optional=True),
-    Column("latency_rotated_ns", "double", "over copies that overflow the last-level cache", optional=True),
+    Column(
+        "latency_rotated_ns",
+        "double",
+        "over up to 64 copies in turn, 1.4 times the last-level cache where that many suffice",
+        optional=True,
+    ),
     Column("overhead_ns", "double", "the runtime's fixed cost per call", optional=True),
     Column("flops", "int64", "floating-point operations, 2 per multiply-accumulate"),
     Column("read_bytes", "int64", "bytes read, each input once, weights included"),
     Column("written_bytes", "int64", "bytes written"),
     Column("weight_bytes", "int64", "the constant part of read_bytes"),
-    Column("construction", "string", "single, chain or parallel"),
+    Column(
+        "construction",
+        "string",
+        "one call at a time (single), or copies one after (chain) or beside (parallel) the other",
+    ),
     Column("hot_quantiles_ns", "list<double>", "0, 0.05 … 1 quantiles of the clean hot samples"),
     Column("rotated_quantiles_ns", "list<double>", "the same of the rotated samples"),
     _CLEAN,

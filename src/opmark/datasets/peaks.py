@@ -1,11 +1,11 @@
 """The highest rates that a target's rows support: FLOP/s per element type, and bytes/s hot and rotated.
 
 A rate is a row's work over its label. FLOP/s come from the kinds that multiply and accumulate, against the hot label;
-bytes/s from every row that moves any, against the hot label (caches) and the rotated one (memory, since the copies
-overflow the last-level cache). The peak is the largest rate *that other rows support*: among the top 2 % (at least
-one row), whatever stands above a gap of more than 2x is left out. Honest rows have no such gap, so that their peak is
-their maximum; a label that lost its last three digits stands alone and cannot raise the ceiling it is held against.
-With fewer than 30 rows nothing can be told apart and the peak is the maximum.
+bytes/s from every row that moves any, against the hot label (caches) and the rotated one (memory, but for kernels so
+small that their copies fit in the last-level cache). The peak is the largest rate *that other rows support*: among the
+top 2 % (at least one row), whatever stands above a gap of more than 2x is left out. Honest rows have no such gap, so
+that their peak is their maximum; a label that lost its last three digits stands alone and cannot raise the ceiling it
+is held against. With fewer than 30 rows nothing can be told apart and the peak is the maximum.
 
 Labels below 100 ns of kinds that do not multiply claim no bytes/s: they are views (a reshape that copies nothing), and
 the clock cannot say how fast they are not.

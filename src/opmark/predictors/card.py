@@ -1,44 +1,88 @@
-"""A predictor's README: what it was trained on, and how far to trust it."""
+"""A predictor's README: what it was trained on, how far to trust it, and how it makes a network of kernels."""
 
 from math import exp
 from typing import TYPE_CHECKING
 
+from opmark.core.units import format_ns
+
 if TYPE_CHECKING:
     from opmark.predictors.bundle import Manifest
+    from opmark.predictors.constants import ClassConstants, NetworkConstants
+
+_SUM = (
+    "A network is Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] over its kernels, and `gap` for every call, views "
+    "included. s is the share of weights in a kernel's bytes; w = ceiling / (1 + (midpoint / x)^steepness) of "
+    "x = (weight bytes read + peak activation bytes) / last-level cache says how many of its weights are gone from "
+    "cache when a network comes back to them, v what the way of activations costs."
+)
 
 
 def card(manifest: "Manifest") -> str:
     """The card of a bundle as Markdown."""
-    from opmark.core.units import format_ns
-
-    constants = manifest.constants
+    target = manifest.target
+    threads = f"{target.threads} thread{'' if target.threads == 1 else 's'}"
     lines = [
-        f"# Predictor of {manifest.target}",
+        f"# Predictor of {target}",
         "",
         f"Estimator `{manifest.estimator}`, trained on release {manifest.origin.device}/{manifest.origin.version} "
-        f"(id {manifest.origin.id}), runtime version {manifest.target.version or 'unknown'}.",
+        f"(id {manifest.origin.id}); runtime {target.backend} {target.version or '(version not recorded)'}, {threads}"
+        f"{', options ' + ', '.join(target.options) if target.options else ''}.",
         "",
         *_transfer(manifest),
-        "Errors are those of kernels whose shape group was held out from training.",
+        "## Kernels",
         "",
-        "| kind | rows | groups | median error | within ±10 % | 90 % interval |",
-        "|---|---|---|---|---|---|",
+        "Errors are those of hot latencies, predicted without the kernel's shape group: none of its siblings, such as "
+        "the same convolution with other channels, was learned from. Nine in ten measured latencies are meant to lie "
+        "between the predicted one divided and multiplied by the interval's factor; for a kernel beyond the range that "
+        "was measured the factor is larger.",
+        "",
+        "| kind | rows | shape groups | median error | within ±10 % | 90 % interval | beyond the range |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for kind, entry in sorted(manifest.kinds.items()):
+        errors = entry.errors
         lines.append(
-            f"| {kind} | {entry.rows} | {entry.errors.groups} | {_percent(entry.metrics.get('median'), 1)} "
-            f"| {_percent(entry.metrics.get('acc10'), 0)} | ÷ and × {exp(entry.errors.half_width):.2f} |"
+            f"| {kind} | {entry.rows:,} | {errors.groups:,} | {_percent(entry.metrics.get('median'), 1)} "
+            f"| {_percent(entry.metrics.get('acc10'), 0)} | ÷× {exp(errors.half_width):.2f} "
+            f"| ÷× {exp(errors.extrapolated_half_width):.2f} |"
         )
     lines += [
         "",
-        f"Networks: {constants.note}; rotated share w = {constants.ceiling:.2f} / (1 + ({constants.midpoint:.2f} / x)^"
-        f"{constants.steepness:.2f}) of x = (weights + peak activations) / last-level cache, gap "
-        f"{format_ns(constants.gap_ns)} per kernel.",
+        "## Networks",
         "",
-        "Load it with `opmark predict MODEL --bundle FOLDER` or `opmark.predictors.bundle.load`. Licence: CC BY 4.0.",
+        *_networks(manifest.constants),
+        "",
+        f"Use it with `opmark predict MODEL --target {target.name}`, from elsewhere with `--bundle FOLDER`, in Python "
+        "with `opmark.predictors.bundle.load`. Licence: CC BY 4.0.",
         "",
     ]
     return "\n".join(lines)
+
+
+def _networks(constants: "NetworkConstants") -> list[str]:
+    """The sum, its constants by class of network, and whose networks they come from."""
+    rows = [("all", f"{len(constants.networks):,} networks", constants)]
+    rows += [(name, f"{own.networks:,} measurements", own) for name, own in sorted(constants.classes.items())]
+    faults = constants.ns_per_fault * constants.faults_per_byte
+    return [
+        _SUM,
+        "",
+        "| networks | fitted on | ceiling | midpoint | steepness | v | gap | error of the sum |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        *(f"| {name} | {count} | {_constants(own)} |" for name, count, own in rows),
+        "",
+        *([f"Page faults add {format_ns(1e6 * faults)} per MB of the network's footprint.", ""] if faults else []),
+        "The error of the sum is the standard deviation that remains where every kernel is known. A network's interval "
+        f"is drawn from it and from the errors of its kernels, then made {constants.interval_scale:.2f} times as wide, "
+        "so that it covers nine in ten of the training networks when their family is left out of the fit.",
+        "",
+        f"{constants.note[0].upper()}{constants.note[1:]}.",
+    ]
+
+
+def _constants(own: "NetworkConstants | ClassConstants") -> str:
+    shape = f"{own.ceiling:.2f} | {own.midpoint:.2f} | {own.steepness:.1f} | {own.activation_share:.2f}"
+    return f"{shape} | {format_ns(own.gap_ns)} | {_percent(own.composition_deviation, 1)}"
 
 
 def _transfer(manifest: "Manifest") -> list[str]:
@@ -56,7 +100,7 @@ def _transfer(manifest: "Manifest") -> list[str]:
         *([f"Network constants are those of {made.constants}."] if made.constants else []),
         "",
         "| way | validation error | |",
-        "|---|---|---|",
+        "|---|---:|---|",
         *(f"| {name} | {_percent(error, 1)} | {'chosen' if name == made.method else ''} |" for name, error in tried),
         "",
     ]

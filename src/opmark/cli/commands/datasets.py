@@ -258,19 +258,15 @@ def _described(manifest: Any) -> dict[str, Any]:
 
 
 def _show_target(manifest: Any, target: str) -> None:
-    from opmark.datasets.card import QUANTITIES, format_rate
+    from opmark.datasets.quantities import quantities
 
     figures = manifest.statistics[target]
     statuses = ", ".join(f"{count:,} {status}" for status, count in figures["statuses"].items() if count)
-    click.echo(f"\n{target}: {statuses or 'no kernels'}; {figures['networks']:,} networks")
-    for peak in manifest.peaks:
-        if peak.target == target:
-            what = f"{QUANTITIES[peak.quantity]} {peak.dtype}".strip()
-            click.echo(f"  {what}: {format_rate(peak.rate, peak.quantity)}")
-    if figures["overhead_ns"] is not None:
-        click.echo(f"  call overhead: median {format_ns(figures['overhead_ns'])}")
-    if figures["noise"]:
-        click.echo(f"  variation between processes: median {figures['noise']['median']:.1%}")
+    click.echo(
+        f"\n{target}: {statuses or 'no kernels'}; {counted(figures['networks'], 'network')} of "
+        f"{figures['families']:,} families"
+    )
+    show_table(("quantity", "value"), [(name.replace("`", ""), value) for name, value in quantities(manifest, target)])
     rows = [
         (kind, f"{row['rows']:,}", *(f"{count:,}" for count in row["statuses"].values()), *_times(row["hot_ns"]))
         for kind, row in figures["kinds"].items()
