@@ -6,7 +6,6 @@ import pytest
 from opmark.core.kernel import Kernel
 from opmark.predictors.by_code_path import ByCodePath, code_paths, fit_by_code_path, restore_by_code_path
 from opmark.predictors.estimator import Fitted, Latencies
-from opmark.predictors.estimators.lightgbm import ESTIMATOR
 from opmark.predictors.estimators.lightgbm_trees import TreesOnly
 from opmark.predictors.features import Inputs, features
 
@@ -73,9 +72,9 @@ def test_two_codes_are_learned_apart_one_is_not() -> None:
 
 def test_files_bring_both_models_back_within_an_element_types_own() -> None:
     inputs = _many()
-    found = ESTIMATOR.fit(inputs, _labels(inputs, jump=6.0))
+    found = QUICK.fit(inputs, _labels(inputs, jump=6.0))
     assert isinstance(found, ByCodePath)
-    again = ESTIMATOR.restore(found.files())
+    again = QUICK.restore(found.files())
     assert np.array_equal(again.predict(inputs).hot_ns, found.predict(inputs).hot_ns)
     assert np.array_equal(again.predict(inputs).rotated_ns, found.predict(inputs).rotated_ns)
 

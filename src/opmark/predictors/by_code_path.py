@@ -65,7 +65,8 @@ def code_paths(inputs: Inputs) -> Integers:
     elements = raw["batch"] * raw["channels_in"] * raw["height"] * raw["width"]
     large = (raw["groups"] > 1) | (np.minimum(height, width) > _LARGE_KERNEL) | (raw["batch"] > 1)
     without = ~(worthwhile & (large | (elements > _MANY_ELEMENTS))) & (element_types(inputs) == _FLOAT32)
-    return without.astype(np.int64)
+    paths: Integers = without.astype(np.int64)
+    return paths
 
 
 def fit_by_code_path(inputs: Inputs, labels: Latencies, fit: Callable[[Inputs, Latencies], Fitted]) -> Fitted:
