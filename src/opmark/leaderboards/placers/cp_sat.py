@@ -2,7 +2,8 @@
 
 Perron, Didier, Gay, "The CP-SAT-LP solver", CP 2023. Units are optional intervals on the slots of a device, hops of
 transfers are optional intervals on the port of a link; one transfer per tensor and destination. For throughput only the
-loads of devices and ports count.
+loads of devices and ports count, for dnn-partitioning's maximum load what every device does and exchanges. What must be
+contiguous is.
 """
 
 import time
@@ -15,12 +16,13 @@ from opmark.core.errors import PlacementError
 from opmark.leaderboards.groups import groups_of
 from opmark.leaderboards.guided_search import spread_ranks
 from opmark.leaderboards.incumbent import Incumbent
+from opmark.leaderboards.load_constraints import add_contiguity, add_exchange
 from opmark.leaderboards.placement import Placement, Solution
 from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.placers import cpop, dnn_partitioning_dp, heft, peft
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.profile import profile_named
-from opmark.leaderboards.relaxation import is_latency
+from opmark.leaderboards.relaxation import is_latency, profile_of
 from opmark.leaderboards.simulator import simulate
 from opmark.leaderboards.single import best_single_device
 
@@ -29,6 +31,8 @@ PASSAGES_AT_MOST = 40_000
 BUDGET_SHARE = 0.9
 # Of the time that is left, for building a model; and of the time that this took, for the solver to read it.
 BUILD_SHARE, READ_SHARE = 0.6, 0.3
+# Of the budget, for the dynamic program that the solver is to beat.
+PROGRAM_SHARE = 0.4
 
 
 class CpSat(Placer):
@@ -49,12 +53,16 @@ class CpSat(Placer):
             raise PlacementError("cp-sat needs OR-tools", hint="pip install 'opmark[solvers]'") from error
         incumbent = Incumbent(problem, "cp-sat", budget_s * BUDGET_SHARE)
         incumbent.consider(Placement(device=best_single_device(problem)[0]))
-        for placer in (dnn_partitioning_dp.PLACER,) if problem.contiguous else (heft.PLACER, cpop.PLACER, peft.PLACER):
-            incumbent.consider_placer(placer, seed)
         arrays = problem.arrays
         rules = profile_named(problem.profile)
+        exchanged = profile_of(problem) == "maxload_serial"
+        if problem.contiguous or exchanged:
+            incumbent.consider_placer(dnn_partitioning_dp.PLACER, seed, share=PROGRAM_SHARE)
+        else:
+            for placer in (heft.PLACER, cpop.PLACER, peft.PLACER):
+                incumbent.consider_placer(placer, seed)
         passages = len(arrays.tensor_bytes) * arrays.devices * (arrays.devices - 1)
-        known = rules.model is None and not problem.contiguous and problem.objective != "cost"
+        known = (rules.model is None or exchanged) and problem.objective != "cost"
         if known and passages <= PASSAGES_AT_MOST and incumbent.left_s > 0:
             _solve(_Model(problem, cp_model, contention=rules.contention), cp_model, incumbent, seed)
         return incumbent.solution()
@@ -90,6 +98,7 @@ class _Model:
         self.model = cp_model.CpModel()
         arrays = problem.arrays
         self.latency = is_latency(problem)
+        self.exchanged = profile_of(problem) == "maxload_serial"
         hops = len(arrays.tensor_bytes) * arrays.devices * max(1, int(np.diff(arrays.route_offsets).max(initial=0)))
         self.horizon = int(arrays.run_ns.max(axis=1).sum()) + hops * int(arrays.hop_ns.max(initial=0))
         self.horizon += 2 * arrays.devices * int(arrays.boundary_ns.sum())
@@ -119,11 +128,16 @@ class _Model:
             if time.monotonic() > deadline:
                 return False
             self._unit(unit)
-        for tensor in range(len(arrays.tensor_bytes)):
+        choices = [self.on[group] for group in self.groups.of_unit.tolist()]
+        if self.problem.contiguous:
+            add_contiguity(self.model, self.problem, choices)
+        if self.exchanged:
+            add_exchange(self.model, self.problem, choices, self.load)
+        for tensor in range(0 if self.exchanged else len(arrays.tensor_bytes)):
             if time.monotonic() > deadline:
                 return False
             self._tensor(tensor)
-        slots = arrays.device_slots.tolist()
+        slots = [1] * arrays.devices if self.exchanged else arrays.device_slots.tolist()
         for device in range(arrays.devices):
             if self.latency and slots[device] > 1:
                 self.model.add_cumulative(self.busy[device], [1] * len(self.busy[device]), slots[device])
