@@ -1,6 +1,7 @@
 """`opmark new submission`, `leaderboards check`, `submit` and `score --jobs`, from a folder to the board."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,16 @@ def test_from_the_template_to_the_board(start: tuple[object, ...], tmp_path: Pat
     assert "1 finished runs are kept" in again.stderr
     rows = json.loads(run(*start, "standings", "--track", "small", "--json").stdout)
     assert {row["name"] for row in rows} == {"heft", "my-idea"}
+
+
+def test_the_template_answers_where_parts_must_be_contiguous(start: tuple[object, ...], tmp_path: Path) -> None:
+    problem = replace(heft_canonical(), name="in-a-row", contiguous=True)
+    save_problem(problem, tmp_path / "leaderboards/small/problems/in-a-row.json")
+    folder = tmp_path / "my-idea"
+    run("new", "submission", "my-idea", "-o", folder / "submission.yaml")
+    checked = run(*start, "check", folder, "--sandbox", "none", "--i-trust-this", "--json")
+    assert checked.exit_code == 0, checked.stderr
+    assert {trial["problem"] for trial in json.loads(checked.stdout)["trials"]} == {"canonical", "in-a-row"}
 
 
 def test_a_check_says_what_to_fix(start: tuple[object, ...], tmp_path: Path) -> None:
