@@ -10,7 +10,7 @@ from opmark.cli.main import cli
 def test_doctor_says_what_works_and_what_to_do() -> None:
     result = CliRunner().invoke(cli, ["doctor", "--watch", "100ms"])
     assert result.exit_code == 0, result.stderr
-    for word in ("caches:", "GPU:", "SCHED_FIFO", "null-t1", "noise,"):
+    for word in ("caches:", "GPU:", "SCHED_FIFO", "null-t1", "noise:"):
         assert word in result.stdout
 
 

@@ -49,3 +49,8 @@ def test_an_unknown_sort_is_a_usage_error():
     result = CliRunner().invoke(cli, ["list", "placer"])
     assert result.exit_code == ExitCode.USAGE
     assert "placers" in result.stderr
+
+
+def test_the_help_names_every_list() -> None:
+    text = " ".join(CliRunner().invoke(cli, ["list", "--help"]).stdout.split())
+    assert not [name for name in PACKAGES if name not in text]

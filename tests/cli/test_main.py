@@ -52,6 +52,21 @@ def test_an_error_is_a_sentence_and_a_hint() -> None:
     assert result.stderr == "Error: a.yaml: key: bad\nHint: fix it\n"
 
 
+def test_what_is_not_installed_is_a_sentence_too() -> None:
+    result = CliRunner().invoke(group_that(ModuleNotFoundError("gone", name="transformers.models")), ["fail"])
+    assert result.exit_code == 4
+    assert result.stderr == (
+        "Error: this needs transformers.models, which is not installed\nHint: pip install 'opmark[models]'\n"
+    )
+    broken = CliRunner().invoke(group_that(ModuleNotFoundError("gone", name="opmark.cli.nowhere")), ["fail"])
+    assert isinstance(broken.exception, ModuleNotFoundError)
+
+
+def test_a_mistyped_command_is_guessed() -> None:
+    assert "Did you mean 'predict'?" in CliRunner().invoke(cli, ["predct"]).stderr
+    assert "Did you mean" not in CliRunner().invoke(cli, ["xyzzy"]).stderr
+
+
 def test_help_lists_every_group() -> None:
     result = CliRunner().invoke(cli, ["-h"])
     assert result.exit_code == 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from opmark.cli.output import progress_bar, show_error, show_json, show_table
+from opmark.cli.output import progress_bar, show_error, show_json, show_table, show_text
 from opmark.core.errors import ContentError
 
 
@@ -44,6 +44,25 @@ def test_a_narrow_terminal_breaks_neither_names_nor_figures(
     assert "conv-transpose" in shown
     assert "2.25 ms – 2.60 ms" in shown
     assert max(map(len, shown.splitlines())) <= 60
+
+
+def test_what_is_piped_has_no_blanks_at_its_ends_and_no_colour(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(("kind", "latency"), [("conv", "1 µs"), ("a kernel of a longer name", "2 µs")], title="Kernels")
+    shown = capsys.readouterr().out
+    assert all(line == line.rstrip() for line in shown.splitlines())
+    assert "\x1b" not in shown
+
+
+def test_sentences_are_wrapped_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    text = "a sentence that is longer than a narrow terminal is wide"
+    show_text(text, bullet="- ")
+    assert capsys.readouterr().out == f"- {text}\n"
+    monkeypatch.setattr("os.isatty", lambda _descriptor: True)
+    show_text(text, bullet="- ")
+    assert capsys.readouterr().out == "- a sentence that is longer\n  than a narrow terminal is\n  wide\n"
 
 
 def test_errors_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,9 +18,11 @@ def test_shapes_stay_apart_and_an_order_is_no_product() -> None:
     assert parameters_text(params) == "shapes=1×12×8,scalar,1 arguments=0,2,1"
 
 
-def test_a_long_note_is_cut_between_words() -> None:
+def test_a_long_note_is_cut_between_names_and_counts_the_others() -> None:
     note = "fitted on " + ", ".join(f"network-{number}" for number in range(60))
     shown = note_text(note)
     assert len(shown) <= 100
-    assert shown.endswith(", …")
+    assert shown.endswith(" and 53 more")
+    assert shown.count("network-") == 7
+    assert note_text(note.replace(",", "")).endswith(" …")
     assert note_text("short") == "short"

@@ -190,6 +190,11 @@ def test_the_newest_version_of_a_target_is_found(bundle: Bundle, tmp_path: Path)
         find_bundle(workspace, "onnxruntime-cpu-t2")
     assert raised.value.hint == "did you mean 'onnxruntime-cpu-t1'?"
     save(bundle, bundle_path(workspace, "other-2", "1.0.0", "onnxruntime-cpu-t1"))
-    with pytest.raises(ContentError, match="2 devices: acme-1, other-2"):
+    with pytest.raises(ContentError, match="2 devices: acme-1, other-2") as raised:
         find_bundle(workspace, "onnxruntime-cpu-t1")
+    assert raised.value.hint == "say which, like acme-1/onnxruntime-cpu-t1"
     assert find_bundle(workspace, "onnxruntime-cpu-t1", device="other-2").parent.parent.name == "other-2"
+    assert path_of(workspace, "other-2/onnxruntime-cpu-t1").parent.parent.name == "other-2"
+    with pytest.raises(ContentError) as raised:
+        path_of(workspace, "other-3/onnxruntime-cpu-t1")
+    assert raised.value.hint == "did you mean 'other-2/onnxruntime-cpu-t1'?"

@@ -1,5 +1,6 @@
 """The `opmark` command: finds its subcommands by file name and turns every error into one sentence."""
 
+import difflib
 import importlib
 import os
 import sys
@@ -10,8 +11,8 @@ from typing import Any
 import click
 
 from opmark.cli.output import show_error
-from opmark.core.errors import ExitCode, OpMarkError
-from opmark.core.registry import Registry
+from opmark.core.errors import ExitCode, MissingExtraError, OpMarkError
+from opmark.core.registry import Registry, install_hint
 
 COMMANDS: Registry[click.Command] = Registry("opmark.cli.commands", "COMMAND", "command")
 
@@ -34,6 +35,18 @@ class LazyGroup(click.Group):
         del ctx
         return COMMANDS.load(cmd_name) if cmd_name in COMMANDS.names() else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; the error for an unknown name has the nearest one, which click knows of loaded groups only."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = difflib.get_close_matches(args[0], COMMANDS.names(), n=1)
+            if close and args[0] not in COMMANDS.names():
+                error.message = f"{error.message} Did you mean {close[0]!r}?"
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand; the one place where an error becomes a sentence and an exit code."""
         try:
@@ -41,8 +54,14 @@ class LazyGroup(click.Group):
         except OpMarkError as error:
             show_error(error)
             ctx.exit(error.exit_code)
+        except ModuleNotFoundError as error:
+            missing = error.name or ""
+            if not missing or missing.startswith("opmark"):
+                raise
+            show_error(MissingExtraError(f"this needs {missing}, which is not installed", hint=install_hint(missing)))
+            ctx.exit(MissingExtraError.exit_code)
         except (KeyboardInterrupt, click.Abort):
-            click.echo("Interrupted. What was finished is kept; run the same command to go on.", err=True)
+            click.echo("Interrupted. Whatever was stored is kept; run the same command again.", err=True)
             ctx.exit(ExitCode.INTERRUPTED)
 
 

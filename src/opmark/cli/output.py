@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import shutil
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 _LONGEST_NAME = 24
+_PIPED_WIDTH = 160
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
@@ -47,8 +50,23 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
         table.add_column(column, justify="right" if figures else "left", overflow="fold", min_width=least)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    width = None if os.isatty(1) else 160
-    Console(no_color="NO_COLOR" in os.environ, width=width, highlight=False).print(table)
+    if os.isatty(1):
+        Console(no_color="NO_COLOR" in os.environ, highlight=False).print(table)
+        return
+    console = Console(no_color=True, width=_PIPED_WIDTH, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def show_text(text: str, *, bullet: str = "") -> None:
+    """Sentences on stdout: wrapped between words on a terminal, one line elsewhere."""
+    if os.isatty(1):
+        width = shutil.get_terminal_size().columns
+        text = textwrap.fill(text, width, initial_indent=bullet, subsequent_indent=" " * len(bullet))
+    else:
+        text = f"{bullet}{text}"
+    click.echo(text)
 
 
 def counted(number: int, noun: str) -> str:

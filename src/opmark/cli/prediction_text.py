@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from opmark.predictors.network import NetworkPrediction
 
 _STEPS = frozenset({"stride", "dilation", "groups"})
+_LONGEST_NOTE = 100
 _SIZES = frozenset({"shape", "shapes", "kernel", "size", "output", "batch_a", "batch_b"})
 
 
@@ -23,7 +24,12 @@ def total_text(model: str, target: str, found: "NetworkPrediction") -> str:
 
 def note_text(note: str) -> str:
     """A note that may name dozens of networks, on one line; `--json` and `predictors show` have all of it."""
-    return textwrap.shorten(note, width=100, placeholder=" …")
+    names = note.split(", ")
+    for kept in range(len(names), 1, -1):
+        text = ", ".join(names[:kept]) + (f" and {len(names) - kept} more" if kept < len(names) else "")
+        if len(text) <= _LONGEST_NOTE:
+            return text
+    return textwrap.shorten(note, width=_LONGEST_NOTE, placeholder=" …")
 
 
 def parameters_text(params: Mapping[str, Any]) -> str:

@@ -35,9 +35,9 @@ def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = 
     all_bundles = stored_bundles(workspace)
     found = [one for one in all_bundles if one.target == target_name and device in {None, one.device}]
     if not found:
-        known = sorted({one.target for one in all_bundles})
+        known = sorted({f"{one.device}/{one.target}" if device else one.target for one in all_bundles})
         if known:
-            error = unknown_name("predictor's target", target_name, known)
+            error = unknown_name("predictor's target", f"{device}/{target_name}" if device else target_name, known)
             raise ContentError(error.message, where=str(workspace.predictors), hint=error.hint)
         raise ContentError(
             f"no predictor of {target_name}", where=str(workspace.predictors), hint="run `opmark predictors train`"
@@ -47,17 +47,21 @@ def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = 
         raise ContentError(
             f"{target_name} has predictors for {len(devices)} devices: {', '.join(devices)}",
             where=str(workspace.predictors),
-            hint="choose one with --bundle PATH",
+            hint=f"say which, like {devices[0]}/{target_name}",
         )
     return max(found, key=lambda one: version_key(one.version)).path
 
 
 def path_of(workspace: Workspace, name: str) -> Path:
-    """The bundle called `<device>/<version>/<target>`, or the newest of a target. Raises `ContentError`."""
+    """The bundle called `<device>/<version>/<target>`, or the newest of a target or of `<device>/<target>`.
+
+    Raises `ContentError`.
+    """
     for one in stored_bundles(workspace):
         if one.name == name:
             return one.path
-    return find_bundle(workspace, name)
+    device, _, target_name = name.rpartition("/")
+    return find_bundle(workspace, target_name, device=device or None)
 
 
 def bundle_path(workspace: Workspace, device: str, version: str, target_name: str) -> Path:

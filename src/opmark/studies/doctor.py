@@ -72,7 +72,9 @@ def runtime(name: str) -> Part:
         return Part(name=name, works=False, detail=missing.message, hint=missing.hint or "")
     reason = backend.unavailable()
     if reason:
-        return Part(name=name, works=False, detail=reason, hint=install_hint(name.partition("-")[0]))
+        module = name.partition("-")[0]
+        hint = f"install a CUDA build of {module}" if name.endswith("-cuda") else install_hint(module)
+        return Part(name=name, works=False, detail=reason, hint=hint)
     targets = ", ".join(target.name for target in backend.targets("here"))
     return Part(name=name, works=True, detail=targets)
 

@@ -7,7 +7,7 @@ import click
 
 from opmark.cli.commands.predict import bundle_and_graph, described, prediction_options
 from opmark.cli.completing import models
-from opmark.cli.output import json_option, show_json, show_table
+from opmark.cli.output import json_option, show_json, show_table, show_text
 from opmark.cli.prediction_text import parameters_text, total_text
 from opmark.cli.sizes import chosen_sizes
 
@@ -53,7 +53,7 @@ def command(
     loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, sizes=sizes)
     found = explain(loaded, graph, missing=missing, suggestions=count)
     if suite is not None:
-        write_suite(suite, found.next_kernels, target=target, model=model)
+        write_suite(suite, found.next_kernels, target=loaded.target.name, model=model)
         worth = f". {_settles(found)}" if as_json else ""
         click.echo(f"{suite}: {len(found.next_kernels)} kernels for opmark bench run{worth}", err=True)
     if as_json:
@@ -103,13 +103,13 @@ def _settles(found: "Explanation") -> str:
 def _show(model: str, target: str, found: "Explanation", top: int) -> None:
     prediction, parts = found.prediction, found.interval
     click.echo(total_text(model, target, prediction))
-    click.echo("time by kind: " + ", ".join(f"{kind} {share:.1%}" for kind, share in found.by_kind))
+    show_text("time by kind: " + ", ".join(f"{kind} {share:.1%}" for kind, share in found.by_kind))
     click.echo("bound by: " + ", ".join(f"{bound} {share:.1%}" for bound, share in found.by_bound))
-    click.echo(
+    show_text(
         f"the interval is made of: what whole kinds share {parts.kinds:.0%}, shape groups {parts.groups:.0%}, "
         f"single kernels {parts.kernels:.0%}, the sum itself {parts.composition:.0%}"
     )
-    click.echo(_settles(found))
+    show_text(_settles(found))
     click.echo(f"{found.extrapolated_share:.1%} of the time is in kernels beyond what was measured")
     rows = [
         (

@@ -34,7 +34,10 @@ def command(
     from opmark.predictors.time_by_kind import time_by_kind
 
     found = [
-        time_by_kind(evidence, load(bundle or find_bundle(workspace(ctx), name), target_name=name))
+        time_by_kind(
+            evidence,
+            load(bundle or find_bundle(workspace(ctx), name, device=evidence.target.device), target_name=name),
+        )
         for name, evidence in evidence_by_target(ctx, release, targets).items()
     ]
     if as_json:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opmark.cli.context import DURATION
-from opmark.cli.output import json_option, show_json, show_table
+from opmark.cli.output import json_option, show_json, show_table, show_text
 from opmark.core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ def _show(found: "Diagnosis") -> None:
     show_table(("part", "", "works", "what", "to get it"), rows, left=5)
     noise = found.noise
     pressure = "unknown" if noise.pressure is None else f"{noise.pressure:.0f} %"
-    click.echo(
-        f"noise, {noise.verdict}: {100 * noise.clean_fraction:.0f} % of samples uninterrupted; their median "
+    show_text(
+        f"noise: {noise.verdict}. {100 * noise.clean_fraction:.0f} % of samples were not interrupted; their median is "
         f"{100 * noise.median_bias:.1f} % above the label; labels vary by {100 * noise.compute_spread:.1f} % (compute) "
-        f"and {100 * noise.memory_spread:.1f} % (memory); processor pressure {pressure}"
+        f"and {100 * noise.memory_spread:.1f} % (memory); processor pressure {pressure}."
     )
     for sentence in found.advice:
-        click.echo(f"- {sentence}")
+        show_text(sentence, bullet="- ")
     if not found.advice:
         click.echo("Nothing to improve.")
 

@@ -7,12 +7,13 @@ from opmark.core.extension_list import PACKAGES
 
 
 @click.command(name="list", epilog="Example: opmark list placers")
-@click.argument("what", type=click.Choice(tuple(PACKAGES)))
+@click.argument("what", metavar="WHAT", type=click.Choice(tuple(PACKAGES)))
 @json_option
 def command(*, what: str, as_json: bool) -> None:
     """List the extensions of one sort, with a sentence each.
 
-    Their names are what options such as --placer and --estimator take.
+    WHAT is kinds, families, backends, estimators, placers, profiles, objectives, metrics, bounds, checks, formats,
+    arrivals or schedules. The names listed are what options such as --placer and --estimator take.
     """
     from opmark.core.extension_list import extensions
 

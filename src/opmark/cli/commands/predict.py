@@ -26,7 +26,7 @@ _OPTIONS = (
         default=DEFAULT_TARGET,
         show_default=True,
         shell_complete=predicted_targets,
-        help="What runs the network.",
+        help="What runs the network; [DEVICE/]TARGET.",
     ),
     click.option(
         "--bundle",
@@ -54,14 +54,18 @@ def prediction_options(command: "Callable[..., None]") -> "Callable[..., None]":
 def bundle_and_graph(
     ctx: click.Context, model: str, *, target: str, bundle: Path | None, sizes: "Mapping[str, int]"
 ) -> "tuple[Bundle, Graph]":
-    """The predictors to use and the kernels of `model`; a bundle given by its path needs no workspace."""
+    """The predictors to use and the kernels of `model`; a bundle given by its path needs no workspace.
+
+    `target` may have its device before it, as it is printed: `DEVICE/onnxruntime-cpu-t1`.
+    """
     from opmark.models.resolve import graph_of
     from opmark.predictors.bundle import load
-    from opmark.predictors.store import find_bundle
+    from opmark.predictors.store import path_of
 
-    loaded = load(bundle or find_bundle(workspace(ctx), target), target_name=target)
+    name = target.rpartition("/")[2]
+    loaded = load(bundle or path_of(workspace(ctx), target), target_name=name)
     cache = workspace(ctx).cache if bundle is None else None
-    return loaded, graph_of(model, target, cache=cache, dimensions=sizes)
+    return loaded, graph_of(model, name, cache=cache, dimensions=sizes)
 
 
 @click.command(name="predict", epilog="Example: opmark predict bert-base --target onnxruntime-cpu-t1 --batch 8")

@@ -116,6 +116,7 @@ def evaluate(
     against the network (`composition-…`).
     """
     from opmark.core.files import write_text
+    from opmark.core.registry import unknown_name
     from opmark.predictors.estimators import ESTIMATORS
     from opmark.predictors.evaluate import evaluate as judge
     from opmark.predictors.learning_curve import learning_curve
@@ -124,6 +125,11 @@ def evaluate(
     shown = chosen_metrics(metrics)
     chosen = ESTIMATORS.names() if everything else estimators or _USUAL
     wanted = splits or SPLIT_NAMES
+    for name in chosen:
+        ESTIMATORS.load(name)
+    for name in wanted:
+        if name not in SPLIT_NAMES:
+            raise unknown_name("split", name, SPLIT_NAMES)
     evaluations, curves = [], {}
     with progress_bar(transient=True) as progress:
         found = evidence_by_target(ctx, release, targets)
