@@ -9,7 +9,7 @@ import click
 from opmark.cli.commands._bench_reports import REPORTS
 from opmark.cli.completing import suites
 from opmark.cli.context import DURATION, PERCENT, cache_folder, suites_folder, workspace
-from opmark.cli.output import json_option, progress_bar, show_json, show_table
+from opmark.cli.output import json_option, progress_bar, show_json, show_table, show_text
 from opmark.core.errors import ExitCode, UsageError
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 
@@ -133,8 +133,8 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
         click.echo(f"{target}: {count:,} {dtype} kernels.", err=True)
     click.echo(f"{len(planned.kernels):,} kernels and {len(planned.networks):,} networks.", err=True)
     low, high = format_duration(takes.low_s), format_duration(takes.high_s)
-    about = f"up to {high}, its budget" if takes.budgeted else f"{low} to {high}"
-    click.echo(f"About {about}: {takes.assumes}.", err=True)
+    about = f"At most about {high}, its budget" if takes.budgeted else f"About {low} to {high}"
+    click.echo(f"{about}: {takes.assumes}.", err=True)
 
 
 @bench.command("run", epilog="Example: opmark bench run small --budget 30m")
@@ -269,7 +269,7 @@ def noise(seconds: float, target: str, as_json: bool) -> None:
             ("real-time priority", "permitted" if found.fifo else "not permitted"),
         ],
     )
-    click.echo(f"{found.verdict[0].upper()}{found.verdict[1:]}: {found.advice}.")
+    show_text(f"{found.verdict[0].upper()}{found.verdict[1:]}: {found.advice}.")
 
 
 def _reference_rows(found: "Noise") -> list[tuple[str, str]]:
