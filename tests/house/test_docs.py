@@ -121,6 +121,14 @@ def test_command_lines_can_be_typed_as_they_are() -> None:
     assert not wrong
 
 
+def test_content_that_is_named_exists() -> None:
+    named = [
+        (page, word) for page, line in command_lines() for word in line.split() if word.startswith("leaderboards/")
+    ]
+    assert named
+    assert not [f"{page.relative_to(ROOT)}: {word}" for page, word in named if not (ROOT / word).exists()]
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -184,6 +192,14 @@ def test_json_examples_load() -> None:
     problem = convert(problem_json, Problem, where="json.md").checked("json.md")
     solution = convert(solution_json, Solution, where="json.md")
     assert evaluate(problem, solution).cost == 32
+
+
+def test_the_example_of_a_cluster_loads(tmp_path: Path) -> None:
+    from opmark.leaderboards.recipe import load_cluster
+
+    (block,) = re.findall(r"```yaml\n(.*?)```", (DOCS / "reference" / "json.md").read_text(), flags=re.DOTALL)
+    (tmp_path / "cluster.yaml").write_text(block)
+    assert [device.name for device in load_cluster(tmp_path / "cluster.yaml").devices] == ["core0", "core1"]
 
 
 def test_every_extension_point_is_in_the_architecture() -> None:

@@ -1,0 +1,93 @@
+"""Fill in the README's table of a release: what was measured, how well it repeats, how well it is predicted.
+
+opmark predictors evaluate DEVICE --estimator lightgbm --json > figures.json
+python docs/state_figures.py DEVICE figures.json
+"""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from opmark.core.files import write_text
+from opmark.core.workspace import Workspace
+from opmark.datasets import manifest
+from opmark.datasets.find import path_of
+from opmark.datasets.manifest import Manifest
+
+ROOT = Path(__file__).parent.parent
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+ESTIMATOR = "lightgbm"
+
+
+def main(name: str, figures: Path) -> None:
+    release = manifest.read(path_of(name, Workspace(ROOT).datasets))
+    scores = json.loads(figures.read_text(encoding="utf-8"))
+    readme = ROOT / "README.md"
+    before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    write_text(readme, f"{before}{BEGIN}\n{table(release, scores)}\n{END}{after}")
+
+
+def table(release: Manifest, scores: Iterable[Mapping[str, Any]]) -> str:
+    """One column per target; the rows that need no predictor come first."""
+    known = {
+        (score["target"], score["split"], score["metric"]): score for score in scores if score["estimator"] == ESTIMATOR
+    }
+    targets = [target.name for target in release.targets]
+    rows = [
+        *measured(release),
+        (
+            "networks of unseen families within ±10 %",
+            [_count(known, one, "networks-unseen", "acc10") for one in targets],
+        ),
+        ("their median error", [_share(known, one, "networks-unseen", "median") for one in targets]),
+        ("kernels of unseen shapes within ±10 %", [_share(known, one, "shape-group", "acc10") for one in targets]),
+        ("their median error", [_share(known, one, "shape-group", "median") for one in targets]),
+        (
+            "90 % intervals hold, networks and kernels",
+            [
+                f"{_share(known, one, 'networks-unseen', 'coverage90')}, "
+                f"{_share(known, one, 'shape-group', 'coverage90')}"
+                for one in targets
+            ],
+        ),
+    ]
+    return "\n".join(
+        [
+            f"| {release.device} {release.version} | {' | '.join(targets)} |",
+            f"|---|{'--:|' * len(targets)}",
+            *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows),
+        ]
+    )
+
+
+def measured(release: Manifest) -> list[tuple[str, Sequence[str]]]:
+    """The rows that the release's manifest gives: names, and a cell per target."""
+    figures = [release.statistics[target.name] for target in release.targets]
+    return [
+        ("kernels", [f"{one['kernels']:,}" for one in figures]),
+        ("whole networks (families)", [f"{one['networks']:,} ({one['families']:,})" for one in figures]),
+        (
+            "kernels measured again later: median difference, 95 % within",
+            [f"{_percent(one['retest']['median'], 1)}, {_percent(one['retest']['p95'], 1)}" for one in figures],
+        ),
+    ]
+
+
+def _share(known: Mapping[tuple[str, str, str], Mapping[str, Any]], *key: str) -> str:
+    score = known[key[0], key[1], key[2]]
+    return _percent(score["value"], 1 if score["metric"] == "median" else 0)
+
+
+def _count(known: Mapping[tuple[str, str, str], Mapping[str, Any]], *key: str) -> str:
+    return f"{_share(known, *key)} of {known[key[0], key[1], key[2]]['n']:,}"
+
+
+def _percent(share: float, digits: int) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
