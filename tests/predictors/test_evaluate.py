@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from tests.predictors import law
 
+from opmark.predictors.estimator import Latencies
+from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.evaluate import evaluate, judge, noise_floor
 from opmark.predictors.evidence import Evidence, by_kind
 from opmark.predictors.metrics import METRICS
@@ -48,6 +50,19 @@ def test_kernels_of_unseen_networks_are_not_learned_from() -> None:
     # a neighbour of itself would be predicted exactly
     assert (np.abs(found.predicted_ns / found.measured_ns - 1) > 1e-6).all()
     assert by_kind(found)["gemm"]["mape"] > 0
+
+
+def test_hot_labels_alone_judge_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    learned: list[Latencies] = []
+    learner = ESTIMATORS.load("nearest")
+    fit = type(learner).fit
+    monkeypatch.setattr(
+        type(learner), "fit", lambda own, inputs, labels: learned.append(labels) or fit(own, inputs, labels)
+    )
+    found = judge(evidence(), "nearest", "shape-group")
+    assert found is not None
+    assert learned
+    assert all(np.isnan(labels.rotated_ns).all() and (labels.hot_ns > 0).all() for labels in learned)
 
 
 def test_a_split_nobody_can_judge_is_left_out() -> None:

@@ -78,8 +78,8 @@ def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware:
     kind = kind or kind_of(kernels[0])
     hardware = hardware or Hardware()
     rows = [_row(kind, kernel) for kernel in kernels]
-    own, details = (rows[0][0], rows[0][1]) if rows else ((), ())
-    table = np.array([row[2] for row in rows], dtype=np.float64).reshape(len(rows), len(own) + len(details) + 5)
+    own, details = _names(kind, kernels[0]) if rows else ((), ())
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), len(own) + len(details) + 5)
     raw = {name: table[:, column] for column, name in enumerate(own)}
     flops, read, written, weight, dtype = (table[:, len(own) + len(details) + offset] for offset in range(5))
     moved = read + written
@@ -143,19 +143,35 @@ def _waves(raw: Mapping[str, Floats], multiprocessors: int) -> dict[str, Floats]
     return found
 
 
+# one flat tuple of numbers each: a hundred thousand nested ones keep the garbage collector busy
 @lru_cache(maxsize=2**18)
-def _row(kind: Kind[Any], kernel: Kernel) -> tuple[tuple[str, ...], tuple[str, ...], tuple[float, ...]]:
+def _row(kind: Kind[Any], kernel: Kernel) -> tuple[float, ...]:
+    parameters = _parameters(kind, kernel)
+    work = kind.work(parameters)
+    dtype = _DTYPES.get(str(getattr(parameters, "dtype", "float32")), -1.0)
+    return (
+        *kind.features(parameters).values(),
+        *kind.details(parameters).values(),
+        work.flops,
+        work.read_bytes,
+        work.written_bytes,
+        work.weight_bytes,
+        dtype,
+    )
+
+
+def _names(kind: Kind[Any], kernel: Kernel) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of a kind's features and of its details: the same for every kernel."""
+    parameters = _parameters(kind, kernel)
+    return tuple(kind.features(parameters)), tuple(kind.details(parameters))
+
+
+def _parameters(kind: Kind[Any], kernel: Kernel) -> Any:
     try:
         # a kernel that can be looked up has no list in it: nothing is left to freeze
-        parameters = kind.parameters(**dict(kernel.parameters))
+        return kind.parameters(**dict(kernel.parameters))
     except (TypeError, ValueError):
-        parameters = kind.parse(kernel)
-    work = kind.work(parameters)
-    own = kind.features(parameters)
-    dtype = _DTYPES.get(str(getattr(parameters, "dtype", "float32")), -1.0)
-    details = kind.details(parameters)
-    bytes_ = (work.read_bytes, work.written_bytes, work.weight_bytes)
-    return tuple(own), tuple(details), (*own.values(), *details.values(), work.flops, *bytes_, dtype)
+        return kind.parse(kernel)
 
 
 def _logged(values: Floats) -> Floats:
