@@ -65,6 +65,20 @@ def test_sentences_are_wrapped_on_a_terminal_only(
     assert capsys.readouterr().out == "- a sentence that is longer\n  than a narrow terminal is\n  wide\n"
 
 
+def test_figures_that_do_not_fit_follow_in_a_table_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.isatty", lambda _descriptor: True)
+    monkeypatch.setenv("COLUMNS", "50")
+    metrics = [f"metric-{number}" for number in range(9)]
+    show_table(["split", "estimator", *metrics], [["random", "lightgbm", *metrics]], title="target", left=2)
+    shown = capsys.readouterr().out
+    assert all(shown.count(metric) == 2 for metric in metrics)
+    assert shown.count("lightgbm") == 3
+    assert shown.count("target") == 1
+    assert max(map(len, shown.splitlines())) <= 50
+
+
 def test_errors_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     show_error(ContentError("bad", hint="fix"))
     shown = capsys.readouterr()

@@ -43,9 +43,9 @@ class LazyGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             close = difflib.get_close_matches(args[0], COMMANDS.names(), n=1)
-            if close and args[0] not in COMMANDS.names():
-                error.message = f"{error.message} Did you mean {close[0]!r}?"
-            raise
+            if not close or args[0] in COMMANDS.names():
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx=error.ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand; the one place where an error becomes a sentence and an exit code."""

@@ -5,7 +5,7 @@ import os
 import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME = 24
 _PIPED_WIDTH = 160
+_GAP = 2
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
@@ -34,7 +35,43 @@ def show_json(value: Any) -> None:
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", left: int = 1) -> None:
-    """A table on stdout; the first `left` columns align left, the rest right."""
+    """A table on stdout; the first `left` columns align left, the rest right.
+
+    Figures that a terminal is too narrow for follow in further tables, beside the same left columns.
+    """
+    width = shutil.get_terminal_size().columns if os.isatty(1) else _PIPED_WIDTH
+    least = [_least_width(column, [row[index] for row in rows], index >= left) for index, column in enumerate(columns)]
+    for number, part in enumerate(_parts(least, left, width)):
+        _show_part(
+            [columns[index] for index in part],
+            [[row[index] for index in part] for row in rows],
+            least=[least[index] for index in part],
+            title="" if number else title,
+            left=left,
+        )
+
+
+def _least_width(column: str, cells: Sequence[str], figures: bool) -> int:
+    """What a narrow terminal must not break: figures from their units, and a name in its middle."""
+    whole = cells if figures else [word for cell in cells for word in cell.split() if len(word) <= _LONGEST_NAME]
+    return max(map(len, [*whole, *column.split()]), default=1)
+
+
+def _parts(least: Sequence[int], left: int, width: int) -> list[list[int]]:
+    """The columns of each table: all at once where they fit in `width`, else in as few tables as hold them."""
+    names, figures = list(range(left)), list(range(left, len(least)))
+    room = width - sum(least[index] + _GAP for index in names) - 1
+    for tables in range(1, len(figures)):
+        size = -(-len(figures) // tables)
+        parts = [figures[start : start + size] for start in range(0, len(figures), size)]
+        if all(sum(least[index] + _GAP for index in part) <= room for part in parts):
+            return [[*names, *part] for part in parts]
+    return [[*names, index] for index in figures] or [names]
+
+
+def _show_part(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, least: Sequence[int], title: str, left: int
+) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -42,12 +79,8 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
 
     table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, collapse_padding=True)
     for index, column in enumerate(columns):
-        cells = [row[index] for row in rows]
-        figures = index >= left
-        # what a narrow terminal must not break: figures from their units, and a name in its middle
-        whole = cells if figures else [word for cell in cells for word in cell.split() if len(word) <= _LONGEST_NAME]
-        least = max(map(len, [*whole, *column.split()]), default=1)
-        table.add_column(column, justify="right" if figures else "left", overflow="fold", min_width=least)
+        justify: Literal["left", "right"] = "right" if index >= left else "left"
+        table.add_column(column, justify=justify, overflow="fold", min_width=least[index])
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     if os.isatty(1):

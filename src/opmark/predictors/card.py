@@ -61,8 +61,10 @@ def card(manifest: "Manifest") -> str:
 
 def _networks(constants: "NetworkConstants") -> list[str]:
     """The sum, its constants by class of network, and whose networks they come from."""
-    rows = [("all", f"{len(constants.networks):,} networks", constants)]
-    rows += [(name, f"{own.networks:,} measurements", own) for name, own in sorted(constants.classes.items())]
+    rows: list[tuple[str, str, NetworkConstants | ClassConstants]] = [
+        ("all", f"{len(constants.networks):,} networks", constants),
+        *((name, f"{own.networks:,} measurements", own) for name, own in sorted(constants.classes.items())),
+    ]
     faults = constants.ns_per_fault * constants.faults_per_byte
     return [
         _SUM,

@@ -271,7 +271,7 @@ def _show_target(manifest: Any, target: str) -> None:
         (kind, f"{row['rows']:,}", *(f"{count:,}" for count in row["statuses"].values()), *_times(row["hot_ns"]))
         for kind, row in figures["kinds"].items()
     ]
-    columns = ("kind", "rows", "ok", "low quality", "skipped", "failed", "fastest", "median", "slowest")
+    columns = ("kind", "rows", "ok", "low", "skipped", "failed", "fastest", "median", "slowest")
     show_table(columns, rows)
 
 
