@@ -1,11 +1,13 @@
 """Runs in processes of their own: hard budgets, any number of jobs, and going on after being ended."""
 
+import json
 import textwrap
 from pathlib import Path
 
 import pytest
 from tests.leaderboards.examples import heft_canonical, peft_canonical
 
+from opmark.core.canonical import plain
 from opmark.core.errors import SubmissionError
 from opmark.leaderboards import anytime, scoring
 from opmark.leaderboards.attempt import Attempt, attempt
@@ -163,6 +165,10 @@ def test_a_run_that_was_ended_goes_on_where_it_stopped(tmp_path: Path) -> None:
     score_entries(track, codes, [again], again=True)
     assert again.ran == 6
     assert track.runs()["bad"]["a"].reason == "it failed"
+    standings = track.standings()
+    bad = next(row for row in standings.rows if row.name == "bad").results[0]
+    assert (bad.reason, standings.reason("bad", bad)) == ("no solution was submitted", "it failed")
+    assert "it failed" not in json.dumps(plain(standings.file())), "what is stored follows from solutions alone"
     assert set(track.planning()["heft"]) == {"a", "b"}
 
 

@@ -147,7 +147,7 @@ def _show_standings(found: "Standings", as_json: bool, *, instances: bool = Fals
     for row in found.rows:
         for result in row.results:
             if result.reason:
-                click.echo(f"{row.name} on {result.problem}: {result.reason}", err=True)
+                click.echo(f"{row.name} on {result.problem}: {found.reason(row.name, result)}", err=True)
 
 
 def _show_instances(entries: "Sequence[Mapping[str, Any]]") -> None:

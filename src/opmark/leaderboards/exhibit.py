@@ -89,7 +89,7 @@ def _outcome(entry: str, result: Result, problem: Problem, standings: Standings)
     return Outcome(
         instance=result.problem,
         cost=result.cost,
-        reason=result.reason,
+        reason=standings.reason(entry, result),
         quality=result.quality,
         gain=result.gain,
         median=result.drawn.median if result.drawn else None,

@@ -31,13 +31,21 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standings:
-    """Rows by rank. `evaluations` and `planning_s`, by (entry, problem), are not part of the stored file."""
+    """Rows by rank. `evaluations`, `planning_s` and `reasons`, by (entry, problem), are not part of the stored file.
+
+    `reasons` are those that runs gave for having no answer.
+    """
 
     track: str
     rows: tuple[Row, ...]
     note: str = ""
     evaluations: Mapping[tuple[str, str], Evaluation] = field(default_factory=dict, compare=False)
     planning_s: Mapping[tuple[str, str], float] = field(default_factory=dict, compare=False)
+    reasons: Mapping[tuple[str, str], str] = field(default_factory=dict, compare=False)
+
+    def reason(self, entry: str, result: Result) -> str:
+        """Why an entry has no valid answer there, in the words of its run where they are known; else nothing."""
+        return self.reasons.get((entry, result.problem), result.reason) if result.reason else ""
 
     def file(self) -> dict[str, object]:
         """What `standings.json` holds: metrics and draws only where there is something to say."""

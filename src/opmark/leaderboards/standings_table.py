@@ -33,7 +33,10 @@ def _entry(standings: Standings, row: Row, instances: bool) -> dict[str, Any]:
         "p95_quality": _p95_quality(row),
     }
     if instances:
-        entry["instances"] = [_instance(result, seconds) for result, seconds in zip(row.results, planned, strict=True)]
+        entry["instances"] = [
+            _instance(result, seconds, standings.reason(row.name, result))
+            for result, seconds in zip(row.results, planned, strict=True)
+        ]
     return entry
 
 
@@ -46,7 +49,7 @@ def _p95_quality(row: Row) -> float | None:
     )
 
 
-def _instance(result: Result, planning_s: float | None) -> dict[str, Any]:
+def _instance(result: Result, planning_s: float | None, reason: str) -> dict[str, Any]:
     return {
         "problem": result.problem,
         "scored": result.scored,
@@ -57,5 +60,5 @@ def _instance(result: Result, planning_s: float | None) -> dict[str, Any]:
         "median_ns": result.drawn.median if result.drawn else None,
         "p95_ns": result.drawn.p95 if result.drawn else None,
         "planning_s": planning_s,
-        "reason": result.reason,
+        "reason": reason,
     }

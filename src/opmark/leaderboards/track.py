@@ -136,8 +136,11 @@ class Track:
                 where=str(self.folder / "solutions"),
                 hint=f"run `opmark leaderboards score --track {self.name}` first",
             )
-        seconds = {(entry, name): value for entry, row in self.planning().items() for name, value in row.items()}
-        return replace(rank_solutions(self.problems(), solutions, track=self.name), planning_s=seconds)
+        runs = {(entry, name): run for entry, row in self.runs().items() for name, run in row.items()}
+        seconds = {key: run.planning_s for key, run in runs.items() if run.planning_s is not None}
+        reasons = {key: run.reason for key, run in runs.items() if run.reason}
+        found = rank_solutions(self.problems(), solutions, track=self.name)
+        return replace(found, planning_s=seconds, reasons=reasons)
 
     def write_standings(self, standings: Standings) -> Path:
         """Write `standings.json`, which follows from the stored solutions alone."""

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -81,7 +81,9 @@ def submit(
                 )
                 standings = half.standings()
                 half.write_standings(standings)
-                rows.append((next(row for row in standings.rows if row.name == name), len(standings.rows)))
+                row = next(row for row in standings.rows if row.name == name)
+                results = tuple(replace(result, reason=standings.reason(name, result)) for result in row.results)
+                rows.append((replace(row, results=results), len(standings.rows)))
             _keep(track, submission, archive, layers)
             hidden = rows[1][0] if len(rows) > 1 else None
             placed.append(Placed(track=track.name, row=rows[0][0], entries=rows[0][1], hidden=hidden))
