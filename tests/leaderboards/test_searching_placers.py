@@ -18,6 +18,7 @@ from opmark.leaderboards.attempt import attempt
 from opmark.leaderboards.bounds import bounds, cheap_lower_bound
 from opmark.leaderboards.cluster_levels import cluster_levels, group_edges
 from opmark.leaderboards.critical_units import critical_units
+from opmark.leaderboards.evaluation import evaluate
 from opmark.leaderboards.groups import groups_of
 from opmark.leaderboards.guided_search import GuidedSearch, spread_ranks
 from opmark.leaderboards.importer import IMPORTERS, Wish
@@ -27,6 +28,7 @@ from opmark.leaderboards.placer import PLACERS
 from opmark.leaderboards.problem import Problem, Tensor, Unit
 from opmark.leaderboards.replication import replicated
 from opmark.leaderboards.simulator import simulate, simulate_many
+from opmark.leaderboards.single import best_single_device
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTERNAL = Path(os.environ.get("OPMARK_EXTERNAL_DATA", ROOT.parent / "shared" / "data"))
@@ -134,6 +136,18 @@ def test_too_much_memory_costs_the_more_the_worse_it_is() -> None:
     search = GuidedSearch(tight, Incumbent(tight, "mine", 10), 0)
     all_here, three, two = (search.state(np.array(row)).energy for row in ([0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1]))
     assert all_here > three > two == 47
+
+
+@pytest.mark.parametrize("name", [*SEARCHING, "local-search"])
+def test_what_a_search_has_is_handed_over_before_it_ends(name: str) -> None:
+    PLACERS.load(name).prepare()
+    offered = []
+    with listening(offered.append):
+        found = attempt(branchy(), name, budget_s=2)
+    costs = [evaluate(branchy(), solution).cost for solution in offered]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] >= found.evaluation.cost
+    assert costs[0] <= best_single_device(branchy())[1]
 
 
 def test_the_incumbent_keeps_and_offers_the_best() -> None:

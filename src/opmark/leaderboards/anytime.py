@@ -17,8 +17,8 @@ def offer(solution: Solution) -> None:
 
 
 @contextmanager
-def listening(listener: Callable[[Solution], None]) -> Iterator[None]:
-    """Give whatever is offered within the block to `listener`."""
+def listening(listener: Callable[[Solution], None] | None) -> Iterator[None]:
+    """Give whatever is offered within the block to `listener`; to nobody where that is None."""
     token = _listener.set(listener)
     try:
         yield

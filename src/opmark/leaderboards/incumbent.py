@@ -4,7 +4,7 @@ import time
 from fractions import Fraction
 
 from opmark.core.errors import PlacementError
-from opmark.leaderboards.anytime import offer
+from opmark.leaderboards.anytime import listening, offer
 from opmark.leaderboards.contiguity import returning_unit
 from opmark.leaderboards.contiguous_repair import held_together
 from opmark.leaderboards.placement import Placement, Solution, placement_of, solution_of
@@ -65,7 +65,9 @@ class Incumbent:
         """Let another placer try in a share of the time that is left; None where it finds nothing."""
         self._hand_over()  # who knows when it comes back
         try:
-            answer = placer.place(self.problem, budget_s=max(0.0, self.left_s * share), seed=seed)
+            # what it offers on its way may be worse than what is known, and the last offer counts
+            with listening(None):
+                answer = placer.place(self.problem, budget_s=max(0.0, self.left_s * share), seed=seed)
             placement = placement_of(self.problem, answer)
         except PlacementError:
             return None

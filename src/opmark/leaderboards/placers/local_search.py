@@ -9,6 +9,7 @@ import time
 import numpy as np
 
 from opmark.core.errors import PlacementError
+from opmark.leaderboards.anytime import offer
 from opmark.leaderboards.contiguity import returning_unit
 from opmark.leaderboards.groups import groups_of
 from opmark.leaderboards.integers import Integers
@@ -31,7 +32,10 @@ KICKS = 4
 
 
 class LocalSearch(Placer):
-    """Anytime: each batch of neighbours is simulated exactly, and the cheapest replaces the current placement."""
+    """Anytime: each batch of neighbours is simulated exactly, and the cheapest replaces the current placement.
+
+    What each descent starts from is handed over, should the clock not wait for its end.
+    """
 
     summary = "moves of groups, connected pieces and stretches, every neighbour simulated"
 
@@ -48,7 +52,12 @@ class LocalSearch(Placer):
         chosen, cost, priority = _best_start(problem, groups.spread(starts), starts, rank)
         space = SearchSpace(problem, groups, np.random.default_rng(seed))
         best, best_cost = chosen, cost
+        handed_over = INVALID_COST
         for _ in range(DESCENTS if space.movable else 0):
+            if best_cost < handed_over:
+                handed_over = best_cost
+                placement = Placement(device=groups.spread(best), priority=priority)
+                offer(solution_of(problem, placement, placer="local-search"))
             idle = 0
             while idle < PATIENCE and time.monotonic() < deadline:
                 rows = space.neighbours(chosen, BATCH)
