@@ -138,6 +138,12 @@ def test_evaluation_draws_a_page_and_the_curve_is_a_table(root: Path, tmp_path: 
     result = opmark(root, "predictors", "evaluate", "--estimator", "roofline", "--split", "random", "--page", str(page))
     assert result.exit_code == 0, result.stderr
     assert "Learning curve" in page.read_text()
+    assert f"{sample.DEVICE}/1.0.0" in page.read_text()
+    lost = opmark(root, "predictors", "evaluate", "--estimator", "roofline", "--split", "random", "--page", f"{page}/x")
+    assert lost.exit_code == 1
+    assert "cannot write" in lost.stderr
+    # what was judged is printed all the same
+    assert lost.stdout == result.stdout
     points = answered(root, "predictors", "curve", "--estimator", "roofline")["onnxruntime-cpu-t1"]
     keys = {"estimator", "rows", "minutes", "kernels_per_second", "n", "median", "mape", "acc10"}
     assert keys == set(points[0])

@@ -102,16 +102,16 @@ def _curve(
             kernels_per_second=kernels_per_second,
             progress=lambda what: progress.update(task, description=what),
         )
+    if as_json:
+        show_json(points)
+    else:
+        _show(f"{release.name}:{target}", points)
+        click.echo(assumption(kernels_per_second), err=True)
     if page is not None:
         from opmark.studies.transfer_page import transfer_page
 
         write_text(page, transfer_page(f"{release.name}:{target}", points))
         click.echo(str(page), err=True)
-    if as_json:
-        show_json(points)
-        return
-    _show(f"{release.name}:{target}", points)
-    click.echo(assumption(kernels_per_second), err=True)
 
 
 def _store(

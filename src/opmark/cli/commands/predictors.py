@@ -142,17 +142,18 @@ def evaluate(
             evaluations.append(judge(evidence, estimators=chosen, splits=wanted, progress=step))
             if page is not None:
                 curves[name] = learning_curve(evidence, progress=step)
+    scores = [score for one in evaluations for score in one.scores]
+    if as_json:
+        show_json(scores)
+    else:
+        show_scores(scores, shown)
+    # last: where the page cannot be written, minutes of judging are not lost
     if page is not None:
         from opmark.studies.evaluation_page import evaluation_page
 
         ours = "lightgbm" if "lightgbm" in chosen else chosen[0]
-        write_text(page, evaluation_page(str(release or "the newest release"), evaluations, curves, ours=ours))
+        write_text(page, evaluation_page(release_named(ctx, release).name, evaluations, curves, ours=ours))
         click.echo(f"{page}", err=True)
-    scores = [score for one in evaluations for score in one.scores]
-    if as_json:
-        show_json(scores)
-        return
-    show_scores(scores, shown)
 
 
 @group.command(epilog="Example: opmark predictors curve --page curve.html")
@@ -203,16 +204,16 @@ def curve(
             )
             if known:
                 found[name] += with_donor(evidence, known, kernels_per_second=kernels_per_second)
+    if as_json:
+        show_json(found)
+    else:
+        for name, points in found.items():
+            show_curve(name, points)
     if page is not None:
         from opmark.studies.learning_page import learning_page
 
-        write_text(page, learning_page(str(release or "the newest release"), found))
+        write_text(page, learning_page(release_named(ctx, release).name, found))
         click.echo(f"{page}", err=True)
-    if as_json:
-        show_json(found)
-        return
-    for name, points in found.items():
-        show_curve(name, points)
 
 
 @group.command(name="list", epilog="Example: opmark predictors list")
