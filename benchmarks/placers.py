@@ -2,11 +2,13 @@
 
 Run it from the repository: `python benchmarks/placers.py [--budget 2] [--placers opmark,heft] [--per-track 5]`. Every
 placer plans in a process of its own against the clock, as in scoring. A cost is divided by the least that any placer
-found in this run; the table shows the geometric mean of these ratios, where an invalid or missing answer counts as that
-of 100.
+found in this run; the table shows the geometric mean of these ratios, for every track by itself and for all problems,
+where an invalid or missing answer counts as that of 100. Long budgets take long: with `--keep FILE` an interrupted run
+goes on, and runs of the same placer code, problem and budget are not repeated.
 """
 
 import argparse
+import json
 import math
 import sys
 import time
@@ -28,6 +30,7 @@ from opmark.leaderboards.placer import PLACERS
 from opmark.leaderboards.placer_process import PlacerProcess
 from opmark.leaderboards.placers.heft import heft_schedule
 from opmark.leaderboards.problem import Problem, Tensor, Unit, load_problem
+from opmark.leaderboards.run_record import code_of_placer
 
 ROOT = Path(__file__).resolve().parents[1]
 MISSING_RATIO = 100.0
@@ -98,13 +101,14 @@ def generated(
     return Problem(name=name, cluster=where, units=items, tensors=tuple(tensors), weights=weights, objective=objective)
 
 
-def problems(per_track: int) -> list[Problem]:
+def problems(per_track: int, *, also_generated: bool) -> list[tuple[str, Problem]]:
     """So many problems of every track in this repository, evenly chosen by name, and ten generated ones."""
     found = []
     for track in sorted((ROOT / "leaderboards").glob("*/problems")):
         paths = sorted(track.glob("*.json*"))
-        found += [load_problem(path) for path in paths[:: max(1, -(-len(paths) // per_track))]]
-    found += [
+        chosen = paths[:: max(1, -(-len(paths) // per_track))]
+        found += [(track.parent.name, load_problem(path)) for path in chosen]
+    drawn = (
         generated(0, units=40, width=4, devices=3),
         generated(1, units=120, width=6, devices=3),
         generated(2, units=300, width=8, devices=4),
@@ -115,8 +119,8 @@ def problems(per_track: int) -> list[Problem]:
         generated(7, units=60, width=3, devices=3, objective="throughput"),
         generated(8, units=250, width=5, devices=4, objective="throughput"),
         generated(9, units=250, width=5, devices=4, memory=0.4, objective="throughput"),
-    ]
-    return found
+    )
+    return found + [("generated", problem) for problem in drawn if also_generated]
 
 
 def heft_seconds() -> tuple[float, float]:
@@ -137,42 +141,72 @@ def heft_seconds() -> tuple[float, float]:
     return fastest[0], fastest[1]
 
 
+class Runs:
+    """Costs and seconds by problem, placer, its code and the budget; a file of JSON lines keeps them."""
+
+    def __init__(self, path: Path | None, budget_s: float) -> None:
+        self._path, self._budget_s = path, budget_s
+        lines = path.read_text(encoding="utf-8").splitlines() if path and path.is_file() else []
+        self._known = {tuple(row["run"]): (row["cost"], row["planning_s"]) for row in map(json.loads, lines)}
+
+    def run(self, process: PlacerProcess, problem: Problem, name: str) -> tuple[int | None, float]:
+        """The cost and the seconds it took; no cost where there is no valid answer."""
+        key = (problem.id, name, code_of_placer(name), self._budget_s)
+        if key not in self._known:
+            try:
+                found = process.attempt(problem, name, budget_s=self._budget_s)
+                cost, planning_s = found.evaluation.cost, found.planning_s
+            except SubmissionError as error:
+                print(f"{problem.name}: {error}", file=sys.stderr)
+                cost, planning_s = None, self._budget_s
+            self._known[key] = cost, planning_s
+            if self._path:
+                with self._path.open("a", encoding="utf-8") as kept:
+                    print(json.dumps({"run": key, "cost": cost, "planning_s": planning_s}), file=kept)
+        return self._known[key]
+
+
+def mean_ratio(ratios: list[float]) -> str:
+    """Their geometric mean."""
+    return f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}"
+
+
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--budget", type=float, default=2.0)
     parser.add_argument("--placers", default=",".join(PLACERS.names()))
     parser.add_argument("--per-track", type=int, default=1_000, help="problems of each track at most")
+    parser.add_argument("--only-tracks", action="store_true", help="no generated problems")
+    parser.add_argument("--keep", type=Path, help="where runs are kept, to go on later")
     parser.add_argument("--each", action="store_true", help="show every problem's costs")
     given = parser.parse_args()
     ours, plain = heft_seconds()
     print(f"HEFT, {HEFT_TASKS} tasks: {ours * 1e3:.2f} ms, plain Python {plain * 1e3:.1f} ms, {plain / ours:.0f}x")
     names = given.placers.split(",")
-    costs: dict[str, list[int | None]] = {name: [] for name in names}
-    spent: dict[str, list[float]] = {name: [] for name in names}
+    chosen = problems(given.per_track, also_generated=not given.only_tracks)
+    runs = Runs(given.keep, given.budget)
+    found: dict[str, list[tuple[int | None, float]]] = {name: [] for name in names}
     with PlacerProcess() as process:
-        for problem in problems(given.per_track):
+        for _, problem in chosen:
             for name in names:
-                try:
-                    found = process.attempt(problem, name, budget_s=given.budget)
-                except SubmissionError as error:
-                    print(f"{problem.name}: {error}", file=sys.stderr)
-                    costs[name].append(None)
-                    continue
-                costs[name].append(found.evaluation.cost)
-                spent[name].append(found.planning_s)
+                found[name].append(runs.run(process, problem, name))
             print(f"{problem.name} done", file=sys.stderr, flush=True)
-    best = [min(value for row in costs.values() if (value := row[k]) is not None) for k in range(len(costs[names[0]]))]
+    best = [min(cost for row in found.values() if (cost := row[k][0]) is not None) for k in range(len(chosen))]
+    groups = list(dict.fromkeys(group for group, _ in chosen))
     rows = []
     for name in names:
-        pairs = zip(costs[name], best, strict=True)
-        ratios = [MISSING_RATIO if cost is None else cost / least for cost, least in pairs]
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        valid, longest = sum(cost is not None for cost in costs[name]), max(spent[name], default=0.0)
-        rows.append((mean, (name, f"{mean:.3f}", str(valid), f"{longest:.2f}", *(f"{ratio:.2f}" for ratio in ratios))))
-    shown = [row if given.each else row[:4] for _, row in sorted(rows)]
+        costs = [cost for cost, _ in found[name]]
+        ratios = [MISSING_RATIO if cost is None else cost / least for cost, least in zip(costs, best, strict=True)]
+        parts = [
+            [ratio for (where, _), ratio in zip(chosen, ratios, strict=True) if where == group] for group in groups
+        ]
+        longest_s = max(seconds for _, seconds in found[name])
+        cells = (mean_ratio(ratios), *map(mean_ratio, parts), str(len(costs) - costs.count(None)), f"{longest_s:.2f}")
+        rows.append((name, *cells, *(f"{ratio:.3f}" for ratio in ratios if given.each)))
+    titles = ("placer", "cost over best", *groups, "valid", "longest s")
     numbers = [str(number) for number in range(len(best))] if given.each else []
-    show_table(("placer", "cost over best", "valid", "longest s", *numbers), shown)
+    show_table((*titles, *numbers), sorted(rows, key=lambda row: float(row[1])))
 
 
 if __name__ == "__main__":
