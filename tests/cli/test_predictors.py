@@ -105,6 +105,18 @@ def test_bad_questions_get_one_sentence(root: Path, tmp_path: Path) -> None:
     assert opmark(tmp_path, "predict", model).exit_code == 3
     assert opmark(root, "predictors", "train", "--estimator", "oracle").exit_code == 2
     assert opmark(root, "predictors", "evaluate", "--split", "odd").exit_code == 2
+    nothing = opmark(root, "predictors", "evaluate", "--estimator", "roofline", "--split", "networks-unseen")
+    assert (nothing.exit_code, "no rows for such a split" in nothing.stderr) == (5, True)
+    device = answered(
+        root,
+        "predict",
+        str(root / "classifier.onnx"),
+        "--target",
+        f"{sample.DEVICE}/onnxruntime-cpu-t1",
+        "--dimension",
+        "n=8",
+    )
+    assert device["target"] == f"{sample.DEVICE}/onnxruntime-cpu-t1"
 
 
 def test_an_unknown_kind_is_listed_or_goes_by_its_bytes(root: Path, tmp_path: Path) -> None:

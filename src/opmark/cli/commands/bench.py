@@ -133,7 +133,7 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
         click.echo(f"{target}: {count:,} {dtype} kernels.", err=True)
     click.echo(f"{len(planned.kernels):,} kernels and {len(planned.networks):,} networks.", err=True)
     low, high = format_duration(takes.low_s), format_duration(takes.high_s)
-    about = f"At most about {high}, its budget" if takes.budgeted else f"About {low} to {high}"
+    about = f"It takes up to {high}, its budget" if takes.budgeted else f"About {low} to {high}"
     click.echo(f"{about}: {takes.assumes}.", err=True)
 
 

@@ -16,6 +16,7 @@ from opmark.cli.context import workspace
 from opmark.cli.evaluation_text import chosen_metrics, show_scores
 from opmark.cli.evidence import evidence_by_target, release_named, targets_named, warn
 from opmark.cli.output import json_option, progress_bar, show_json, show_table
+from opmark.core.errors import NothingSelectedError
 from opmark.core.units import format_bytes, format_ns
 
 # What a table needs to be judged by at a glance; `--all` adds the rest.
@@ -143,6 +144,12 @@ def evaluate(
             if page is not None:
                 curves[name] = learning_curve(evidence, progress=step)
     scores = [score for one in evaluations for score in one.scores]
+    if not scores:
+        raise NothingSelectedError(
+            "the release has no rows for such a split",
+            where=str(release or "the newest release"),
+            hint="choose another --split; `opmark bench models` measures networks",
+        )
     if as_json:
         show_json(scores)
     else:
