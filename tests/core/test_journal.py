@@ -6,7 +6,7 @@ import pytest
 
 from opmark.core.environment import Environment
 from opmark.core.errors import ContentError
-from opmark.core.journal import read_journal, usual_of
+from opmark.core.journal import at_clock, read_journal, usual_of
 from opmark.core.records import Block, Done, Header, NetworkTrial, Overhead, Record, Sentinels, Session, encode
 from opmark.core.target import Target
 
@@ -102,6 +102,18 @@ def test_journals_are_compared_beside_one_clock(tmp_path: Path) -> None:
     assert together == {"null-t1": {"compute": 10.0, "memory": 20.0}}
     assert journals[0].beside(together).networks[0].latency_ns == 100.0
     assert journals[1].beside(together).networks[0].latency_ns == pytest.approx(100.0 / 1.1)
+
+
+def test_what_is_told_beside_its_own_clock_again_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    path.write_text(text(clocked(10.5, 21.0)))
+    journal = read_journal(path)
+    again = journal.beside(journal.usual_ns)
+    assert again.blocks["n"][0].clock_ratio == pytest.approx(1.05)
+    assert all(one is other for one, other in zip(journal.blocks["n"], again.blocks["n"], strict=True))
+    assert at_clock(block(0), None).clock_ratio == block(0).clock_ratio
+    timed_by_device = dataclasses.replace(block(0), enqueue_ns=(1.0,))
+    assert at_clock(timed_by_device, 1.1) is timed_by_device
 
 
 def test_a_clock_is_not_written_down() -> None:

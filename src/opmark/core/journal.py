@@ -231,8 +231,14 @@ def _clocks(sentinels: Sequence[Sentinels], usual: Mapping[str, Mapping[str, flo
 
 
 def at_clock(block: Block, ratio: float | None) -> Block:
-    """`block` with its round's clock; one that a device timed by its own clock stays as it is."""
-    return block if ratio is None or block.enqueue_ns is not None else replace(block, clock_ratio=ratio)
+    """`block` with its round's clock; one that a device timed by its own clock stays as it is.
+
+    The very same block where it has that clock already: a journal is told beside a clock when it is read, and again
+    beside that of a whole release.
+    """
+    if ratio is None or ratio == block.clock_ratio or block.enqueue_ns is not None:
+        return block
+    return replace(block, clock_ratio=ratio)
 
 
 def read_records(path: Path) -> tuple[list[Record], int]:
