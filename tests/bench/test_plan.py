@@ -108,6 +108,22 @@ def test_what_cannot_be_planned_is_one_sentence(monkeypatch: pytest.MonkeyPatch)
         plan(SUITE)
 
 
+def test_what_is_absent_can_be_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = replace(SUITE, targets=("onnxruntime-cpu-t1",), networks=Networks(training=("light-shufflenet",)))
+    here = plan(suite, elsewhere=True)
+    assert here.absent == {}
+    assert here.trials == plan(suite).trials
+    monkeypatch.setattr("opmark.bench.backends.onnxruntime.OnnxRuntime.unavailable", lambda _: "not installed")
+    planned = plan(suite, elsewhere=True)
+    assert planned.absent == {"onnxruntime-cpu-t1": "not installed"}
+    assert [trial.kernel for trial in planned.kernels] == [trial.kernel for trial in here.kernels]
+    assert [trial.network for trial in planned.networks] == ["light-shufflenet"]
+    # A log that was measured cannot be confused with a plan that was only looked at.
+    assert not {trial.trial for trial in planned.trials} & {trial.trial for trial in here.trials}
+    with pytest.raises(UnavailableError, match="cannot measure on onnxruntime-cpu-t1: not installed"):
+        plan(suite)
+
+
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2", "1/2/3"])
 def test_a_malformed_shard_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError, match="not a shard"):

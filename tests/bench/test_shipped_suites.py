@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from opmark.bench.plan import plan
 from opmark.bench.shipped import find_suite
 from opmark.bench.suite import NetworkSpec, Suite, load_suite, specs
 from opmark.models.source import source_of
@@ -84,3 +85,9 @@ def test_two_hundred_linears_are_within_published_sizes() -> None:
     assert {one.kernel.params["dtype"] for one in LINEARS.exact} == {"bfloat16"}
     assert max(max(size) for size in sizes) <= 16_384  # type: ignore[type-var]
     assert {one.kind for one in LINEARS.exact} == {"gemm"}
+
+
+def test_a_suite_of_a_gpu_is_planned_without_one() -> None:
+    planned = plan(LINEARS, elsewhere=True)
+    assert len(planned.kernels) == 200
+    assert {trial.target for trial in planned.kernels} == {"torch-cuda-t1"}

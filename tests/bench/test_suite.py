@@ -110,6 +110,18 @@ def test_what_is_wrong_is_named_with_file_and_key(tmp_path: Path, before: str, a
     assert str(path) in str(caught.value)
 
 
+def test_nothing_is_learned_from_held_out_families_where_something_is_measured(tmp_path: Path) -> None:
+    told = GOOD.replace("[light-alexnet], share", "[light-alexnet, light-resnet50@int8-static], share")
+    told = told.replace("training: [light-alexnet]", "training: [light-densenet121]")
+    load_suite(write(tmp_path, told))  # a made-up target has no secrets
+    with pytest.raises(ContentError) as caught:
+        load_suite(write(tmp_path, told.replace("null-t1", "onnxruntime-cpu-t1")))
+    assert "prior.networks: 'light-resnet50' is of the held-out family 'resnet', which nothing is drawn from" in str(
+        caught.value
+    )
+    assert "networks.training: 'light-densenet121' is of the held-out family 'densenet'" in str(caught.value)
+
+
 def test_every_problem_is_named_at_once(tmp_path: Path) -> None:
     text = GOOD.replace("count: 5", "count: -5").replace("share: 0.5", "share: 7")
     with pytest.raises(ContentError, match=r"prior\.share.*kinds\.conv\.count"):

@@ -109,6 +109,7 @@ def test_models_says_what_it_leaves_out(workspace: Path) -> None:
         (("links", "--most", "64"), 2, "no two sizes"),
         (("models",), 2, "no network is named"),
         (("retest", "null", "--share", "all"), 2, "is not a share"),
+        (("retest", "null"), 5, "null.jsonl: nothing was measured yet"),
         (("models", "resnet-5o"), 2, "did you mean 'resnet-50'"),
         (("models", "plain-tiny", "--batch", "0"), 2, "not a list of batch sizes"),
         (("models", "plain-tiny", "--size", "big"), 2, "is not a size"),
@@ -123,4 +124,5 @@ def test_mistakes_are_one_sentence_with_their_exit_code(
     assert result.exit_code == code, result.output
     assert said in result.stderr
     assert "Traceback" not in result.output
+    assert not list(workspace.rglob("*.jsonl")), "what is refused leaves no journal behind"
     assert {command.name for command in REPORTS} == {"fusion", "links", "models", "retest"}

@@ -14,7 +14,7 @@ from opmark.bench.journal import JournalWriter, same_machine
 from opmark.bench.operators import chain, shapes
 from opmark.bench.pairs import Pair
 from opmark.bench.process import WorkerLostError, WorkerProcess
-from opmark.bench.protocol import protocol_named
+from opmark.bench.protocol import Protocol, protocol_named
 from opmark.bench.runner import Progress
 from opmark.core.canonical import content_id, plain
 from opmark.core.errors import OpMarkError, UnavailableError
@@ -68,6 +68,8 @@ def measure_fusion(
     Raises `UnavailableError` where a target cannot be measured here, `ContentError` where the journal is of another
     machine or quality, `MeasurementError` while another run writes to it.
     """
+    # Everything that may be refused comes before the journal is made.
+    protocol = protocol_named(quality)
     targets = [_available(name) for name in target_names]
     plan = [item for target in targets for item in _planned(target, pairs)]
     header = Header(suite=SUITE, suite_id=content_id([SUITE, quality]), quality=quality)
@@ -79,7 +81,7 @@ def measure_fusion(
         done = set(writer.found.done)
         left = [item for item in plan if item.trial.trial not in done]
         started = [item.trial for item in left if item.trial.trial not in writer.found.fusion_trials]
-        run = _Run(writer, targets, quality, command)
+        run = _Run(writer, targets, protocol, command)
         try:
             for number, item in enumerate(left):
                 seconds = time.monotonic() - start
@@ -124,10 +126,12 @@ def seconds_since(start: float) -> float:
 class _Run:
     """The workers of one report and what they wrote."""
 
-    def __init__(self, writer: JournalWriter, targets: Sequence[Target], quality: str, command: Sequence[str]) -> None:
+    def __init__(
+        self, writer: JournalWriter, targets: Sequence[Target], protocol: Protocol, command: Sequence[str]
+    ) -> None:
         self._writer = writer
         self._targets = {target.name: target for target in targets}
-        self._protocol = protocol_named(quality)
+        self._protocol = protocol
         self._crew = Crew(self._protocol, caches(), self._worker_started, command)
 
     def measure(self, item: _Planned, *, new: bool) -> None:

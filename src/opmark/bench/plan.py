@@ -16,12 +16,15 @@ from opmark.core.errors import NothingSelectedError, UnavailableError, UsageErro
 from opmark.core.graph import Graph, Node
 from opmark.core.kernel import Kernel
 from opmark.core.records import KernelTrial, NetworkTrial
-from opmark.core.target import Target
+from opmark.core.target import Target, parse_target_name
 from opmark.core.work import Work
 from opmark.kinds import KINDS, work_of
 from opmark.models.resolve import graph_of, onnx_file
 from opmark.models.source import source_of
 from opmark.models.zoo import family_of
+
+# The device of targets that are only looked at.
+_NO_DEVICE = "elsewhere"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +32,7 @@ class Plan:
     """Trials in the order they are worth measuring; `models` says what to load for a network trial.
 
     `shares` is each kind's share of the prior's time, by target; `judging` are the trials of hidden networks' kernels.
+    `absent` says of targets that cannot be measured here why: their trials have other keys where they can be.
     """
 
     suite: Suite
@@ -38,6 +42,7 @@ class Plan:
     models: Mapping[str, NetworkSpec]
     shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     judging: frozenset[str] = frozenset()
+    absent: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def trials(self) -> tuple[KernelTrial | NetworkTrial, ...]:
@@ -53,14 +58,15 @@ def parse_shard(text: str) -> tuple[int, int]:
     return int(index) - 1, int(count)
 
 
-def plan(suite: Suite, *, shard: tuple[int, int] = (0, 1), cache: Path | None = None) -> Plan:
+def plan(suite: Suite, *, shard: tuple[int, int] = (0, 1), cache: Path | None = None, elsewhere: bool = False) -> Plan:
     """The trials of `suite` that belong to `shard` (index, count); shards are disjoint and together complete.
 
-    `cache` keeps captured graphs between runs. Raises `UnavailableError` where a target cannot be measured here
-    and `NothingSelectedError` where there is nothing to do.
+    `cache` keeps captured graphs between runs. With `elsewhere` the plan is to be looked at only, and targets may be
+    `absent` here. Raises `UnavailableError` where a target cannot be measured here and `NothingSelectedError` where
+    there is nothing to do.
     """
     if not suite.only:
-        return _planned(suite, shard, cache)
+        return _planned(suite, shard, cache, elsewhere=elsewhere)
     whole = plan_once(replace(suite, only=()), shard, cache)
     chosen = frozenset(suite.only)
     networks = tuple(trial for trial in whole.networks if trial.trial in chosen)
@@ -76,9 +82,12 @@ def plan_once(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
     return _planned(suite, shard, cache)
 
 
-def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
-    pairs = [_available(suite, index) for index in range(len(suite.targets))]
-    devices = sorted({target.device for _, target in pairs})
+def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None, *, elsewhere: bool = False) -> Plan:
+    absent = _absent(suite) if elsewhere else {}
+    pairs = [
+        _imagined(name) if name in absent else _available(suite, index) for index, name in enumerate(suite.targets)
+    ]
+    devices = sorted({target.device for _, target in pairs} - {_NO_DEVICE})
     if len(devices) > 1:
         raise UsageError(
             f"suite {suite.name!r} has targets on {' and on '.join(devices)}",
@@ -90,7 +99,7 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
     shares: dict[str, Mapping[str, float]] = {}
     judging: set[str] = set()
     for backend, target in pairs:
-        planner = _Planner(suite, backend, target, cache)
+        planner = _Planner(suite, backend, target, cache, is_absent=target.name in absent)
         for trial, spec in planner.networks():
             networks.append(trial)
             models[trial.trial] = spec
@@ -110,7 +119,22 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
         models={trial.trial: models[trial.trial] for trial in networks},
         shares=shares,
         judging=frozenset(judging & {trial.trial for trial in kernels}),
+        absent=absent,
     )
+
+
+def _absent(suite: Suite) -> dict[str, str]:
+    """Targets whose runtime or device is not here, and why."""
+    reasons = {name: backend_of(name).unavailable() for name in suite.targets}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def _imagined(target_name: str) -> tuple[Backend, Target]:
+    """A target of that name on a machine nobody knows."""
+    backend = backend_of(target_name)
+    runtime, threads = parse_target_name(target_name)
+    provider = runtime.removeprefix(backend.name).removeprefix("-")
+    return backend, Target(device=_NO_DEVICE, backend=backend.name, provider=provider, threads=threads)
 
 
 def _available(suite: Suite, index: int) -> tuple[Backend, Target]:
@@ -138,7 +162,10 @@ class _Captured:
 class _Planner:
     """The trials of one suite on one target."""
 
-    def __init__(self, suite: Suite, backend: Backend, target: Target, cache: Path | None) -> None:
+    def __init__(
+        self, suite: Suite, backend: Backend, target: Target, cache: Path | None, *, is_absent: bool = False
+    ) -> None:
+        self._is_absent = is_absent
         self._suite = suite
         self._backend = backend
         self._target = target
@@ -234,6 +261,8 @@ class _Planner:
         """What a worker loads for `spec`: a module is exported, a file quantised here, once, for an ONNX runtime."""
         source = source_of(spec.model)
         if self._backend.language != "onnx" or self._backend.name == "null" or (source.is_onnx and not source.variant):
+            return spec
+        if self._is_absent:
             return spec
         path = onnx_file(spec.model, cache=self._cache, dimensions=spec.dimensions)
         return NetworkSpec(model=str(path), family=spec.family)

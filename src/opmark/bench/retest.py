@@ -41,6 +41,8 @@ def retest_suite(suite: Suite, journal: Path, *, share: float = 0.05) -> Suite:
     Kernels and whole networks each give their share, networks four at least. The same journal gives the same ones.
     Raises `ContentError` where the journal is of another suite, `NothingSelectedError` where it holds nothing usable.
     """
+    if not journal.exists():
+        raise NothingSelectedError("nothing was measured yet", where=str(journal), hint="run the suite first")
     found = read_journal(journal)
     if found.header.suite_id != suite.id:
         raise ContentError(

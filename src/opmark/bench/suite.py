@@ -17,6 +17,7 @@ from opmark.core.tensor import DTYPE_BYTES
 from opmark.core.units import parse_duration_s
 from opmark.kinds import KINDS, work_of
 from opmark.models.variant import split_variant
+from opmark.models.zoo import held_out, models
 
 # 1: the first.
 SCHEMA = 1
@@ -254,7 +255,24 @@ def _told_secrets(suite: Suite) -> list[str]:
         return [f"networks: {error.message}" + (f" ({error.hint})" if error.hint else "")]
     found = [f"networks: {name!r} is both training and held out" for name in sorted(training & hidden)]
     hidden |= {spec.model for spec in specs(suite.exclude)}
-    return [*found, *(f"prior.networks: {name!r} is held out" for name in sorted(drawn & hidden))]
+    found += [f"prior.networks: {name!r} is held out" for name in sorted(drawn & hidden)]
+    return [*found, *_told_families(suite, drawn - hidden, training)]
+
+
+def _told_families(suite: Suite, drawn: set[str], training: set[str]) -> list[str]:
+    """Where something would be learned from a family that errors are stated on; made-up targets have no secrets."""
+    if all(target.startswith("null-") for target in suite.targets):
+        return []
+    known = models()
+    return [
+        f"{key}: {name!r} is of the held-out family {known[name].label(name)!r}, which nothing is {verb}"
+        for key, names, verb in (
+            ("prior.networks", drawn, "drawn from"),
+            ("networks.training", training, "learned from; put it under held_out"),
+        )
+        for name in sorted(names)
+        if name in known and held_out(name)
+    ]
 
 
 def _nearest(noun: str, name: str, known: "Mapping[str, object] | tuple[str, ...]") -> str:

@@ -71,13 +71,20 @@ def channels_of(device: str, most_bytes: int) -> Iterator[Channel]:
     if device == CORES:
         yield CoreChannel(most_bytes)
         return
+    for gpu in _gpus_named(device):
+        yield from _cuda_copies.channels(gpu, most_bytes)
+
+
+def _gpus_named(device: str) -> tuple[str, ...]:
+    """Every GPU that `cuda` or `cuda:0` means. Raises `DeviceError` where there is none."""
+    from opmark.bench.backends import _cuda_copies
+
     gpus = _cuda_copies.devices()
     wanted = gpus if device == "cuda" else tuple(gpu for gpu in gpus if gpu == device)
     if not wanted:
         here = ", ".join((CORES, *gpus))
         raise DeviceError(f"no device {device!r} to transfer to here", hint=f"there is: {here}")
-    for gpu in wanted:
-        yield from _cuda_copies.channels(gpu, most_bytes)
+    return wanted
 
 
 def present() -> tuple[str, ...]:
@@ -111,6 +118,11 @@ def measure_links(
     """
     if not devices:
         raise UnavailableError("this machine has one core and no GPU: there is no link to measure")
+    if channels is channels_of:
+        # What is not here leaves no journal behind.
+        for device in devices:
+            if device != CORES:
+                _gpus_named(device)
     start = time.monotonic()
     most_bytes = affordable_bytes(most_bytes)
     wanted = sizes(most_bytes)
