@@ -67,7 +67,13 @@ def test_a_kernel_that_wants_more_memory_than_there_is_fails_by_itself(worker: W
 
 
 @pytest.mark.parametrize(
-    ("fault", "reason"), [("crash", "killed by SIGSEGV"), ("hang", "no answer for 3 s"), ("exit", "exited with code 7")]
+    ("fault", "reason"),
+    [
+        ("crash", "killed by SIGSEGV"),
+        ("hang", "no answer for 3 s"),
+        ("exit", "exited with code 7"),
+        ("kill", "killed by SIGKILL, perhaps out of memory"),
+    ],
 )
 def test_a_lost_worker_says_what_it_died_of(worker: WorkerProcess, fault: str, reason: str) -> None:
     with pytest.raises(WorkerLostError, match=reason):

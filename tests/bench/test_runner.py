@@ -217,7 +217,7 @@ def test_a_crash_a_hang_and_a_refusal_become_rows_and_the_run_goes_on(
 ) -> None:
     kind = KINDS.load("gemm")
     trials = []
-    for fault in ("", "crash", "hang", "raise", "refuse"):
+    for fault in ("", "crash", "hang", "raise", "refuse", "allocate", "nan"):
         kernel = kind.kernel(kind.parameters(m=8, k=8, n=8, activation=fault, dtype="float32"))
         trials.append(KernelTrial(trial=fault or "fine", target="faulty-t1", kernel=kernel, work=work_of(kernel)))
     target = BACKENDS.load("faulty").targets("d")[0]
@@ -235,6 +235,9 @@ def test_a_crash_a_hang_and_a_refusal_become_rows_and_the_run_goes_on(
     assert (done["hang"].status, done["hang"].reason) == ("failed", "no answer for 4 s")
     assert (done["raise"].status, done["raise"].reason) == ("failed", "ZeroDivisionError: in the kernel")
     assert (done["refuse"].status, done["refuse"].reason) == ("skipped", "no such kernel here")
+    assert (done["allocate"].status, done["allocate"].reason) == ("failed", "MemoryError: ")
+    assert done["nan"].status == "failed"
+    assert done["nan"].reason.startswith("impossible samples")
     rows = {row.kernel.params["activation"]: row for row in read_journal(tmp_path / "j.jsonl").measurements}
     assert rows["crash"].latency_hot_ns is None
     assert rows[""].latency_hot_ns == pytest.approx(50_000, rel=0.5)

@@ -1,3 +1,4 @@
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,7 @@ from opmark.bench.backend import CHAIN, PARALLEL, SINGLE
 from opmark.bench.backends import null
 from opmark.bench.clock import Clock
 from opmark.bench.protocol import FULL
-from opmark.bench.trial import Bench, KernelTrial, stack_copies
+from opmark.bench.trial import Bench, KernelTrial, NetworkTrial, stack_copies
 from opmark.core.errors import MeasurementError
 from opmark.core.folding import fold
 from opmark.core.kernel import Kernel
@@ -169,3 +170,27 @@ def test_stacks_keep_their_weights_in_the_level_two_cache() -> None:
     assert stack_copies(1000.0, work(64 << 10), 1 << 20, 32) == 8
     assert stack_copies(1000.0, work(1 << 20), 1 << 20, 32) == 4, "but never too few for a slope"
     assert stack_copies(39_000.0, work(0), 1 << 20, 32) == 9
+
+
+class Hungry(Runtime):
+    """Its networks take small pieces of the heap: 32 MiB of them."""
+
+    def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Any:
+        self.pieces = pieces()
+        return Copies(self.time, 1, self.each_ns)
+
+
+def pieces() -> list[bytearray]:
+    return [bytearray(64 << 10) for _ in range(512)]
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the system keeps no peak to be reset")
+def test_a_network_in_pages_that_another_left_still_needs_them() -> None:
+    time = FakeTime()
+    made = replace(bench(50_000.0)[1], backend=Hungry(time, 50_000.0, CHAIN))
+    left = pieces()
+    # The last one stays, so that the heap does not shrink by itself.
+    del left[:-1]
+    block = NetworkTrial("any", {}, made).block()
+    assert block["peak_memory_bytes"] > 24 << 20
+    assert len(left) == 1

@@ -1,11 +1,14 @@
-"""A runtime whose kernels misbehave as their activation says: crash, hang, refuse, raise, allocate; else take 50 µs."""
+"""A runtime whose kernels misbehave as their activation says: crash, hang, allocate and so on; else take 50 µs."""
 
+import math
 import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from opmark.bench.backend import PARALLEL, Backend, Prepared
+from opmark.bench.backend import PARALLEL, Backend, Prepared, Trial
+from opmark.bench.trial import Bench, KernelTrial
 from opmark.core.environment import Fact
 from opmark.core.errors import MeasurementError
 from opmark.core.kernel import Kernel
@@ -26,8 +29,13 @@ class _Fault:
             raise ZeroDivisionError("in the kernel")
         if self.kind == "exit":
             os._exit(7)
+        if self.kind == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
         if self.kind == "allocate":
-            bytearray(64 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+            # Piece by piece and never written to: nothing but the worker's own limit objects before it hurts.
+            physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+            held = [bytes(1 << 30) for _ in range(2 * physical >> 30)]
+            held.clear()
         if self.kind == "empty":
             return
         end = time.perf_counter_ns() + 50_000
@@ -36,6 +44,12 @@ class _Fault:
 
     def close(self) -> None:
         """Nothing to free."""
+
+
+class _NotANumber(KernelTrial):
+    def hot(self) -> dict[str, Any]:
+        found = super().hot()
+        return {**found, "ns": [math.nan for _ in found["ns"]]}
 
 
 class Faulty(Backend):
@@ -53,6 +67,9 @@ class Faulty(Backend):
 
     def construction(self, kernel: Kernel) -> str:
         return PARALLEL
+
+    def kernel_trial(self, kernel: Kernel, bench: Bench) -> Trial:
+        return (_NotANumber if kernel.params["activation"] == "nan" else KernelTrial)(kernel, bench)
 
     def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
         kind = str(kernel.params["activation"])
