@@ -105,6 +105,21 @@ def test_run_measures_in_rounds_until_the_error_is_small(workspace: Path) -> Non
     assert "go on" not in again.stderr
 
 
+def test_what_needs_a_gpu_is_planned_and_refused_where_there_is_none(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opmark.bench.backends.torch_cuda.TorchCuda.unavailable", lambda _: "torch sees no CUDA GPU")
+    planned = as_json("plan", "linears-bf16")
+    assert planned["absent"] == {"torch-cuda-t1": "torch sees no CUDA GPU"}
+    assert len(planned["kernels"]) == 200
+    assert "torch-cuda-t1 cannot be measured here: torch sees no CUDA GPU." in opmark("plan", "linears-bf16").stderr
+    for suite in ("linears-bf16", "full-gpu"):
+        refused = opmark("run", suite)
+        assert refused.exit_code == 4
+        assert refused.stderr == "Error: cannot measure on torch-cuda-t1: torch sees no CUDA GPU\n"
+    assert not (workspace / "bench" / "journals").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -1,8 +1,8 @@
 """How noisy this machine is right now, measured the way kernels are, and what to do about it."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from opmark.bench.clock import Clock
 from opmark.bench.environment import processor_times
@@ -35,6 +35,7 @@ class Noise:
     rounds to the last. `quiet_share` of the rounds was undisturbed; `wait_s` is how long it took on average, from any
     moment, until one began (None if none did). `reference` is a kernel measured as suites measure theirs, and
     `samples_needed` how many samples its label would need to be sure to 1 %, `seconds_needed` how long they take.
+    `sentinels_ns` has the label of each sentinel.
     """
 
     clean_fraction: float
@@ -53,6 +54,7 @@ class Noise:
     reference: Reference | None = None
     samples_needed: int | None = None
     seconds_needed: float | None = None
+    sentinels_ns: Mapping[str, float] = field(default_factory=dict)
 
 
 def measure(seconds: float = 4.0, timer: Timer | None = None, target: str = "") -> Noise:
@@ -147,6 +149,7 @@ def _measured(seconds: float, timer: Timer) -> tuple[Noise, Reference]:
         drift=median(labels["compute"][-third:]) / median(labels["compute"][:third]) - 1,
         quiet_share=sum(quiet_rounds) / len(quiet_rounds),
         wait_s=wait_until(quiet_rounds, elapsed_s / len(quiet_rounds)),
+        sentinels_ns={name: median(values) for name, values in labels.items()},
     )
     return found, Reference.of("compute sentinel", compute, compute_clean)
 
@@ -173,10 +176,13 @@ def judged(
         verdict, advice = QUIET, "measure now"
     elif undisturbed and compute_spread <= _QUIET_SPREAD:
         verdict = "neighbours use the shared cache and memory"
-        advice = "labels of small kernels are fine; expect rounds to be repeated, or wait for a quieter time"
+        advice = "labels of small kernels are fine; expect repeated rounds, and leave whole networks for a quieter time"
     elif undisturbed:
         verdict = "the processor's speed itself varies"
-        advice = "wait, or fix the clock frequency; sentinels will reject rounds meanwhile"
+        advice = (
+            "kernels may be measured, labels are told at the usual clock and rounds in which it moves are repeated; "
+            "leave whole networks for a steadier hour, or fix the clock frequency"
+        )
     else:
         verdict = "busy, and samples are interrupted"
         share = max(clean_fraction, 0.01)

@@ -33,6 +33,12 @@ def suites_folder(ctx: click.Context) -> Path | None:
     return None if here is None else here.suites
 
 
+def datasets_folder(ctx: click.Context) -> Path | None:
+    """The workspace's releases; None outside of one."""
+    here = _workspace_if_any(ctx)
+    return None if here is None else here.datasets
+
+
 def _workspace_if_any(ctx: click.Context) -> Workspace | None:
     try:
         return workspace(ctx)

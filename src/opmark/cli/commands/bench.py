@@ -8,7 +8,7 @@ import click
 
 from opmark.cli.commands._bench_reports import REPORTS
 from opmark.cli.completing import suites
-from opmark.cli.context import DURATION, PERCENT, cache_folder, suites_folder, workspace
+from opmark.cli.context import DURATION, PERCENT, cache_folder, datasets_folder, suites_folder, workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table, show_text
 from opmark.core.errors import ExitCode, UsageError
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
@@ -66,7 +66,8 @@ def list_suites(ctx: click.Context, as_json: bool) -> None:
 def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> None:
     """Show what SUITE (a name or a YAML file) would measure here.
 
-    And how long that may take, by the pace that was recorded for its quality.
+    And how long that may take, by the pace that was recorded for its quality. Targets that are not here, such as a
+    GPU's, are planned for all the same.
     """
     from opmark.bench.duration import duration
     from opmark.bench.plan import parse_shard, plan
@@ -74,13 +75,16 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
     from opmark.bench.suite import load_suite
 
     part = parse_shard(shard)
-    planned = plan(load_suite(find_suite(suite, suites_folder(ctx))), shard=part, cache=cache_folder(ctx))
+    planned = plan(
+        load_suite(find_suite(suite, suites_folder(ctx))), shard=part, cache=cache_folder(ctx), elsewhere=True
+    )
     takes = duration(planned)
     if as_json:
         show_json(
             {
                 "suite": planned.suite.name,
                 "duration": takes,
+                "absent": planned.absent,
                 "kernels": [
                     {
                         "trial": trial.trial,
@@ -133,6 +137,8 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
         click.echo(f"{target}: {count:,} {dtype} kernels.", err=True)
     click.echo(f"{len(planned.kernels):,} kernels and {len(planned.networks):,} networks.", err=True)
     low, high = format_duration(takes.low_s), format_duration(takes.high_s)
+    for target, reason in planned.absent.items():
+        click.echo(f"{target} cannot be measured here: {reason}.", err=True)
     about = f"It takes up to {high}, its budget" if takes.budgeted else f"About {low} to {high}"
     click.echo(f"{about}: {takes.assumes}.", err=True)
 
@@ -238,16 +244,22 @@ def run_suite(
 )
 @click.option("--target", default="", help="Measure a kernel of this target too, for half as long.")
 @json_option
-def noise(seconds: float, target: str, as_json: bool) -> None:
+@click.pass_context
+def noise(ctx: click.Context, seconds: float, target: str, as_json: bool) -> None:
     """Say how noisy this machine is right now.
 
-    And how long to wait, or how many samples a label takes.
+    And how long to wait, or how many samples a label takes. Where a release of this device is at hand, also whether the
+    clock is slower than was usual then: in a slow hour kernels may be measured, whole networks should not.
     """
     from opmark.bench.noise import measure
+    from opmark.core.canonical import plain
+    from opmark.studies.usual_clock import clock_now
 
     found = measure(seconds, target=target)
+    folder = datasets_folder(ctx)
+    clock = None if folder is None else clock_now(found, folder)
     if as_json:
-        show_json(found)
+        show_json({**plain(found), "clock": clock})
         return
     pressure = "unknown" if found.pressure is None else f"{found.pressure:.0f} % of the last 10 s"
     show_table(
@@ -264,12 +276,15 @@ def noise(seconds: float, target: str, as_json: bool) -> None:
             ("processor time stolen", "unknown" if found.stolen is None else f"{found.stolen:.1%}"),
             ("waiting for a processor", pressure),
             ("quiet rounds", "unknown" if found.quiet_share is None else f"{found.quiet_share:.0%}"),
+            *([] if clock is None else [(f"time beside {clock.release}", f"{clock.ratio - 1:+.1%}")]),
             ("bias of a plain median", f"{found.median_bias:+.1%}"),
             *_reference_rows(found),
             ("real-time priority", "permitted" if found.fifo else "not permitted"),
         ],
     )
     show_text(f"{found.verdict[0].upper()}{found.verdict[1:]}: {found.advice}.")
+    if clock is not None and clock.advice:
+        show_text(clock.advice)
 
 
 def _reference_rows(found: "Noise") -> list[tuple[str, str]]:
