@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.leaderboards.examples import graph, pair
 
+from opmark.leaderboards.arrivals import Arrivals
 from opmark.leaderboards.graph_summary import depth, graph_facts, kind_shares, machines_of
 from opmark.leaderboards.problem import Problem, Provenance, Reference
 
@@ -33,6 +34,10 @@ def test_facts_name_sizes_phases_and_bounds() -> None:
     facts = dict(graph_facts(known))
     assert facts["phases"] == "3 forward, 1 backward"
     assert facts["bound: critical path"] == "60.0 ns"
+    step = dict(graph_facts(replace(known, micro_batches=3)))
+    assert (step["objective"], step["micro-batches"]) == ("latency", "3")
+    served = replace(chain(), objective="serving", arrivals=(Arrivals(arrival_ns=(0, 5), target_ns=9),))
+    assert dict(graph_facts(served))["requests"] == "2"
 
 
 def test_devices_name_the_predictor_of_their_target() -> None:

@@ -15,7 +15,7 @@ from opmark.leaderboards.pictures.ranking import ranking
 from opmark.leaderboards.pictures.timeline import Timeline
 from opmark.leaderboards.predictor_card import KindAccuracy, PredictorCard
 from opmark.leaderboards.publish import publish
-from opmark.leaderboards.showcase import Showcase
+from opmark.leaderboards.showcase import Showcase, is_build
 from opmark.leaderboards.site import device, entry, instance, predictor, standings, tracks
 
 TIMELINE = Timeline(lanes=("d0",), bars=(Bar(lane="d0", start_ns=0, end_ns=10, label="n", kind="conv"),))
@@ -152,6 +152,21 @@ def test_a_device_shows_where_its_costs_come_from(site: tuple[Path, ...]) -> Non
     assert shown.device_types() == ("edge", "server")
     found = [shown.predictor_of(machine) for _, _, machine in shown.machines()]
     assert [one.name if one else None for one in found] == ["server/1.0.0/x-t1", None] * 2
+    assert shown.provenance() == {"edge": ("analytic",), "server": ("measured",)}
+    assert "earlier build" not in server
+    on_it = (root / "latency" / "instances" / "inception.html").read_text()
+    assert '<a href="../../predictors/server_1.0.0_x-t1.html">measured</a>' in on_it
+
+
+def test_a_predictor_that_was_built_again_is_still_found(tmp_path: Path) -> None:
+    built = replace(card(), id="new")
+    machine = replace(board().instances[0].machines[0], bundle="measured: server/x-t1 abc")
+    assert (is_build(card(), machine), is_build(built, machine)) == (True, False)
+    renewed = replace(board(), instances=(replace(board().instances[0], machines=(machine,)), board().instances[1]))
+    assert Showcase(boards=(renewed,), predictors=(built,)).predictor_of(machine) == built
+    publish(tmp_path / "site", [renewed], [built])
+    text = (tmp_path / "site" / "devices" / "server.html").read_text()
+    assert "instances below were made with an earlier build of it" in text
 
 
 def test_a_predictor_shows_its_accuracy_and_the_card_of_its_data(site: tuple[Path, ...]) -> None:

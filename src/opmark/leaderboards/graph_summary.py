@@ -9,14 +9,19 @@ from opmark.leaderboards.timeline import operator
 
 
 def graph_facts(problem: Problem) -> tuple[tuple[str, str], ...]:
-    """Tensors, phases, depth, weights and bounds, as pairs for the reader."""
+    """Tensors, depth, weights, what is asked, phases and bounds, as pairs for the reader."""
     phases = Counter(unit.phase for unit in problem.units)
     facts = [
         ("tensors", f"{len(problem.tensors)}, {format_bytes(sum(tensor.size_bytes for tensor in problem.tensors))}"),
         ("weights", format_bytes(sum(problem.weights.values()))),
         ("longest path", f"{depth(problem)} units"),
         ("memory", problem.memory_mode),
+        ("objective", problem.objective),
     ]
+    if problem.in_micro_batches:
+        facts.append(("micro-batches", str(problem.micro_batches)))
+    if problem.arrivals:
+        facts.append(("requests", str(sum(len(stream.arrival_ns) for stream in problem.arrivals))))
     if len(phases) > 1:
         facts.append(("phases", ", ".join(f"{count} {phase}" for phase, count in phases.items())))
     if problem.reference:

@@ -28,5 +28,20 @@ class Showcase:
         ]
 
     def predictor_of(self, machine: Machine) -> PredictorCard | None:
-        """The predictor whose id stands in the problem's provenance."""
-        return next((card for card in self.predictors if card.id and card.id in machine.bundle.split()), None)
+        """The predictor whose id stands in the problem's provenance; else the newest of the device and target there."""
+        words = machine.bundle.split()
+        own = [card for card in self.predictors if is_build(card, machine)]
+        later = [card for card in self.predictors if f"{card.device}/{card.target}" in words]
+        return (own or later or [None])[-1]
+
+    def provenance(self) -> dict[str, tuple[str, ...]]:
+        """Where the costs of each type of device come from; nothing for a type that no instance uses."""
+        found: dict[str, set[str]] = {name: set() for name in self.device_types()}
+        for _, _, machine in self.machines():
+            found[machine.type].add(machine.provenance)
+        return {name: tuple(sorted(words)) for name, words in found.items()}
+
+
+def is_build(card: PredictorCard, machine: Machine) -> bool:
+    """Whether the costs of a machine come from this very build of a predictor."""
+    return bool(card.id) and card.id in machine.bundle.split()

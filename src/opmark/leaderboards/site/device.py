@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from opmark.leaderboards.page import Document, device_path, instance_path, predictor_path
 from opmark.leaderboards.pictures.template import render
-from opmark.leaderboards.showcase import Showcase
+from opmark.leaderboards.showcase import Showcase, is_build
 
 
 def device_page(shown: Showcase) -> Iterator[Document]:
@@ -12,13 +12,17 @@ def device_page(shown: Showcase) -> Iterator[Document]:
     machines = shown.machines()
     for name in shown.device_types():
         own = [(board, instance, machine) for board, instance, machine in machines if machine.type == name]
-        named = {found.name: found for _, _, machine in own if (found := shown.predictor_of(machine))}
+        found = [(card, machine) for _, _, machine in own if (card := shown.predictor_of(machine))]
+        earlier = {card.name for card, machine in found if not is_build(card, machine)}
+        named = {card.name: card for card, _ in found}
         named |= {card.name: card for card in shown.predictors if card.device == name}
         html = render(
             "site/device.html.jinja",
             title=name,
             provenance=sorted({machine.provenance for _, _, machine in own}),
-            predictors=[(card, "../" + predictor_path(card.name)) for _, card in sorted(named.items())],
+            predictors=[
+                (card, "../" + predictor_path(card.name), card.name in earlier) for _, card in sorted(named.items())
+            ],
             rows=[
                 (board, instance, machine, "../" + instance_path(board, instance.name))
                 for board, instance, machine in own

@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 
 from opmark.leaderboards.board import Board, Instance, format_cost, gap, rows_by_cost
-from opmark.leaderboards.page import Document, anchor, board_path, device_path, entry_path, instance_path
+from opmark.leaderboards.page import (
+    Document,
+    anchor,
+    board_path,
+    device_path,
+    entry_path,
+    instance_path,
+    predictor_path,
+)
 from opmark.leaderboards.pictures.template import render
 from opmark.leaderboards.pictures.timeline import timeline_picture
 from opmark.leaderboards.showcase import Showcase
@@ -13,10 +21,10 @@ def instance_page(shown: Showcase) -> Iterator[Document]:
     """`<track>/instances/<instance>.html`."""
     for board in shown.boards:
         for instance in board.instances:
-            yield Document(path=instance_path(board, instance.name), html=_html(board, instance))
+            yield Document(path=instance_path(board, instance.name), html=_html(shown, board, instance))
 
 
-def _html(board: Board, instance: Instance) -> str:
+def _html(shown: Showcase, board: Board, instance: Instance) -> str:
     rows = rows_by_cost(board, instance.name)
     worst = max([outcome.cost for _, outcome in rows if outcome.cost is not None], default=1.0) or 1.0
     return render(
@@ -26,7 +34,11 @@ def _html(board: Board, instance: Instance) -> str:
         instance=instance,
         home="../" + board_path(board).rpartition("/")[2],
         facts=_facts(instance),
-        machines=[(machine, "../../" + device_path(machine.type)) for machine in instance.machines],
+        machines=[
+            (machine, "../../" + device_path(machine.type), f"../../{predictor_path(card.name)}" if card else "")
+            for machine in instance.machines
+            for card in (shown.predictor_of(machine),)
+        ],
         rows=[
             {
                 "entry": entry,

@@ -16,7 +16,7 @@ def tracks(shown: Showcase) -> Iterator[Document]:
             "site/tracks.html.jinja",
             title="Placement leaderboards",
             rows=rows,
-            devices=[(name, device_path(name)) for name in shown.device_types()],
+            devices=[(name, device_path(name), words) for name, words in shown.provenance().items()],
             predictors=[(card, predictor_path(card.name)) for card in shown.predictors],
         ),
     )
