@@ -55,6 +55,15 @@ def test_fusion_shows_both_verdicts_and_goes_into_a_release(workspace: Path) -> 
     assert len(release.fusions("null-t1")) == 6
 
 
+def test_what_a_budget_leaves_is_told(workspace: Path) -> None:
+    short = opmark("fusion", "--pairs", "conv+relu", "--budget", "0.001s", *QUICK)
+    assert short.exit_code == 0, short.output
+    assert "Run the same command to go on." in short.stderr
+    whole = opmark("fusion", "--pairs", "conv+relu", *QUICK)
+    assert "go on" not in whole.stderr
+    assert "1 pair" in whole.stderr
+
+
 def test_fusion_lists_its_pairs_without_a_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert {"conv+relu", "linear-bias+gelu"} <= {row["pair"] for row in as_json("fusion", "--list")}

@@ -75,6 +75,7 @@ def fusion(
             chosen, targets or (_DEFAULT_TARGET,), journal=path, quality=quality, budget_s=budget, progress=show
         )
     _show_fusion(report, as_json)
+    _show_what_is_left(report.complete)
 
 
 @click.command(epilog="Example: opmark bench links --devices cores")
@@ -193,6 +194,7 @@ def models(
             left=3,
         )
         click.echo(f"{summary.done:,} of {summary.planned:,} in {format_duration(summary.seconds)}: {path}", err=True)
+    _show_what_is_left(summary.complete)
     if summary.interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
 
@@ -253,6 +255,7 @@ def retest(
             left=2,
         )
         click.echo(f"{summary.done:,} of {summary.planned:,} in {format_duration(summary.seconds)}: {again}", err=True)
+    _show_what_is_left(summary.complete)
     if summary.interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
 
@@ -355,6 +358,11 @@ def _show_links(report: "LinkReport", as_json: bool) -> None:
     )
     show_table(columns, rows, left=4)
     click.echo(f"{format_duration(report.seconds)}: {report.journal}", err=True)
+
+
+def _show_what_is_left(complete: bool) -> None:
+    if not complete:
+        click.echo("Run the same command to go on.", err=True)
 
 
 def _journal(ctx: click.Context, name: str) -> Path:
