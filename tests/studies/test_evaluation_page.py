@@ -60,6 +60,9 @@ def test_the_page_shows_scores_pictures_halves_and_the_curve() -> None:
     page = evaluation_page("acme/1.0.0", [evaluation], {"onnxruntime-cpu-t1": points}, ours="lightgbm")
     for text in ("acme/1.0.0", "random", "networks-unseen", "3.1 %", "43.1 %", "1.1 %", "Learning curve", "net4"):
         assert text in page
+    assert "7 kernels. Measuring the same again differs by 1.1 %" in page
+    assert "7 networks. " in page
+    assert page.count('<tr class="ours"><th scope="row">lightgbm') == 2
     assert page.count('<svg class="scatter"') == 2
     assert page.count("<polyline") == 2
     decades = ["1.00 µs to 10.0 µs", "10.0 µs to 100 µs", "100 µs to 1.00 ms", "1.00 ms to 10.0 ms"]

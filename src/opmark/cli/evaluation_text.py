@@ -25,7 +25,9 @@ USUAL = (
 
 
 def show_scores(scores: "Sequence[Score]", metrics: Sequence[str] = USUAL) -> None:
-    """One table per target, and one of the halves of a network's error."""
+    """One table per target, split by split with the least median error first, and one of a network's error's halves."""
+    from opmark.predictors.split import NETWORKS_UNSEEN, SPLIT_NAMES
+
     for target in sorted({score.target for score in scores}):
         cells: dict[tuple[str, str], dict[str, str]] = {}
         for score in (score for score in scores if score.target == target):
@@ -34,13 +36,20 @@ def show_scores(scores: "Sequence[Score]", metrics: Sequence[str] = USUAL) -> No
             row.setdefault("n", f"{score.n:,}")
             if score.metric == "median" and score.noise_floor is not None:
                 row["noise floor"] = f"{score.noise_floor:.1%}"
+        medians = {
+            (one.split, one.estimator): one.value for one in scores if (one.target, one.metric) == (target, "median")
+        }
+        order = sorted(cells, key=lambda cell: (SPLIT_NAMES.index(cell[0]), medians.get(cell, float("inf")), cell))
         columns = ("noise floor", *metrics, "n")
         rows = [
             (split, estimator, *(row.get(column, "–") for column in columns))
-            for (split, estimator), row in sorted(cells.items())
+            for split, estimator in order
+            if (row := cells[split, estimator])
         ]
         show_table(("split", "estimator", *columns), rows, left=2, title=target)
-        counts = {(score.estimator, score.metric): score.n for score in scores if score.target == target}
+        counts = {
+            (one.estimator, one.metric): one.n for one in scores if (one.target, one.split) == (target, NETWORKS_UNSEEN)
+        }
         halves = [
             (
                 estimator,
@@ -48,13 +57,13 @@ def show_scores(scores: "Sequence[Score]", metrics: Sequence[str] = USUAL) -> No
                 *(row.get(f"{column}{of}", "–") for column in _HALVES),
                 *(f"{counts.get((estimator, f'{column}{of}'), 0):,}" for column in (_HALVES[0], _HALVES[-1])),
             )
-            for (split, estimator), row in sorted(cells.items())
-            if split == "networks-unseen"
+            for split, estimator in order
+            if split == NETWORKS_UNSEEN and (row := cells[split, estimator])
             for of in sorted({"".join(name.partition("@")[1:]) for name in row})
             if f"acc10{of}" in row and (of or _HALVES[-1] in row)
         ]
         if halves:
-            header = ("networks-unseen", "class", *_HALVES, "n", "n measured")
+            header = (NETWORKS_UNSEEN, "class", *_HALVES, "n", "n measured")
             show_table(header, halves, left=2, title="where a network's error comes from")
 
 

@@ -57,10 +57,14 @@ def _table(scores: Sequence[Score], split: str) -> dict[str, Any]:
     cells: dict[str, dict[str, float]] = {}
     for score in scores:
         if score.split == split:
-            cells.setdefault(score.estimator, {"n": score.n})[score.metric] = score.value
-    floor = next((score.noise_floor for score in scores if (score.split, score.metric) == (split, "median")), None)
+            cells.setdefault(score.estimator, {})[score.metric] = score.value
+    # one split has the same rows, whatever the estimator
+    count, floor = next(
+        (score.n, score.noise_floor) for score in scores if (score.split, score.metric) == (split, "median")
+    )
+    what = "networks" if split == NETWORKS_UNSEEN else "kernels"
     ordered = sorted(cells.items(), key=lambda item: item[1].get("median", np.inf))
-    return {"split": split, "rows": ordered, "floor": floor}
+    return {"split": split, "rows": ordered, "floor": floor, "n": count, "what": what}
 
 
 def _halves(scores: Sequence[Score]) -> list[tuple[str, dict[str, float]]]:
