@@ -62,7 +62,7 @@ def command_spans() -> Iterator[tuple[Path, str]]:
 def problem_with(line: str) -> str | None:
     """What is wrong with a quoted command: an unknown command, or an option it does not have."""
     command: click.Command = cli
-    context = click.Context(cli, info_name="opmark")
+    context = click.Context(cli, info_name="opmark", **cli.context_settings)
     for token in shlex.split(line)[1:]:
         if token.startswith("-"):
             known = {
@@ -88,7 +88,7 @@ def problem_with(line: str) -> str | None:
 def refusal_of(line: str) -> str | None:
     """What the command line says of a whole command that is only parsed: too many words, a wrong value, one missing."""
     command: click.Command = cli
-    context = click.Context(cli, info_name="opmark")
+    context = click.Context(cli, info_name="opmark", **cli.context_settings)
     words = shlex.split(line)[1:]
     while isinstance(command, click.Group):
         name = words.pop(0)
