@@ -23,7 +23,7 @@ def test_neighbours_stay_where_they_can_run() -> None:
     rows = np.empty((200, search.groups.count), dtype=np.int64)
     ranks = np.empty((200, len(rank)), dtype=np.int64)
     hot = np.zeros(0, dtype=np.int64)
-    search_engine.neighbours(3, chosen, rank, rows, ranks, 0.3, True, hot, search._tables, np.argsort(rank))
+    search_engine.neighbours(3, chosen, rank, rows, ranks, 0.3, True, hot, search.tables, np.argsort(rank))
     assert search.groups.allowed[np.arange(search.groups.count), rows].all()
     assert ((rows != chosen).any(axis=1) | (ranks != rank).any(axis=1)).mean() > 0.9
 

@@ -67,7 +67,8 @@ class GuidedSearch:
         self._readers = reader_rows(problem)
         self._waiting = np.bincount(self._readers[1], minlength=problem.arrays.units).astype(np.int64)
         members = [unit for row in self.groups.members for unit in row]
-        self._tables = (
+        # What compiled moves read: devices and choices of groups, cluster levels, neighbours, and members.
+        self.tables = (
             allowed.reshape(-1).astype(np.int64),
             self._movable,
             self.levels.labels.reshape(-1),
@@ -79,6 +80,11 @@ class GuidedSearch:
             np.cumsum([0, *map(len, self.groups.members)]).astype(np.int64),
             np.array(members, dtype=np.int64),
         )
+
+    @property
+    def orders(self) -> tuple[tuple[Integers, Integers], Integers]:
+        """What a strict order is made from: the readers of each unit in compressed rows, and how many it waits for."""
+        return self._readers, self._waiting
 
     @property
     def movable(self) -> int:
@@ -172,7 +178,7 @@ class GuidedSearch:
         level = now.energy + (float(self._loads(now.chosen[None, :])[1][0]) if self.by_loads else 0.0)
         reorder = reorder if self.ordered else 0.0
         rows_at_once, done, accepted, best_at = FEWEST_ROWS * 2, 0, 0, 0
-        hot = self._hot(now) if guided else np.zeros(0, dtype=np.int64)
+        hot = self.critical_groups(now) if guided else np.zeros(0, dtype=np.int64)
         by_rank = np.argsort(now.priority, kind="stable")
         while done < evaluations and done - best_at <= patience and not stop():
             if time.monotonic() >= self.incumbent.deadline:
@@ -180,7 +186,7 @@ class GuidedSearch:
             rows = np.empty((rows_at_once, self.groups.count), dtype=np.int64)
             ranks = np.empty((rows_at_once if reorder else 0, self.problem.arrays.units), dtype=np.int64)
             seed = int(self._draw.integers(2**31))
-            compiled(seed, now.chosen, now.priority, rows, ranks, reorder, regions, hot, self._tables, by_rank)
+            compiled(seed, now.chosen, now.priority, rows, ranks, reorder, regions, hot, self.tables, by_rank)
             done += rows_at_once
             heated = heat[0] * (heat[1] / heat[0]) ** min(1.0, done / evaluations) if heat[0] else 0.0
             base = best.energy if math.isfinite(best.energy) else 0.0
@@ -204,7 +210,7 @@ class GuidedSearch:
                 best, best_at = now, done
                 self.report(best)
             if guided and moved and accepted % LOOKED_UP_EVERY == 0:
-                hot = self._hot(now)
+                hot = self.critical_groups(now)
         return best
 
     def _judged(self, rows: Integers, ranks: Integers, limit: Floats, *, strict: bool) -> tuple[Floats, Floats]:
@@ -231,7 +237,7 @@ class GuidedSearch:
         squares = (servers.astype(np.float64) ** 2).mean(axis=1)
         return busiest, UNEVENNESS_WEIGHT * squares / np.maximum(1.0, busiest)
 
-    def _hot(self, state: State) -> Integers:
+    def critical_groups(self, state: State) -> Integers:
         """The groups that decide the cost now."""
         if self.rules.model is not None or not math.isfinite(state.energy):
             return np.zeros(0, dtype=np.int64)

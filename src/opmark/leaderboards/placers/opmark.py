@@ -1,9 +1,13 @@
 """OpMark's own placer: every known start, then annealing of devices, regions and priorities, led by what is critical.
 
 An algorithm portfolio (Huberman, Lukose, Hogg, Science 275, 1997) over list schedules, dynamic programs and integer
-programs, followed by multilevel moves (Karypis, Kumar, SIAM J. Sci. Comput. 20(1), 1998) and simulated annealing that
-restarts from its best with longer and longer cycles (Luby, Sinclair, Zuckerman, Inf. Process. Lett. 47, 1993). Small
-problems are enumerated.
+programs. What they find is annealed (Kirkpatrick, Gelatt, Vecchi, Science 220, 1983) in rounds that get longer and
+longer (Luby, Sinclair, Zuckerman, Inf. Process. Lett. 47, 1993), by multilevel moves (Karypis, Kumar, SIAM J. Sci.
+Comput. 20(1), 1998), through placements that do not fit into memory and back (strategic oscillation: Glover, Decision
+Sciences 8(1), 1977). Where loads decide, a move costs what it changes; where schedules do, those that a bound rules out
+are not simulated. Problems whose parts must be contiguous, or whose cost is neither, are improved by batches of exact
+neighbours (iterated local search: Lourenço, Martin, Stützle, Handbook of Metaheuristics, 2003) and annealed in batches.
+Small problems are enumerated.
 """
 
 import itertools
@@ -42,6 +46,8 @@ from opmark.leaderboards.relaxation import is_load
 from opmark.leaderboards.replication import replicated
 from opmark.leaderboards.simulator import simulate
 from opmark.leaderboards.single import starting_rows
+from opmark.leaderboards.walk_rounds import walk_in_rounds
+from opmark.leaderboards.walks import Walks, warm_up_walks
 
 # The rest is for handing the answer over.
 SEARCH_SHARE = 0.95
@@ -71,8 +77,9 @@ HEATS = ((0.02, 0.0005), (0.005, 0.0002), (0.06, 0.001))
 ELITES = 4
 # Of the time that is left, for each other placer, and for the integer program of a load objective.
 START_SHARE, PROGRAM_SHARE = 0.15, 0.3
-# With more groups than this, where orders matter, whole batches of exact neighbours go first, for this share of the
-# time: between the walls that memory builds they get further than single moves at a temperature.
+# With more groups than this, where orders matter and no compiled walk is for the problem, whole batches of exact
+# neighbours go first, for this share of the time: between the walls that memory builds they get further than single
+# moves at a temperature.
 DESCEND_FROM, DESCEND_SHARE = 24, 0.55
 # Of the budget, for replicas in the end, where a problem allows them.
 REPLICAS_SHARE = 0.15
@@ -81,11 +88,12 @@ REPLICAS_SHARE = 0.15
 class OpMark(Placer):
     """Anytime, and never worse than the list schedules and single devices that it starts from."""
 
-    summary = "every list schedule, dynamic and integer program, then guided multilevel annealing; small ones exactly"
+    summary = "every list schedule, dynamic and integer program, then compiled multilevel annealing; small ones exactly"
 
     def prepare(self) -> None:
         """Compile the search and the programs it starts from."""
         warm_up()
+        warm_up_walks()
         for placer in (pipedream.PLACER, dnn_partitioning_dp.PLACER, sct.PLACER):
             placer.prepare()
 
@@ -93,8 +101,9 @@ class OpMark(Placer):
         """The cheapest placement found; the same for a seed where the budget does not cut the search short."""
         incumbent = Incumbent(problem, "opmark", budget_s * SEARCH_SHARE)
         search = GuidedSearch(problem, incumbent, seed)
+        walks = Walks(search, seed)
         states = _starts(problem, search, incumbent, seed)
-        if search.ordered and search.groups.count > DESCEND_FROM:
+        if search.ordered and not walks.compiled and search.groups.count > DESCEND_FROM:
             found = incumbent.consider_placer(local_search.PLACER, seed, share=DESCEND_SHARE)
             states += [] if found is None else _states_of(search, found)
         bound = cheap_lower_bound(problem)
@@ -109,7 +118,10 @@ class OpMark(Placer):
 
         if search.movable and not done():
             states += _enumerated(search)
-            _search(search, incumbent, states, done)
+            if walks.compiled:
+                walk_in_rounds(walks, states, seed, done)
+            else:
+                _search(search, incumbent, states, done)
         if problem.replication:
             replicated(problem, incumbent)
         return incumbent.solution()
