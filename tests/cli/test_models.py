@@ -98,6 +98,9 @@ def test_store_writes_graphs_and_goes_on(opmark, tmp_path):
     again = opmark("store", "plain-tiny", "--target", "torch-eager-t1")
     assert again.exit_code == 0
     assert "kept" in again.stdout
+    other = opmark("store", "plain-tiny", "--target", "torch-eager-t1", "--batch", "3", "--json")
+    assert json.loads(other.stdout)[0]["status"] == "stored"
+    assert (tmp_path / "bench" / "graphs" / "aten" / "plain-tiny-batch3.json.gz").is_file()
 
 
 @pytest.mark.parametrize(
@@ -105,6 +108,7 @@ def test_store_writes_graphs_and_goes_on(opmark, tmp_path):
     [
         ((), 2, "say which"),
         (("plain-tiny", "--all"), 2, "say which"),
+        (("--all", "--batch", "2"), 2, "sizes of its own"),
         (("plain-tni",), 2, "no network is called"),
         (("light-vgg19", "--target", "torch-eager-t1"), 1, "torch has no kernels"),
     ],

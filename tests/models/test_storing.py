@@ -2,8 +2,11 @@
 
 import pytest
 
-from opmark.models.storing import Stored, store_graphs, targets_of, travelling
+from opmark.models.stored import graphs_folder
+from opmark.models.storing import Stored, held, store_graphs, targets_of, travelling
 from opmark.models.zoo import models
+
+SHIPPED = graphs_folder()
 
 
 def test_graphs_are_stored_once_and_then_kept(tmp_path):
@@ -38,6 +41,17 @@ def test_every_network_travels_on_every_runtime_that_has_it():
     assert plain == {(name, target) for name in models() for target in targets_of(name)}
     variants = {name.partition("@")[2] for name, _ in wanted}
     assert variants == {"", "bf16", "training", "int8-dynamic", "int8-static"}
+
+
+def test_what_a_folder_holds_beyond_that_can_be_made_anew(tmp_path):
+    plain, sized = ("plain-tiny", "torch-eager-t1"), ("plain-tiny", "torch-eager-t1", {"batch": 2, "size": 48})
+    for dimensions in ({}, sized[2]):
+        list(store_graphs([plain], tmp_path, cache=tmp_path / "cache", dimensions=dimensions))
+    (tmp_path / "aten" / "mine.json.gz").write_bytes(b"")
+    assert held(tmp_path) == (sized,)
+    [again] = store_graphs([sized[:2]], tmp_path, cache=None, dimensions=sized[2])
+    assert again.status == "kept"
+    assert len(held(SHIPPED)) + len(travelling()) == len(list(SHIPPED.glob("*/*.json.gz")))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Writes the graphs that travel with OpMark; what is there already is kept, so that an interrupted run goes on."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,9 @@ from opmark.models.stored import graph_path, is_stored, save
 from opmark.models.zoo import models
 
 TARGETS = ("onnxruntime-cpu-t1", "torch-eager-t1")
+_ENDING = ".json.gz"
+_SIZE = re.compile(r"-(batch|size)(\d+)")
+_SIZED = re.compile(r"(?P<name>.+?)(?P<sizes>(?:-(?:batch|size)\d+)*)")
 # Networks whose eight-bit graphs travel too, by what quantising does to them: those that are mostly products of
 # activations are quantised as they run, those that convolve are calibrated.
 _DYNAMIC = (
@@ -60,11 +64,32 @@ def travelling() -> tuple[tuple[str, str], ...]:
     return tuple((name, target) for name in found for target in targets_of(name))
 
 
+def held(folder: Path) -> tuple[tuple[str, str, Mapping[str, int]], ...]:
+    """Network, target and dimensions of what `folder` holds beyond `travelling`: other sizes, further variants.
+
+    Files that are not named like a network of the zoo are passed over.
+    """
+    usual = set(travelling())
+    found: list[tuple[str, str, Mapping[str, int]]] = []
+    for target in TARGETS:
+        for path in sorted((folder / _language(target)).glob(f"*{_ENDING}")):
+            parts = _SIZED.fullmatch(path.name.removesuffix(_ENDING))
+            assert parts is not None
+            name, sizes = parts["name"], {key: int(value) for key, value in _SIZE.findall(parts["sizes"])}
+            if name.partition("@")[0] in models() and (sizes or (name, target) not in usual):
+                found.append((name, target, sizes))
+    return tuple(found)
+
+
 def targets_of(name: str) -> tuple[str, ...]:
     """The targets that have graphs of `name`, a network perhaps with a variant. Raises as `source_of` does."""
     source = source_of(name)
     languages = [source.language] if source.variant or source.is_onnx else ["onnx", "aten"]
-    return tuple(target for target in TARGETS if ("onnx" if target.startswith("onnx") else "aten") in languages)
+    return tuple(target for target in TARGETS if _language(target) in languages)
+
+
+def _language(target: str) -> str:
+    return "onnx" if target.startswith("onnx") else "aten"
 
 
 def store_graphs(

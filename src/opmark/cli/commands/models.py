@@ -115,6 +115,8 @@ def show(
     multiple=True,
     help="What runs the networks; repeatable. Default: every runtime that has them.",
 )
+@click.option("--batch", type=click.IntRange(min=1), help="Another batch than the usual one.")
+@click.option("--size", type=click.IntRange(min=1), help="Another image side or sequence length.")
 @click.option(
     "--into",
     type=click.Path(path_type=Path, file_okay=False),
@@ -128,31 +130,37 @@ def store(
     names: tuple[str, ...],
     everything: bool,
     targets: tuple[str, ...],
+    batch: int | None,
+    size: int | None,
     into: Path | None,
     as_json: bool,
 ) -> None:
     """Capture graphs of networks into files.
 
     Machines without the runtimes can read them. A graph that is there already, of the same code and versions, is kept:
-    run the command again to go on.
+    run the command again to go on. --all makes whatever else the folder holds anew too, in its sizes.
     """
-    from opmark.models.storing import store_graphs, targets_of, travelling
+    from opmark.models.storing import held, store_graphs, targets_of, travelling
 
     if everything == bool(names):
         raise UsageError("say which graphs to store", hint="name networks, or give --all")
+    sizes = chosen_sizes((), batch, size)
+    if everything and sizes:
+        raise UsageError("--all has sizes of its own", hint="name networks to store them in another size")
     wanted = (
         travelling()
         if everything
         else tuple((name, target) for name in names for target in targets or targets_of(name))
     )
-    wanted = tuple((name, target) for name, target in wanted if not targets or target in targets)
     folder = into or workspace(ctx).root / "bench" / "graphs"
+    sized = [(name, target, sizes) for name, target in wanted] + list(held(folder) if everything else ())
+    sized = [item for item in sized if not targets or item[1] in targets]
     with progress_bar() as bar:
-        task = bar.add_task("storing", total=len(wanted))
-        found = []
-        for item in store_graphs(wanted, folder, cache=cache_folder(ctx)):
-            found.append(item)
-            bar.update(task, advance=1, description=item.model)
+        task = bar.add_task("storing", total=len(sized))
+        found: list[Stored] = []
+        for name, target, dimensions in sized:
+            found += store_graphs([(name, target)], folder, cache=cache_folder(ctx), dimensions=dimensions)
+            bar.update(task, advance=1, description=name)
     if as_json:
         show_json(found)
     else:
