@@ -31,17 +31,19 @@ def write_journal(
     environment: Environment = sample.ENVIRONMENT,
     noted: Mapping[str, Fact] | None = None,
     sentinel_ns: float = 1000.0,
+    memory_ns: float | None = None,
     slower: float = 1.0,
     networks: Sequence[str] = (),
 ) -> Path:
     """A finished run over `kernels` and `networks`; two processes, thirty samples each."""
     target = sample.TARGET.name
+    sentinels = {"compute": sentinel_ns} | ({} if memory_ns is None else {"memory": memory_ns})
     machine = replace(environment, noted=noted or environment.noted)
     records: list[Record] = [
         Header(suite="sample", suite_id="0", quality="full"),
         Session(environment=machine, targets=(sample.TARGET,)),
         Overhead(target=target, process=0, ns=2000.0),
-        Sentinels(round=0, target=target, ns={"compute": sentinel_ns}, accepted=True),
+        Sentinels(round=0, target=target, ns=sentinels, accepted=True),
     ]
     for kernel in kernels:
         work = work_of(kernel)

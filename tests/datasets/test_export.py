@@ -76,6 +76,7 @@ def test_mlcroissant_accepts_the_metadata_and_reads_the_rows(
     with caplog.at_level(logging.WARNING):
         dataset = mlcroissant.Dataset(jsonld=release.path / "croissant.json")
     assert not dataset.metadata.issues.errors
+    assert not [record for record in caplog.records if "@context" in record.getMessage()]
     assert dataset.metadata.name == f"opmark-{sample.DEVICE}"
     rows = list(dataset.records("networks"))
     assert len(rows) == 1

@@ -18,6 +18,7 @@ from tests.datasets.tampering import change_manifest, fit_manifest, set_value
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError, UnknownNameError, UsageError
 from opmark.core.files import sha256
 from opmark.core.measurement import QUANTILES, Measurement
+from opmark.datasets.merge import merge
 from opmark.datasets.release import Release, build, build_from, load
 
 
@@ -316,3 +317,21 @@ def test_a_foreign_column_is_refused_when_read(release: Release) -> None:
     fit_manifest(release.path)
     with pytest.raises(ContentError, match=r"networks\.parquet: extra: unknown column"):
         _ = load(release.path).networks
+
+
+def test_one_machine_at_two_clocks_is_built_and_two_machines_are_not(tmp_path: Path) -> None:
+    calm, slow, other = (
+        write_journal(tmp_path / f"{name}.jsonl", kernels, sentinel_ns=compute, memory_ns=memory)
+        for name, kernels, compute, memory in (
+            ("calm", sample.kernels(3)[:1], 1000.0, 2000.0),
+            ("slow", sample.kernels(3)[1:2], 1080.0, 2160.0),
+            ("other", sample.kernels(3)[2:], 1000.0, 2300.0),
+        )
+    )
+    assert len(build([calm, slow], tmp_path / "datasets").kernels) == 2
+    with pytest.raises(ContentError, match=r"are 7\.0% off those of the other journals"):
+        build([calm, other], tmp_path / "datasets")
+    with pytest.raises(ContentError, match=r"memory \+15\.0%"):
+        merge([calm, other], tmp_path / "datasets")
+    assert len(list((tmp_path / "datasets").glob("*/*"))) == 1
+    assert build([other], tmp_path / "other").kernels["status"].tolist() == ["ok"]

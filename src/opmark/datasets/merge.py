@@ -8,10 +8,7 @@ from opmark.core.errors import ContentError
 from opmark.datasets import manifest, writer
 from opmark.datasets.contents import Contents
 from opmark.datasets.manifest import Source
-from opmark.datasets.release import Release, journal_contents, load
-
-# Machines whose sentinels differ by more are not alike, whatever their facts say.
-SENTINEL_TOLERANCE = 0.03
+from opmark.datasets.release import SENTINEL_TOLERANCE, Release, journal_contents, load
 
 
 def merge(sources: Sequence[Path], folder: Path, *, version: str | None = None) -> Release:
@@ -35,7 +32,7 @@ def _check_sentinels(first: Contents, other: Contents) -> None:
             raise ContentError(
                 f"its sentinels differ from those of {first.name} by more than {SENTINEL_TOLERANCE:.0%}: {drifted}",
                 where=other.name,
-                hint="the machines are not alike; build a release of its own from it",
+                hint="build a release of its own from it; one machine's journals at two clocks: opmark datasets build",
             )
 
 

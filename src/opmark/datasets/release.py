@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opmark.core.cluster import Link
+from opmark.core.errors import ContentError
 from opmark.core.estimate import median
 from opmark.core.files import sha256
 from opmark.core.fusion import FusionMeasurement
+from opmark.core.host_clock import host_clock
 from opmark.core.journal import Journal, read_journal, usual_of
 from opmark.core.link import LinkMeasurement, cluster_link
 from opmark.core.measurement import USABLE, Measurement, NetworkMeasurement
@@ -36,6 +38,9 @@ from opmark.datasets.manifest import Manifest, Source
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+
+# Machines whose sentinels differ by more are not alike, whatever their facts say.
+SENTINEL_TOLERANCE = 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,11 +196,13 @@ def build(journals: Sequence[Path], folder: Path, *, version: str | None = None)
     """A new release in `folder/<device>/<version>` (default: the next version) from journals of one machine.
 
     The same journals in any order give the same bytes; all clocks are told beside one usual clock. Raises
-    `ContentError` naming journal and line, or the facts on which journals differ; `UsageError` where the version is;
-    nothing half-written is left.
+    `ContentError` naming journal and line, or the facts or sentinels on which journals differ; `UsageError` where the
+    version is; nothing half-written is left.
     """
     found = [read_journal(path) for path in journals]
     usual_ns = usual_of(found)
+    for journal in found:
+        _check_alike(journal, usual_ns)
     parts = [_contents(journal.beside(usual_ns)) for journal in found]
     return load(writer.write(parts, folder, version=version))
 
@@ -203,6 +210,18 @@ def build(journals: Sequence[Path], folder: Path, *, version: str | None = None)
 def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None = None) -> Release:
     """A new release from rows that are at hand already; see `build` and `contents.from_measurements`."""
     return load(writer.write(list(parts), folder, version=version))
+
+
+def _check_alike(journal: Journal, usual_ns: Mapping[str, Mapping[str, float]]) -> None:
+    """A host whose sentinels moved apart is another machine, whatever its facts say; moved alike, another clock."""
+    for target, reading in journal.usual_ns.items():
+        off = host_clock(reading, usual_ns[target]).off
+        if off > SENTINEL_TOLERANCE:
+            raise ContentError(
+                f"its sentinels on {target} are {off:.1%} off those of the other journals beside what a clock explains",
+                where=str(journal.path),
+                hint="the machines are not alike; build a release of its own from it",
+            )
 
 
 def journal_contents(path: Path) -> Contents:
