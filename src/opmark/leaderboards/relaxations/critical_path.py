@@ -3,8 +3,9 @@
 import numpy as np
 
 from opmark.leaderboards.groups import Groups
+from opmark.leaderboards.integers import Integers
 from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.relaxation import NEVER_NS, Relaxation, is_latency, part_ns, profile_of
+from opmark.leaderboards.relaxation import EVENT_PROFILES, NEVER_NS, Relaxation, is_latency, part_ns, profile_of
 
 
 class CriticalPath(Relaxation):
@@ -13,8 +14,10 @@ class CriticalPath(Relaxation):
     summary = "longest path, every unit on its fastest device, transfers free"
 
     def bound(self, problem: Problem, groups: Groups) -> int | None:
-        """For one pass through the graph."""
+        """For one pass through the graph; of several networks that are served, what most requests have to wait for."""
         del groups
+        if len(problem.arrivals) > 1 and profile_of(problem) in EVENT_PROFILES:
+            return served_paths_ns(problem)
         if problem.objective == "cost" or not (is_latency(problem) or profile_of(problem) == "atomic_calls"):
             return None
         return critical_path_ns(problem)
@@ -22,13 +25,31 @@ class CriticalPath(Relaxation):
 
 def critical_path_ns(problem: Problem) -> int:
     """The length of the path, in ns."""
+    return int(_paths_ns(problem).max())
+
+
+def served_paths_ns(problem: Problem) -> int:
+    """The tail of all requests' latencies if each took no longer than the longest path of its own network, in ns."""
+    from opmark.leaderboards.objectives.serving import TAIL_PERCENT
+    from opmark.leaderboards.served_requests import percentile
+
+    paths = _paths_ns(problem)
+    number = {unit.name: index for index, unit in enumerate(problem.units)}
+    longest = [max((int(paths[number[name]]) for name in stream.units), default=0) for stream in problem.arrivals]
+    counts = [len(stream.arrival_ns) for stream in problem.arrivals]
+    return int(percentile(np.repeat(np.array(longest, dtype=np.int64), counts), TAIL_PERCENT))
+
+
+def _paths_ns(problem: Problem) -> Integers:
+    """Per unit, the longest path that begins there."""
     from opmark.leaderboards.sweeps import upward_rank
 
     arrays = problem.arrays
     table = part_ns(problem)
     fastest = np.where(table < 0, NEVER_NS, table).min(axis=1)
     free = np.zeros(len(arrays.tensor_bytes), dtype=np.int64)
-    return int(upward_rank(*arrays.packed, arrays.topological, fastest, free).max())
+    found: Integers = upward_rank(*arrays.packed, arrays.topological, fastest, free)
+    return found
 
 
 RELAXATION = CriticalPath()
