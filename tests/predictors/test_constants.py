@@ -24,7 +24,8 @@ def networks(truth: NetworkConstants, count: int = 12, network_class: str = "flo
             hot_ns=hot,
             weights_ns=hot * float(source.uniform(0.05, 0.5)),
             activations_ns=hot * float(source.uniform(0.05, 0.5)),
-            calls=int(source.integers(20, 400)),
+            calls=int(source.integers(200, 400)),
+            matrix_calls=int(source.integers(10, 200)),
             footprint=float(10 ** source.uniform(-1.5, 1.5)),
             footprint_bytes=float(10 ** source.uniform(6, 8)),
             latency_ns=1.0,
@@ -105,9 +106,19 @@ def test_the_share_grows_with_the_footprint(midpoint: float, steepness: float, f
 
 def test_an_interpreter_between_kernels_may_take_long() -> None:
     truth = NetworkConstants(gap_ns=12_000)
-    slow = fit_constants(networks(truth, 8), backend="torch-eager").gap_ns
+    slow = fit_constants(networks(truth, 16), backend="torch-eager").gap_ns
     assert slow == pytest.approx(12_000, rel=0.15)
     assert fit_constants(networks(truth, 8), backend="onnxruntime").gap_ns < slow
+
+
+def test_matrix_work_has_a_gap_of_its_own() -> None:
+    truth = NetworkConstants(gap_ns=500, matrix_gap_ns=14_000)
+    sums = networks(truth, 30)
+    found = fit_constants(sums, backend="torch-eager")
+    assert found.matrix_gap_ns == pytest.approx(14_000, rel=0.15)
+    assert found.gap_ns < 3000
+    one = replace(sums[0], matrix_calls=sums[0].matrix_calls + 10)
+    assert one.total_ns(truth) == pytest.approx(sums[0].total_ns(truth) + 140_000)
 
 
 def test_a_class_has_its_own_constants_where_its_networks_say_so() -> None:

@@ -33,6 +33,16 @@ def test_a_kernel_costs_the_same_alone_and_among_others(bundle: Bundle) -> None:
     assert CostModel(bundle).kernels([]).hot_ns.shape == (0,)
 
 
+def test_matrix_work_waits_before_each_call(bundle: Bundle) -> None:
+    chosen = [*law.kernels("gemm", 3), law.kernels("softmax", 1)[0]]
+    one = law.graph("net", chosen, weight_bytes=1 << 20, free=2)
+    constants = replace(bundle.constants, matrix_gap_ns=14_000.0)
+    waiting = Bundle(manifest=replace(bundle.manifest, constants=constants), kinds=bundle.kinds)
+    before, after = (CostModel(each).network(one) for each in (bundle, waiting))
+    assert after.total_ns == pytest.approx(before.total_ns + 3 * 14_000)
+    assert after.node_ns - before.node_ns == pytest.approx([14_000] * 3 + [0] * (len(one.nodes) - 3))
+
+
 def test_a_network_is_the_sum_that_the_design_says(bundle: Bundle) -> None:
     chosen = [*law.kernels("gemm", 6), *law.kernels("conv", 6), *law.kernels("gemm", 3)]
     one = law.graph("net", chosen, weight_bytes=40 << 20, free=2)

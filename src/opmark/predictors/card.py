@@ -69,8 +69,8 @@ def _networks(constants: "NetworkConstants") -> list[str]:
     return [
         _SUM,
         "",
-        "| networks | fitted on | ceiling | midpoint | steepness | v | gap | error of the sum |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|",
+        "| networks | fitted on | ceiling | midpoint | steepness | v | gap | matrix gap | error of the sum |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
         *(f"| {name} | {count} | {_constants(own)} |" for name, count, own in rows),
         "",
         *([f"Page faults add {format_ns(1e6 * faults)} per MB of the network's footprint.", ""] if faults else []),
@@ -84,7 +84,8 @@ def _networks(constants: "NetworkConstants") -> list[str]:
 
 def _constants(own: "NetworkConstants | ClassConstants") -> str:
     shape = f"{own.ceiling:.2f} | {own.midpoint:.2f} | {own.steepness:.1f} | {own.activation_share:.2f}"
-    return f"{shape} | {format_ns(own.gap_ns)} | {_percent(own.composition_deviation, 1)}"
+    gaps = f"{format_ns(own.gap_ns)} | {format_ns(own.matrix_gap_ns)}"
+    return f"{shape} | {gaps} | {_percent(own.composition_deviation, 1)}"
 
 
 def _transfer(manifest: "Manifest") -> list[str]:

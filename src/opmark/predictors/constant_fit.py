@@ -22,8 +22,8 @@ _FAULT_DEVIATION_NS = 500.0
 _GAP_DEVIATION_NS = 1000.0
 # An interpreter between kernels, allocating as it goes, takes microseconds; a runtime's own loop does not.
 _GAP_DEVIATIONS_NS = {"torch-eager": 10_000.0}
-# Deviations of the weak priors: in nats of the midpoint and steepness, in w, in v, in gaps and in faults.
-_DEVIATIONS = np.array([0.7, 0.5, 0.4, 0.3, 1.0, 1.0])
+# Deviations of the weak priors: in nats of the midpoint and steepness, in w, in v, in both gaps and in faults.
+_DEVIATIONS = np.array([0.7, 0.5, 0.4, 0.3, 1.0, 1.0, 1.0])
 _LEAST_CLASS_NETWORKS, _LEAST_CLASS_FAMILIES = 3, 2
 # How well networks are expected to be matched: what outweighs the priors.
 _NETWORK_DEVIATION = 0.05
@@ -34,8 +34,8 @@ NORMAL_90 = 1.6449
 # Ratios of error to deviation that a normal gives at even steps, as the opinion before networks say otherwise.
 _OPINION_RATIOS = [0.13, 0.39, 0.67, 1.04, 1.64]
 _LEAST_SCALE, _MOST_SCALE = 0.5, 4.0
-_LOWER = np.array([np.log(0.05), np.log(0.3), 0.0, 0.0, 0.0, 0.0])
-_UPPER = np.array([np.log(50.0), np.log(8.0), MOST_ROTATED, MOST_ROTATED, 20.0, 20.0])
+_LOWER = np.array([np.log(0.05), np.log(0.3), 0.0, 0.0, 0.0, 0.0, 0.0])
+_UPPER = np.array([np.log(50.0), np.log(8.0), MOST_ROTATED, MOST_ROTATED, 20.0, 20.0, 20.0])
 
 
 def fit_constants(
@@ -96,6 +96,7 @@ def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> NetworkCo
             usual.ceiling,
             usual.activation_share,
             0.0,
+            0.0,
             fault_ns / _FAULT_DEVIATION_NS,
         ]
     )
@@ -114,6 +115,7 @@ def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> NetworkCo
                 steepness=at.steepness,
                 activation_share=at.activation_share,
                 gap_ns=at.gap_ns,
+                matrix_gap_ns=at.matrix_gap_ns,
                 composition_deviation=at.composition_deviation,
                 networks=len(own),
             )
@@ -160,7 +162,7 @@ def _interval_scale(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
-    """What a point stands for: log midpoint, log steepness, ceiling, v, and gap and faults in deviations."""
+    """What a point stands for: log midpoint, log steepness, ceiling, v, and both gaps and faults in deviations."""
 
     gap_ns: float
     faults_per_byte: float
@@ -172,7 +174,8 @@ class _Scale:
             ceiling=float(point[2]),
             activation_share=float(point[3]),
             gap_ns=float(point[4]) * self.gap_ns,
-            ns_per_fault=float(point[5]) * _FAULT_DEVIATION_NS if self.faults_per_byte else 0.0,
+            matrix_gap_ns=float(point[5]) * self.gap_ns,
+            ns_per_fault=float(point[6]) * _FAULT_DEVIATION_NS if self.faults_per_byte else 0.0,
             faults_per_byte=self.faults_per_byte,
         )
 
@@ -180,13 +183,14 @@ class _Scale:
 def _solve(sums: Sequence[NetworkSum], prior: Floats, deviations: Floats, scale: _Scale) -> Floats:
     from scipy.optimize import least_squares
 
-    hot, weights, activations, calls, footprint, wanted, measured, doubt = np.array(
+    hot, weights, activations, calls, matrix_calls, footprint, wanted, measured, doubt = np.array(
         [
             (
                 one.hot_ns,
                 one.weights_ns,
                 one.activations_ns,
                 one.calls,
+                one.matrix_calls,
                 max(one.footprint, 1e-12),
                 one.footprint_bytes,
                 one.latency_ns,
@@ -202,7 +206,8 @@ def _solve(sums: Sequence[NetworkSum], prior: Floats, deviations: Floats, scale:
         share = point[2] / (1 + np.exp(np.clip(np.exp(point[1]) * (point[0] - np.log(footprint)), -60, 60)))
         extra = share * weights + point[3] * activations
         # what is faster rotated than hot must not make a network of nothing
-        total = np.maximum(hot + extra + calls * point[4] * scale.gap_ns + point[5] * faults_ns, 0.1 * hot)
+        gaps = (calls * point[4] + matrix_calls * point[5]) * scale.gap_ns
+        total = np.maximum(hot + extra + gaps + point[6] * faults_ns, 0.1 * hot)
         return np.concatenate([np.log(measured / total) / doubt, (point - prior) / deviations])
 
     start = np.clip(prior + 0.01, _LOWER + 1e-3, _UPPER - 1e-3)

@@ -1,9 +1,10 @@
 """The few constants that turn kernel latencies into a network's: cache pressure, gaps between calls and page faults.
 
-A network = Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] + calls · gap + faults · ns per fault, where s is the
-share of weights in a kernel's bytes. Weights were last read a whole network ago: how much of them is gone is w, one
-monotone function per target of (weight bytes read + peak activation bytes) / last-level cache. Activations were written
-a moment ago: what their way costs nevertheless is v, a number. Views are calls too.
+A network = Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] + calls · gap + matrix calls · matrix gap
++ faults · ns per fault, where s is the share of weights in a kernel's bytes. Weights were last read a whole network
+ago: how much of them is gone is w, one monotone function per target of (weight bytes read + peak activation bytes) /
+last-level cache. Activations were written a moment ago: what their way costs nevertheless is v, a number. Views are
+calls too. Matrix calls are those of kinds that do matrix work: what else runs drives out their code (decision 0017).
 """
 
 from collections.abc import Mapping
@@ -27,6 +28,7 @@ class ClassConstants:
     gap_ns: float
     composition_deviation: float
     networks: int
+    matrix_gap_ns: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,7 @@ class NetworkConstants:
     steepness: float = 3.0
     activation_share: float = 0.1
     gap_ns: float = 0.0
+    matrix_gap_ns: float = 0.0
     ns_per_fault: float = 0.0
     faults_per_byte: float = 0.0
     composition_deviation: float = USUAL_COMPOSITION
@@ -63,6 +66,7 @@ class NetworkConstants:
             steepness=own.steepness,
             activation_share=own.activation_share,
             gap_ns=own.gap_ns,
+            matrix_gap_ns=own.matrix_gap_ns,
             composition_deviation=own.composition_deviation,
             classes={},
         )
@@ -78,7 +82,8 @@ class NetworkConstants:
     @property
     def note(self) -> str:
         """Where the constants come from, in a sentence."""
-        if self.ceiling == self.activation_share == self.gap_ns == self.ns_per_fault == 0 and not self.networks:
+        costs = (self.ceiling, self.activation_share, self.gap_ns, self.matrix_gap_ns, self.ns_per_fault)
+        if not any(costs) and not self.networks:
             return "a network is the plain sum of its kernels"
         if not self.networks:
             return "network constants are defaults: no training network was measured"
@@ -94,8 +99,8 @@ class NetworkSum:
     """One network's sums over its kernels and, for fitting, what was measured.
 
     `weights_ns` and `activations_ns` are the sums of s · (rotated − hot) and (1 − s) · (rotated − hot); `calls` counts
-    every node, views too. `deviation` is how uncertain the kernels' errors make the sum, in nats: constants must not
-    explain those away.
+    every node, views too, `matrix_calls` those of matrix work. `deviation` is how uncertain the kernels' errors make
+    the sum, in nats: constants must not explain those away.
     """
 
     network: str
@@ -111,12 +116,12 @@ class NetworkSum:
     network_class: str = "float32"
     faults: float | None = None
     deviation: float = 0.0
+    matrix_calls: int = 0
 
     def total_ns(self, constants: NetworkConstants) -> float:
         """The network's latency under `constants`, those of its class where there are some."""
         own = constants.of(self.network_class)
         kernels = self.hot_ns + own.rotated_share(self.footprint) * self.weights_ns
-        faults = own.faults_per_byte * self.footprint_bytes
-        return (
-            kernels + own.activation_share * self.activations_ns + self.calls * own.gap_ns + faults * own.ns_per_fault
-        )
+        activations = own.activation_share * self.activations_ns
+        gaps = self.calls * own.gap_ns + self.matrix_calls * own.matrix_gap_ns
+        return kernels + activations + gaps + own.faults_per_byte * self.footprint_bytes * own.ns_per_fault

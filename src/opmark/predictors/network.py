@@ -8,6 +8,7 @@ import numpy as np
 
 from opmark.core.graph import Graph
 from opmark.core.kernel import Kernel
+from opmark.kinds import kind_of
 from opmark.predictors.arrays import Flags, Floats, Integers
 from opmark.predictors.constants import NetworkConstants
 from opmark.predictors.folds import shape_groups
@@ -38,6 +39,11 @@ class Parts:
     def counts(self) -> Integers:
         """How many nodes each distinct kernel has."""
         return np.bincount(self.of_node[self.of_node >= 0], minlength=len(self.kernels)).astype(np.int64)
+
+    @property
+    def matrix(self) -> Flags:
+        """Which distinct kernels do matrix work."""
+        return np.array([kind_of(kernel).matrix for kernel in self.kernels], dtype=bool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +84,8 @@ class NetworkPrediction:
 
 def predict_network(graph: Graph, parts: Parts, manifest: "Manifest") -> NetworkPrediction:
     """Sum of hot + (w · s + v · (1 − s)) · (rotated − hot) over the graph's kernels, s being the share of weights in
-    their bytes, plus a gap for each call, views too, plus page faults where the target has them.
+    their bytes, plus a gap for each call, views too, and another for each call of matrix work, plus page faults where
+    the target has them.
     """
     constants = manifest.constants.of(network_class(graph))
     wanted = footprint_bytes(graph)
@@ -86,6 +93,7 @@ def predict_network(graph: Graph, parts: Parts, manifest: "Manifest") -> Network
     weights = weight_shares(graph, parts)
     cold = share * weights + constants.activation_share * (1 - weights)
     each = parts.hot_ns + cold * (parts.rotated_ns - parts.hot_ns) + constants.gap_ns
+    each = each + parts.matrix * constants.matrix_gap_ns
     counts = parts.counts
     kernel_ns = each * counts
     views_ns = int((parts.of_node < 0).sum()) * constants.gap_ns

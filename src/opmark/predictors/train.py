@@ -181,6 +181,7 @@ def network_sums(
                 weights_ns=float((weights * cold_ns).sum()),
                 activations_ns=float(((1 - weights) * cold_ns).sum()),
                 calls=len(graph.nodes),
+                matrix_calls=int(parts.counts[parts.matrix].sum()),
                 footprint=wanted / model.bundle.manifest.hardware.last_level_cache_bytes,
                 footprint_bytes=float(wanted),
                 latency_ns=one.latency_ns,

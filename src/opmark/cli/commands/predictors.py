@@ -318,7 +318,8 @@ def _show_bundle(one: dict[str, Any]) -> None:
         for kind, entry in one["kinds"].items()
     ]
     show_table(("kind", "rows", "groups", "median error", "within ±10 %", "90 % interval"), rows)
-    click.echo(f"{one['note']}; gap {format_ns(constants.gap_ns)}", err=True)
+    gaps = f"gap {format_ns(constants.gap_ns)}, {format_ns(constants.matrix_gap_ns)} more before matrix work"
+    click.echo(f"{one['note']}; {gaps}", err=True)
 
 
 COMMAND = group
