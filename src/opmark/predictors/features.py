@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,10 @@ _TILES = (32, 64, 128)
 _TILED = frozenset({"m", "n", "k", "along", "inner", "last", "columns", "head_size", "hidden", "features"})
 
 
+# What a learner sees of a kernel, as flat tuples in a plain dictionary: a hundred thousand entries of `lru_cache`, each
+# with a key, keep the garbage collector busy for a second.
+_KNOWN: dict[Kind[Any], dict[Kernel, tuple[float, ...]]] = {}
+_MOST_KNOWN = 2**18
 # What jumps at every multiple of a tile's size: trees cut there, a smooth surface only learns noise.
 _SAWTEETH = "_tail"
 
@@ -77,7 +80,7 @@ def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware:
     """
     kind = kind or kind_of(kernels[0])
     hardware = hardware or Hardware()
-    rows = [_row(kind, kernel) for kernel in kernels]
+    rows = _rows(kind, kernels)
     own, details = _names(kind, kernels[0]) if rows else ((), ())
     table = np.array(rows, dtype=np.float64).reshape(len(rows), len(own) + len(details) + 5)
     raw = {name: table[:, column] for column, name in enumerate(own)}
@@ -143,8 +146,20 @@ def _waves(raw: Mapping[str, Floats], multiprocessors: int) -> dict[str, Floats]
     return found
 
 
-# one flat tuple of numbers each: a hundred thousand nested ones keep the garbage collector busy
-@lru_cache(maxsize=2**18)
+def _rows(kind: Kind[Any], kernels: Sequence[Kernel]) -> list[tuple[float, ...]]:
+    """The numbers of each kernel, remembered: the same kernels are asked for again and again."""
+    known = _KNOWN.setdefault(kind, {})
+    if len(known) > _MOST_KNOWN:
+        known.clear()
+    rows = []
+    for kernel in kernels:
+        row = known.get(kernel)
+        if row is None:
+            row = known[kernel] = _row(kind, kernel)
+        rows.append(row)
+    return rows
+
+
 def _row(kind: Kind[Any], kernel: Kernel) -> tuple[float, ...]:
     parameters = _parameters(kind, kernel)
     work = kind.work(parameters)
