@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.bench.fake import FakeTime
 
+from opmark.bench import trial
 from opmark.bench.backend import CHAIN, PARALLEL, SINGLE
 from opmark.bench.backends import null
 from opmark.bench.clock import Clock
@@ -173,24 +174,51 @@ def test_stacks_keep_their_weights_in_the_level_two_cache() -> None:
 
 
 class Hungry(Runtime):
-    """Its networks take small pieces of the heap: 32 MiB of them."""
+    """Its networks take small pieces of the heap: 32 MiB of them, and as much again for a library with the first."""
+
+    library: list[bytearray]
 
     def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Any:
-        self.pieces = pieces()
-        return Copies(self.time, 1, self.each_ns)
+        if not hasattr(self, "library"):
+            self.library = pieces()
+        return Holding(self.time, 1, self.each_ns, held=pieces())
+
+
+@dataclass
+class Holding(Copies):
+    """Copies that need memory until they are closed."""
+
+    held: list[bytearray]
+
+    def close(self) -> None:
+        self.held.clear()
 
 
 def pieces() -> list[bytearray]:
     return [bytearray(64 << 10) for _ in range(512)]
 
 
-@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="the system keeps no peak to be reset")
-def test_a_network_in_pages_that_another_left_still_needs_them() -> None:
+@pytest.fixture
+def hungry(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    if not os.access("/proc/self/clear_refs", os.W_OK):
+        pytest.skip("the system keeps no peak to be reset")
+    monkeypatch.setattr(trial, "_LOADED", set())
     time = FakeTime()
-    made = replace(bench(50_000.0)[1], backend=Hungry(time, 50_000.0, CHAIN))
+    return replace(bench(50_000.0)[1], backend=Hungry(time, 50_000.0, CHAIN))
+
+
+def peak_bytes(bench: Bench) -> int:
+    return int(NetworkTrial("any", {}, bench).block()["peak_memory_bytes"])
+
+
+def test_a_network_in_pages_that_another_left_still_needs_them(hungry: Bench) -> None:
     left = pieces()
     # The last one stays, so that the heap does not shrink by itself.
     del left[:-1]
-    block = NetworkTrial("any", {}, made).block()
-    assert block["peak_memory_bytes"] > 24 << 20
+    assert peak_bytes(hungry) > 24 << 20
     assert len(left) == 1
+
+
+def test_what_comes_with_a_first_network_is_not_its_memory(hungry: Bench) -> None:
+    assert 24 << 20 < peak_bytes(hungry) < 48 << 20
+    assert 24 << 20 < peak_bytes(hungry) < 48 << 20
