@@ -130,6 +130,7 @@ def test_what_needs_a_gpu_is_planned_and_refused_where_there_is_none(
         (("run", "tiny", "--budget", "0"), 2, "no time"),
         (("run", "tiny", "--shard", "3/2"), 2, "not a shard"),
         (("run", "tiny", "--again", "ok"), 2, "'--again'"),
+        (("run", "tiny", "--again", "failed"), 5, "tiny.jsonl: nothing was measured yet"),
         (("run", "tiny", "--again", "failed", "--target-error", "5%"), 2, "exclude each other"),
         (("run", "tiny", "--target-error", "little"), 2, "'little' is not a share"),
         (("run", "tiny", "--target-error", "0%"), 2, "'0%' is not a share"),

@@ -10,7 +10,7 @@ from opmark.cli.commands._bench_reports import REPORTS
 from opmark.cli.completing import suites
 from opmark.cli.context import DURATION, PERCENT, cache_folder, datasets_folder, suites_folder, workspace
 from opmark.cli.output import json_option, progress_bar, show_json, show_table, show_text
-from opmark.core.errors import ExitCode, UsageError
+from opmark.core.errors import ExitCode, NothingSelectedError, UsageError
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 
 if TYPE_CHECKING:
@@ -195,6 +195,8 @@ def run_suite(
     if journal is None:
         suffix = "" if part[1] == 1 else f"-{part[0] + 1}-of-{part[1]}"
         journal = workspace(ctx).journals / f"{chosen.name}{suffix}.jsonl"
+    if again and not journal.exists():
+        raise NothingSelectedError("nothing was measured yet", where=str(journal), hint="run without --again first")
     with progress_bar() as bar:
         task = bar.add_task(chosen.name, total=None)
 
