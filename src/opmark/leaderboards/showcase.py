@@ -32,7 +32,8 @@ class Showcase:
         words = machine.bundle.split()
         own = [card for card in self.predictors if is_build(card, machine)]
         later = [card for card in self.predictors if f"{card.device}/{card.target}" in words]
-        return (own or later or [None])[-1]
+        found = own or later
+        return found[-1] if found else None
 
     def provenance(self) -> dict[str, tuple[str, ...]]:
         """Where the costs of each type of device come from; nothing for a type that no instance uses."""
