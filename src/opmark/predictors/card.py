@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 _SUM = (
     "A network is Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] over its kernels, `gap` for every call, views "
     "included, and `matrix gap` for every one that does matrix work. s is the share of weights in a kernel's bytes; "
-    "w = ceiling / (1 + (midpoint / x)^steepness) of x = (weight bytes read + peak activation bytes) / last-level cache "
-    "says how many of its weights are gone from cache when a network comes back to them, v what the way of activations "
-    "costs."
+    "w = ceiling / (1 + (midpoint / x)^steepness) of x = (weight bytes read + peak activation bytes) / last-level "
+    "cache says how many of its weights are gone from cache when a network comes back to them, v what the way of "
+    "activations costs."
 )
 
 
