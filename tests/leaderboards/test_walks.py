@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from opmark.leaderboards.guided_search import GuidedSearch
 from opmark.leaderboards.incumbent import Incumbent
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.simulator import costs_and_peaks, simulate, simulate_many
-from opmark.leaderboards.walk_rounds import ELITES, elite, walk_in_rounds
-from opmark.leaderboards.walks import Style, Walks, warm_up_walks
+from opmark.leaderboards.walk_rounds import APART, ELITES, elite, unlike, walk_in_rounds
+from opmark.leaderboards.walks import STIFFENED, STIFFEST, Style, Walks, warm_up_walks
 
 HOT = Style(heats=(0.3, 0.01), stiffness=(0.5, 20.0))
 
@@ -179,7 +180,43 @@ def test_rounds_end_when_told_and_when_enough_was_tried() -> None:
     found = walk_in_rounds(walks, [start], 0, stop=lambda: walks.steps > 2000)
     assert found[0].energy <= start.energy
     assert len(found) <= ELITES
-    assert [one.energy for one in elite(found)] == sorted({one.energy for one in found})
+    assert [one.energy for one in elite(walks.search, found)] == sorted({one.energy for one in found})
+
+
+def test_what_fits_comes_before_what_is_cheaper() -> None:
+    walks = walks_of(loads(branchy(memory_bytes=1100, blocks=6)))
+    rows = np.random.default_rng(0).integers(0, 2, size=(40, walks.search.groups.count))
+    states = [walks.search.state(row) for row in rows]
+    fit = [state for state in states if walks.search.fits(state)]
+    assert 0 < len(fit) < len(states)
+    best = elite(walks.search, [*states, walks.search.state(np.ones_like(rows[0]))])
+    assert best[0].energy == min(state.energy for state in fit)
+
+
+def test_memory_counts_for_more_until_something_fits() -> None:
+    walks = walks_of(loads(branchy(memory_bytes=50)))
+    for number in range(8):
+        assert walks._stiffer == min(STIFFEST, STIFFENED**number)
+        walks.walk(first_state(walks), 50, HOT)
+    roomy = walks_of(loads(branchy()))
+    roomy._stiffer = walks._stiffer
+    roomy.walk(first_state(roomy), 50, HOT)
+    assert roomy._stiffer == STIFFEST / STIFFENED
+
+
+def test_starts_are_unlike_one_another() -> None:
+    walks = walks_of(branchy(blocks=6))
+    draw = np.random.default_rng(0)
+    states = [first_state(walks)]
+    for _ in range(20):
+        chosen = states[-1].chosen.copy()
+        movable = draw.choice(np.flatnonzero(walks.search.groups.allowed[:, 1]))
+        chosen[movable] = 1
+        states.append(walks.search.state(chosen))
+    found = unlike(walks.search, states, 4)
+    assert 1 < len(found) <= 4
+    assert found[0].energy == min(state.energy for state in states)
+    assert all((a.chosen != b.chosen).mean() >= APART for a, b in combinations(found, 2))
 
 
 def test_problems_without_compiled_walks_say_so() -> None:

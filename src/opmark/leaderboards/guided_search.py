@@ -24,7 +24,7 @@ from opmark.leaderboards.objective import OBJECTIVES
 from opmark.leaderboards.placement import Placement
 from opmark.leaderboards.problem import Problem
 from opmark.leaderboards.profile import profile_named
-from opmark.leaderboards.simulator import INVALID_COST, costs_and_peaks, simulate
+from opmark.leaderboards.simulator import INVALID_COST, costs_and_peaks, fits, simulate
 from opmark.leaderboards.smallest_problem import smallest_problem
 
 Floats = npt.NDArray[np.float64]
@@ -128,6 +128,12 @@ class GuidedSearch:
             peaks,
         )
         return OBJECTIVES.load(self.problem.objective).costs(self.problem, table, latencies, self.rules), peaks
+
+    def fits(self, state: State) -> bool:
+        """Whether no device holds more than it has."""
+        if not math.isfinite(state.energy):
+            return False
+        return fits(self.problem, simulate(self.problem, self.placement(state)))
 
     def placement(self, state: State) -> Placement:
         """A state as a placement."""

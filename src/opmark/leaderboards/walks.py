@@ -17,6 +17,8 @@ from opmark.leaderboards.objective import OBJECTIVES
 from opmark.leaderboards.simulator import room_for
 from opmark.leaderboards.smallest_problem import smallest_problem
 
+# By how much memory counts for more after a walk that found nothing that fits, and the most it ever does.
+STIFFENED, STIFFEST = 4.0, 4.0**6
 # No tensor of a bound takes longer than 18 minutes, so that sums over a path stay below 2^63.
 LONGEST_NS = 2**40
 # Steps between two looks at the clock before it is known how fast they are, the fewest later, and for how long then.
@@ -29,13 +31,15 @@ class Style:
 
     The temperature falls from `heats[0]` to `heats[1]` times the cost, geometrically (both 0: a descent), and what a
     device's memory exceeded once over adds to the cost goes from `stiffness[0]` to `stiffness[1]` times it. A share
-    `reorder` of the moves changes a priority, the others devices: of single groups alone, unless `regions`.
+    `reorder` of the moves changes a priority, the others devices: of single groups alone, unless `regions`. Where loads
+    count, all servers together add up to `unevenness` times the busiest one's.
     """
 
     heats: tuple[float, float] = (0.0, 0.0)
     stiffness: tuple[float, float] = (8.0, 8.0)
     reorder: float = 0.25
     regions: bool = True
+    unevenness: float = UNEVENNESS_WEIGHT
 
 
 class Walks:
@@ -49,6 +53,8 @@ class Walks:
         self.by_loads = plain and search.by_loads and problem.memory_mode == "sum"
         self.by_schedules = plain and problem.objective == "latency" and not rules.multicast
         self.steps, self.simulated = 0, 0
+        # Grows while walks end without anything that fits.
+        self._stiffer = 1.0
         self.steps_per_s = 0.0
         self._draw = np.random.default_rng(seed)
         self._contention = np.array([int(rules.contention)])
@@ -85,7 +91,7 @@ class Walks:
             count = min(count, steps - done)
             ends = [done / steps, (done + count) / steps]
             heats = np.array([_between(style.heats, end) for end in ends])
-            weights = np.array([*(_between(style.stiffness, end) for end in ends), UNEVENNESS_WEIGHT])
+            weights = np.array([*(self._stiffer * _between(style.stiffness, end) for end in ends), style.unevenness])
             begun = time.monotonic()
             if self.by_loads:
                 found = self._by_loads((chosen, rank), count, (heats, weights))
@@ -99,7 +105,11 @@ class Walks:
                 best = found
                 search.report(best)
                 hot = self._hot(best)
-        return search.state(chosen, rank, strict=state.strict) if best is None else best
+        if best is None:
+            self._stiffer = min(STIFFEST, self._stiffer * STIFFENED)
+            return search.state(chosen, rank, strict=state.strict)
+        self._stiffer = max(1.0, self._stiffer / STIFFENED)
+        return best
 
     def _hot(self, state: State) -> Integers:
         """The groups that decide the cost; a walk by loads sees for itself."""

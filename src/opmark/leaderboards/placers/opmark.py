@@ -2,7 +2,7 @@
 
 An algorithm portfolio (Huberman, Lukose, Hogg, Science 275, 1997) over list schedules, dynamic programs and integer
 programs. What they find is annealed (Kirkpatrick, Gelatt, Vecchi, Science 220, 1983) in rounds that get longer and
-longer (Luby, Sinclair, Zuckerman, Inf. Process. Lett. 47, 1993), by multilevel moves (Karypis, Kumar, SIAM J. Sci.
+longer (successive halving: Karnin, Koren, Somekh, ICML 2013), by multilevel moves (Karypis, Kumar, SIAM J. Sci.
 Comput. 20(1), 1998), through placements that do not fit into memory and back (strategic oscillation: Glover, Decision
 Sciences 8(1), 1977). Where loads decide, a move costs what it changes; where schedules do, those that a bound rules out
 are not simulated. Problems whose parts must be contiguous, or whose cost is neither, are improved by batches of exact
@@ -75,12 +75,15 @@ OTHERS_FROM, OTHERS_SHARE = 0.95, 0.1
 # Start and end temperatures of successive cycles, as shares of the best cost.
 HEATS = ((0.02, 0.0005), (0.005, 0.0002), (0.06, 0.001))
 ELITES = 4
-# Of the time that is left, for each other placer, and for the integer program of a load objective.
-START_SHARE, PROGRAM_SHARE = 0.15, 0.3
-# With more groups than this, where orders matter and no compiled walk is for the problem, whole batches of exact
-# neighbours go first, for this share of the time: between the walls that memory builds they get further than single
-# moves at a temperature.
-DESCEND_FROM, DESCEND_SHARE = 24, 0.55
+# Of the time that is left, for each other placer.
+START_SHARE = 0.15
+# Where compiled walks follow, and elsewhere: what the integer program of a load objective gets of the time that is
+# left, and after what share of all the time no other start begins.
+PROGRAM_SHARE_WALKED, PROGRAM_SHARE = 0.15, 0.3
+STARTS_SHARE_WALKED, STARTS_SHARE = 0.25, 0.6
+# With more groups than this, where orders matter, whole batches of exact neighbours go first, for this share of the
+# time: between the walls that memory builds they get further than single moves at a temperature.
+DESCEND_FROM, DESCEND_SHARE_WALKED, DESCEND_SHARE = 24, 0.3, 0.55
 # Of the budget, for replicas in the end, where a problem allows them.
 REPLICAS_SHARE = 0.15
 
@@ -102,9 +105,10 @@ class OpMark(Placer):
         incumbent = Incumbent(problem, "opmark", budget_s * SEARCH_SHARE)
         search = GuidedSearch(problem, incumbent, seed)
         walks = Walks(search, seed)
-        states = _starts(problem, search, incumbent, seed)
-        if search.ordered and not walks.compiled and search.groups.count > DESCEND_FROM:
-            found = incumbent.consider_placer(local_search.PLACER, seed, share=DESCEND_SHARE)
+        states = _starts(problem, search, incumbent, seed, walked=walks.compiled)
+        if search.ordered and search.groups.count > DESCEND_FROM:
+            share = DESCEND_SHARE_WALKED if walks.compiled else DESCEND_SHARE
+            found = incumbent.consider_placer(local_search.PLACER, seed, share=share)
             states += [] if found is None else _states_of(search, found)
         bound = cheap_lower_bound(problem)
 
@@ -130,26 +134,28 @@ class OpMark(Placer):
 PLACER = OpMark()
 
 
-def _starts(problem: Problem, search: GuidedSearch, incumbent: Incumbent, seed: int) -> list[State]:
+def _starts(problem: Problem, search: GuidedSearch, incumbent: Incumbent, seed: int, *, walked: bool) -> list[State]:
     """States of everything that other placers answer, given to the incumbent as they are."""
     groups = search.groups
     states = [search.state(row) for row in starting_rows(problem, groups)]
     for state in sorted(states, key=lambda one: one.energy)[:2]:
         search.report(state)
     split = is_load(problem) or problem.contiguous
+    least_left = 1 - (STARTS_SHARE_WALKED if walked else STARTS_SHARE)
     programs = [pipedream.PLACER, dnn_partitioning_dp_linear.PLACER]
     if problem.contiguous or search.rules.model is not None:
         programs.append(dnn_partitioning_dp.PLACER)
     lists = [one.PLACER for one in (heft, etf, cpop, peft, fastt, sct, m_topo, duet, gpipe, dapple, chimera)]
     for placer in (*programs, *lists) if split else (*lists, programs[0]):
         left_s = incumbent.left_s
-        if left_s <= 0 or (incumbent.best is not None and left_s < 0.4 * (incumbent.deadline - incumbent.begun)):
+        if left_s <= 0 or (incumbent.best is not None and left_s < least_left * (incumbent.deadline - incumbent.begun)):
             break
         found = incumbent.consider_placer(placer, seed, share=START_SHARE)
         if found is not None:
             states += _states_of(search, found)
     if split and not problem.contiguous and incumbent.left_s > 0:
-        found = solve_coarsened(problem, incumbent, seconds=PROGRAM_SHARE * incumbent.left_s)
+        share = PROGRAM_SHARE_WALKED if walked else PROGRAM_SHARE
+        found = solve_coarsened(problem, incumbent, seconds=share * incumbent.left_s)
         states += [] if found is None else _states_of(search, found)
     return states
 
