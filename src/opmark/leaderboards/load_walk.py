@@ -89,7 +89,7 @@ def _shift(u, a, b, graph, net, state):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _judge(state, slots, memory, uneven, excess_weight):  # type: ignore[no-untyped-def]
+def _judge(state, slots, memory, uneven, per_excess):  # type: ignore[no-untyped-def]
     """What a state is worth (load, memory and unevenness), its busiest load, whether it fits, the busiest device."""
     load, port, held, lost = state[2], state[3], state[4], state[6]
     if lost[0]:
@@ -106,7 +106,7 @@ def _judge(state, slots, memory, uneven, excess_weight):  # type: ignore[no-unty
         squares += float(port[p]) * port[p]
         if port[p] > busiest:
             busiest, most = float(port[p]), -1
-    value = busiest * (1.0 + excess_weight * excess) + uneven * squares / busiest / (len(load) + len(port))
+    value = busiest + per_excess * excess + uneven * squares / busiest / (len(load) + len(port))
     return value, busiest, excess == 0.0, most
 
 
@@ -115,8 +115,9 @@ def walk_loads(seed, steps, heats, weights, data, starts, contention, memory, ta
     """Walk so many steps from `chosen` (a device per group), which ends where the walk ends; returns the best load.
 
     `best` receives the best that fits into memory, and stays as it is where nothing did (then inf is returned). The
-    temperature falls from `heats[0]` to `heats[1]` times the cost. `weights` are those of memory at the start and at
-    the end, and of uneven loads; `tables` are those of `GuidedSearch`.
+    temperature falls from `heats[0]` to `heats[1]` times the cost. `weights` are what a device's memory exceeded once
+    over adds, as a share of the cost at the start, first and last, and that of uneven loads. `tables` are those of
+    `GuidedSearch`.
     """
     np.random.seed(seed)
     units, tensors, devices, ports, host = data[0], data[1], data[2], data[5], data[6]
@@ -180,8 +181,10 @@ def walk_loads(seed, steps, heats, weights, data, starts, contention, memory, ta
         np.zeros(groups, dtype=np.int64),
         np.empty(groups, dtype=np.int64),
     )
-    uneven, excess_weight = weights[2], weights[0]
-    level, busiest, fits, most = _judge(state, slots, memory, uneven, excess_weight)
+    uneven = weights[2]
+    busiest = _judge(state, slots, memory, uneven, 0.0)[1]
+    per_excess = weights[0] * busiest
+    level, busiest, fits, most = _judge(state, slots, memory, uneven, per_excess)
     least, found = level, np.inf
     if fits:
         found = busiest
@@ -192,8 +195,8 @@ def walk_loads(seed, steps, heats, weights, data, starts, contention, memory, ta
     for step in range(steps):
         if step % 256 == 255:
             heat *= cooling
-            excess_weight *= stiffer
-            level, busiest, fits, most = _judge(state, slots, memory, uneven, excess_weight)
+            per_excess *= stiffer
+            level, busiest, fits, most = _judge(state, slots, memory, uneven, per_excess)
         count = 0
         for _ in range(2 if np.random.random() < 0.2 else 1):
             first = movable[np.random.randint(len(movable))]
@@ -209,7 +212,7 @@ def walk_loads(seed, steps, heats, weights, data, starts, contention, memory, ta
             g = journal[0][k]
             for i in range(unit_offsets[g], unit_offsets[g + 1]):
                 _shift(members[i], journal[1][k], journal[2][k], graph, net, state)
-        value, busiest, fits, busy = _judge(state, slots, memory, uneven, excess_weight)
+        value, busiest, fits, busy = _judge(state, slots, memory, uneven, per_excess)
         limit = level - heat * least * np.log(np.random.random()) if heat > 0.0 else level
         if value <= limit:
             level, most = value, busy

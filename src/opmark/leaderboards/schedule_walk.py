@@ -59,7 +59,7 @@ def least_ns(device, topological, run_ns, travel, graph, tails, room):  # type: 
 
 
 @njit(cache=True)
-def _judge(packed, device, rank, strict, contention, outputs, memory, excess_weight):  # type: ignore[no-untyped-def]
+def _judge(packed, device, rank, strict, contention, outputs, memory, per_excess):  # type: ignore[no-untyped-def]
     """What a schedule is worth, its cost, and whether it fits."""
     data, starts = packed
     readers, waiting, sequence, order, offsets, no_order = strict[1:]
@@ -77,7 +77,7 @@ def _judge(packed, device, rank, strict, contention, outputs, memory, excess_wei
     for d in range(len(memory)):
         if peak[d] > memory[d]:
             excess += (peak[d] - memory[d]) / memory[d]
-    return cost * (1.0 + excess_weight * excess) + (excess > 0.0), cost, excess == 0.0
+    return cost + per_excess * excess + (excess > 0.0), cost, excess == 0.0
 
 
 @njit(cache=True)
@@ -105,9 +105,9 @@ def walk_schedules(  # type: ignore[no-untyped-def]
     """Walk so many steps from `chosen` (a device per group) and `rank` (per unit), both moved along; returns the best.
 
     `best` and `best_rank` receive the best that fits into memory; inf is returned where nothing did. The temperature
-    falls from `heats[0]` to `heats[1]` times the cost; `weights` are those of memory at the start and at the end.
-    `tables` and `strict` are those of `GuidedSearch`, `hot` the groups that decide the cost. `counts[0]` grows by how
-    many were simulated.
+    falls from `heats[0]` to `heats[1]` times the cost; `weights` are what a device's memory exceeded once over adds, as
+    a share of the cost at the start, first and last. `tables` and `strict` are those of `GuidedSearch`, `hot` the
+    groups that decide the cost. `counts[0]` grows by how many were simulated.
     """
     np.random.seed(seed)
     data = packed[0]
@@ -143,8 +143,9 @@ def walk_schedules(  # type: ignore[no-untyped-def]
     position = np.empty(units, dtype=np.int64)
     for k in range(units):
         position[by_rank[k]] = k
-    excess_weight = weights[0]
-    level, cost, fits = _judge(packed, device, rank, strict, contention, outputs, memory, excess_weight)
+    cost = _judge(packed, device, rank, strict, contention, outputs, memory, 0.0)[1]
+    per_excess = weights[0] * cost
+    level, cost, fits = _judge(packed, device, rank, strict, contention, outputs, memory, per_excess)
     least, found = level, np.inf
     if fits:
         found = cost
@@ -156,7 +157,7 @@ def walk_schedules(  # type: ignore[no-untyped-def]
     for step in range(steps):
         if step % 16 == 15:
             heat *= cooling
-            excess_weight *= stiffer
+            per_excess *= stiffer
         count, unit, was = 0, -1, 0
         for _ in range(2 if np.random.random() < TWICE else 1):
             if len(hot) and np.random.random() < HOT:
@@ -183,7 +184,7 @@ def walk_schedules(  # type: ignore[no-untyped-def]
         taken = False
         if count == 0 or least_ns(device, topological, run_ns, travel, graph, tails, end_room) <= limit:
             counts[0] += 1
-            value, cost, fits = _judge(packed, device, rank, strict, contention, outputs, memory, excess_weight)
+            value, cost, fits = _judge(packed, device, rank, strict, contention, outputs, memory, per_excess)
             taken = value <= limit
         if taken:
             level = value

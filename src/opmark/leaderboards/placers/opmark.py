@@ -5,8 +5,9 @@ programs. What they find is annealed (Kirkpatrick, Gelatt, Vecchi, Science 220, 
 longer (successive halving: Karnin, Koren, Somekh, ICML 2013), by multilevel moves (Karypis, Kumar, SIAM J. Sci.
 Comput. 20(1), 1998), through placements that do not fit into memory and back (strategic oscillation: Glover, Decision
 Sciences 8(1), 1977). Where loads decide, a move costs what it changes; where schedules do, those that a bound rules out
-are not simulated. Problems whose parts must be contiguous, or whose cost is neither, are improved by batches of exact
-neighbours (iterated local search: Lourenço, Martin, Stützle, Handbook of Metaheuristics, 2003) and annealed in batches.
+are not simulated, and a descent by whole batches of exact neighbours goes first (iterated local search: Lourenço,
+Martin, Stützle, Handbook of Metaheuristics, 2003). Problems whose parts must be contiguous, or whose cost is neither,
+are annealed in batches.
 Small problems are enumerated.
 """
 
