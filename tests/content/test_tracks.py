@@ -53,7 +53,7 @@ def test_every_instance_comes_from_the_recipe_and_says_where_its_costs_are_from(
         known = problem.reference
         assert known is not None
         assert 0 < known.bound_ns <= known.best_known_ns
-        assert problem.objective == track.rules.objective
+        assert problem.objective == (wanted[problem.name].objective or track.rules.objective)
         assert {device.target for device in problem.cluster.devices} == problem.provenance.bundles.keys()
         for device in problem.cluster.devices:
             assert problem.provenance.bundles[device.target].startswith(f"{device.provenance}: ")

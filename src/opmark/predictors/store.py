@@ -36,11 +36,12 @@ def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = 
     found = [one for one in all_bundles if one.target == target_name and device in {None, one.device}]
     if not found:
         known = sorted({f"{one.device}/{one.target}" if device else one.target for one in all_bundles})
+        wanted = f"{device}/{target_name}" if device else target_name
         if known:
-            error = unknown_name("predictor's target", f"{device}/{target_name}" if device else target_name, known)
+            error = unknown_name("predictor's target", wanted, known)
             raise ContentError(error.message, where=str(workspace.predictors), hint=error.hint)
         raise ContentError(
-            f"no predictor of {target_name}", where=str(workspace.predictors), hint="run `opmark predictors train`"
+            f"no predictor of {wanted}", where=str(workspace.predictors), hint="run `opmark predictors train`"
         )
     devices = sorted({one.device for one in found})
     if len(devices) > 1:
