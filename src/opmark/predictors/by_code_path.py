@@ -12,7 +12,7 @@ import numpy as np
 
 from opmark.core.tensor import DTYPE_BYTES
 from opmark.predictors.arrays import Floats, Integers
-from opmark.predictors.by_element_type import element_types
+from opmark.predictors.by_element_type import element_types, joined, taken
 from opmark.predictors.estimator import Fitted, Latencies
 from opmark.predictors.features import Inputs
 
@@ -39,7 +39,7 @@ class ByCodePath(Fitted):
     def predict(self, inputs: Inputs) -> Latencies:
         """Both labels, each kernel by the model of its path."""
         paths = code_paths(inputs)
-        return _joined(paths, {path: self.models[path].predict(inputs.take(paths == path)) for path in set(paths)})
+        return joined(paths, {path: self.models[path].predict(inputs.take(paths == path)) for path in set(paths)})
 
     def files(self) -> dict[str, str]:
         """Those of both models, the path before each name."""
@@ -75,15 +75,11 @@ def fit_by_code_path(inputs: Inputs, labels: Latencies, fit: Callable[[Inputs, L
     paths = code_paths(inputs)
     if np.bincount(paths, minlength=2).min() < _ENOUGH_ROWS or together.held_out is None:
         return together
-    models = {
-        path: fit(
-            inputs.take(paths == path),
-            Latencies(hot_ns=labels.hot_ns[paths == path], rotated_ns=labels.rotated_ns[paths == path]),
-        )
-        for path in (0, 1)
-    }
+    models = {path: fit(inputs.take(paths == path), taken(labels, paths == path)) for path in (0, 1)}
     parts = {path: model.held_out for path, model in models.items() if model.held_out is not None}
-    without = _joined(paths, parts)
+    if len(parts) < len(models):
+        return together
+    without = joined(paths, parts)
     if _error(without, labels) > (1 - _LEAST_GAIN) * _error(together.held_out, labels):
         return together
     return ByCodePath(models=models, made_without=without)
@@ -103,11 +99,3 @@ def restore_by_code_path(files: Mapping[str, str], restore: Callable[[Mapping[st
 def _error(predicted: Latencies, labels: Latencies) -> float:
     errors: Floats = np.abs(np.log(predicted.hot_ns / labels.hot_ns))
     return float(errors.mean())
-
-
-def _joined(paths: Integers, parts: Mapping[int, Latencies]) -> Latencies:
-    hot_ns, rotated_ns = np.empty(len(paths)), np.empty(len(paths))
-    for path, part in parts.items():
-        rows = paths == path
-        hot_ns[rows], rotated_ns[rows] = part.hot_ns, part.rotated_ns
-    return Latencies(hot_ns=hot_ns, rotated_ns=rotated_ns)

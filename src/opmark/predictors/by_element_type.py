@@ -29,7 +29,7 @@ class ByElementType(Fitted):
     def predict(self, inputs: Inputs) -> Latencies:
         """Both labels, each kernel by the model of its type."""
         codes = self._assigned(inputs)
-        return _joined(codes, {code: self.models[code].predict(inputs.take(codes == code)) for code in set(codes)})
+        return joined(codes, {code: self.models[code].predict(inputs.take(codes == code)) for code in set(codes)})
 
     def files(self) -> dict[str, str]:
         """Those of every model, its code before each name, and whose are the other types."""
@@ -65,15 +65,15 @@ def fit_by_element_type(inputs: Inputs, labels: Latencies, fit: Callable[[Inputs
     if len(common) < len(known):
         # the few learn from everything there is
         groups[_OTHERS] = np.ones(len(codes), dtype=bool)
-    models = {code: fit(inputs.take(rows), _taken(labels, rows)) for code, rows in groups.items()}
+    models = {code: fit(inputs.take(rows), taken(labels, rows)) for code, rows in groups.items()}
     assigned = np.where(np.isin(codes, common), codes, _OTHERS)
     without = {
-        code: _taken(model.held_out, assigned[groups[code]] == code)
+        code: taken(model.held_out, assigned[groups[code]] == code)
         for code, model in models.items()
         if model.held_out is not None
     }
     others = _OTHERS if _OTHERS in models else int(known[np.argmax(counts)])
-    made_without = _joined(assigned, without) if len(without) == len(models) else None
+    made_without = joined(assigned, without) if len(without) == len(models) else None
     return ByElementType(models=models, others=others, made_without=made_without)
 
 
@@ -89,11 +89,13 @@ def restore_by_element_type(files: Mapping[str, str], restore: Callable[[Mapping
     return ByElementType(models=models, others=int(from_text(files["others.json"])["code"]))
 
 
-def _taken(labels: Latencies, rows: Floats) -> Latencies:
+def taken(labels: Latencies, rows: Floats) -> Latencies:
+    """The labels of some rows."""
     return Latencies(hot_ns=labels.hot_ns[rows], rotated_ns=labels.rotated_ns[rows])
 
 
-def _joined(codes: Integers, parts: Mapping[int, Latencies]) -> Latencies:
+def joined(codes: Integers, parts: Mapping[int, Latencies]) -> Latencies:
+    """Latencies of all rows from those of each code's, which every code needs."""
     hot_ns, rotated_ns = np.empty(len(codes)), np.empty(len(codes))
     for code, part in parts.items():
         rows = codes == code
