@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit  # noqa: TID253 (this module is imported lazily)
 
 from opmark.leaderboards import packing as at
-from opmark.leaderboards.walk_moves import move, undo
+from opmark.leaderboards.walk_moves import move, new_journal, undo
 
 # How many groups are tried to find one on the busiest device, and how often that is wanted.
 TRIES, WANTED = 6, 0.4
@@ -173,14 +173,7 @@ def walk_loads(seed, steps, heats, weights, data, starts, contention, memory, ta
     for g in range(groups):
         for k in range(unit_offsets[g], unit_offsets[g + 1]):
             _shift(members[k], -1, chosen[g], graph, net, state)
-    room = 2 * groups + 2
-    journal = (
-        np.empty(room, dtype=np.int64),
-        np.empty(room, dtype=np.int64),
-        np.empty(room, dtype=np.int64),
-        np.zeros(groups, dtype=np.int64),
-        np.empty(groups, dtype=np.int64),
-    )
+    journal = new_journal(groups)
     uneven = weights[2]
     busiest = _judge(state, slots, memory, uneven, 0.0)[1]
     per_excess = weights[0] * busiest

@@ -13,7 +13,7 @@ from numba import njit  # noqa: TID253 (this module is imported lazily)
 from opmark.leaderboards import engine
 from opmark.leaderboards import packing as at
 from opmark.leaderboards.search_engine import order_of, sequence_of
-from opmark.leaderboards.walk_moves import move, undo
+from opmark.leaderboards.walk_moves import move, new_journal, undo
 
 # How often a group that decides the cost is wanted, and how often two moves are made at once.
 HOT, TWICE = 0.5, 0.2
@@ -127,14 +127,7 @@ def walk_schedules(  # type: ignore[no-untyped-def]
         np.zeros(devices, dtype=np.int64),
         np.zeros(devices, dtype=np.int64),
     )
-    size = 2 * groups + 2
-    journal = (
-        np.empty(size, dtype=np.int64),
-        np.empty(size, dtype=np.int64),
-        np.empty(size, dtype=np.int64),
-        np.zeros(groups, dtype=np.int64),
-        np.empty(groups, dtype=np.int64),
-    )
+    journal = new_journal(groups)
     device = np.empty(units, dtype=np.int64)
     for g in range(groups):
         for k in range(unit_offsets[g], unit_offsets[g + 1]):

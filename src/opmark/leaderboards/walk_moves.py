@@ -13,6 +13,19 @@ PIECE_AT_MOST, GROWS = 40, 0.8
 
 
 @njit(cache=True)
+def new_journal(groups):  # type: ignore[no-untyped-def]
+    """Room for what two moves do: groups, devices before and after, and marks and a queue of G numbers each."""
+    room = 2 * groups + 2
+    return (
+        np.empty(room, dtype=np.int64),
+        np.empty(room, dtype=np.int64),
+        np.empty(room, dtype=np.int64),
+        np.zeros(groups, dtype=np.int64),
+        np.empty(groups, dtype=np.int64),
+    )
+
+
+@njit(cache=True)
 def _put(chosen, group, target, journal, count):  # type: ignore[no-untyped-def]
     """Move one group; returns how long the journal is now."""
     groups, before, after = journal[0], journal[1], journal[2]
@@ -34,8 +47,8 @@ def undo(chosen, journal, count):  # type: ignore[no-untyped-def]
 def move(chosen, first, tables, devices, regions, journal, count):  # type: ignore[no-untyped-def]
     """Move group `first`, alone or with others, to another device that can run it; returns the journal's length.
 
-    `tables` are those of `GuidedSearch`. Most moves go where a neighbour is. `journal` is groups, devices before and
-    after, and marks and a queue of G numbers each to work with.
+    `tables` are those of `GuidedSearch`. Most moves go where a neighbour is. `journal` is a
+    `new_journal`.
     """
     allowed, movable, labels, base, offsets, members, near_offsets, near, _, _ = tables
     mark, queue = journal[3], journal[4]
