@@ -25,12 +25,12 @@ from tests.leaderboards.reference_schedule import reference_heft
 from opmark.cli.output import show_table
 from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import SubmissionError
-from opmark.leaderboards.guided_search import warm_up
-from opmark.leaderboards.placer import PLACERS
-from opmark.leaderboards.placer_process import PlacerProcess
 from opmark.leaderboards.placers.heft import heft_schedule
-from opmark.leaderboards.problem import Problem, Tensor, Unit, load_problem
-from opmark.leaderboards.run_record import code_of_placer
+from opmark.leaderboards.problem.problem import Problem, Tensor, Unit, load_problem
+from opmark.leaderboards.scoring.placer_process import PlacerProcess
+from opmark.leaderboards.scoring.run_record import code_of_placer
+from opmark.leaderboards.search.guided_search import warm_up
+from opmark.leaderboards.search.placer import PLACERS
 
 ROOT = Path(__file__).resolve().parents[1]
 MISSING_RATIO = 100.0

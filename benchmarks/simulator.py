@@ -18,8 +18,8 @@ from tests.leaderboards.reference import Reference
 
 from opmark.cli.output import show_table
 from opmark.core.cluster import Cluster, Device, Link
-from opmark.leaderboards.problem import Problem, Tensor, Unit
-from opmark.leaderboards.simulator import simulate_many
+from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.simulator.simulate import simulate_many
 
 SIZES = (32, 326, 2_012, 20_000, 1_000_000)
 WIDTH = 8

@@ -9,10 +9,10 @@ from pathlib import Path
 from opmark.core.files import read_json, write_text
 from opmark.core.units import format_ns
 from opmark.core.workspace import Workspace
-from opmark.leaderboards.pictures.gantt import gantt
-from opmark.leaderboards.pictures.scatter import Point, scatter
-from opmark.leaderboards.timeline import timeline_of
-from opmark.leaderboards.track import load_track
+from opmark.leaderboards.scoring.track import load_track
+from opmark.leaderboards.site.timeline import timeline_of
+from opmark.pages.gantt import gantt
+from opmark.pages.scatter import Point, scatter
 from opmark.studies.placement_contest import TRACK
 
 ROOT = Path(__file__).parent.parent

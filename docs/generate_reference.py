@@ -13,7 +13,9 @@ from opmark.bench import suite
 from opmark.core.cluster import Cluster
 from opmark.core.files import json_text
 from opmark.core.schema import json_schema
-from opmark.leaderboards import placement, problem, recipe, track
+from opmark.leaderboards.making import recipe
+from opmark.leaderboards.problem import placement, problem
+from opmark.leaderboards.scoring import track
 from opmark.leaderboards.submissions import manifest
 
 HERE = Path(__file__).resolve().parent / "reference"
@@ -27,15 +29,15 @@ EXTENSIONS = (
     ("Tables of others that can be imported", "opmark.datasets.importers"),
     ("Estimators", "opmark.predictors.estimators"),
     ("Placers", "opmark.leaderboards.placers"),
-    ("Objectives of a problem", "opmark.leaderboards.objectives"),
-    ("Profiles of the simulator", "opmark.leaderboards.profiles"),
-    ("Synchronisation of replicas", "opmark.leaderboards.synchronisations"),
-    ("Schedules of micro-batches", "opmark.leaderboards.pipeline_schedules"),
-    ("Arrivals of requests", "opmark.leaderboards.arrival_processes"),
-    ("Formats of placement problems", "opmark.leaderboards.importers"),
-    ("Lower bounds", "opmark.leaderboards.relaxations"),
-    ("Metrics of a board", "opmark.leaderboards.metrics"),
-    ("Pages of the site", "opmark.leaderboards.site"),
+    ("Objectives of a problem", "opmark.leaderboards.simulator.objectives"),
+    ("Profiles of the simulator", "opmark.leaderboards.simulator.published"),
+    ("Synchronisation of replicas", "opmark.leaderboards.problem.rules.synchronisations"),
+    ("Schedules of micro-batches", "opmark.leaderboards.problem.rules.pipeline_schedules"),
+    ("Arrivals of requests", "opmark.leaderboards.problem.rules.arrival_processes"),
+    ("Formats of placement problems", "opmark.leaderboards.making.importers"),
+    ("Lower bounds", "opmark.leaderboards.bounds.relaxations"),
+    ("Metrics of a board", "opmark.leaderboards.scoring.metrics"),
+    ("Pages of the site", "opmark.leaderboards.site.pages"),
 )
 
 # What people write by hand or hand over by program.

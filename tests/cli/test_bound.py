@@ -8,8 +8,8 @@ from click.testing import CliRunner, Result
 from tests.leaderboards.examples import heft_canonical
 
 from opmark.cli.main import cli
-from opmark.leaderboards.problem import Problem, Reference, save_problem
-from opmark.leaderboards.response_time import guarantee_ns, known_guarantee_ns
+from opmark.leaderboards.bounds.response_time import guarantee_ns, known_guarantee_ns
+from opmark.leaderboards.problem.problem import Problem, Reference, save_problem
 
 
 def bound(problem: Problem, folder: Path, *options: str) -> Result:

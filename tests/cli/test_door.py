@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from tests.leaderboards.examples import heft_canonical
-from tests.leaderboards.sandbox.cell import real_sandbox
+from tests.leaderboards.submissions.sandbox.cell import real_sandbox
 
 from opmark.cli.door import score_progress
 from opmark.cli.main import cli
 from opmark.cli.ranking import score
 from opmark.core.errors import ExitCode
-from opmark.leaderboards.problem import save_problem
-from opmark.leaderboards.sandbox.choice import SANDBOXES
-from opmark.leaderboards.scoring import Progress
+from opmark.leaderboards.problem.problem import save_problem
+from opmark.leaderboards.scoring.run_entries import Progress
+from opmark.leaderboards.submissions.sandbox.choice import SANDBOXES
 
 
 def run(*arguments: object) -> Result:

@@ -10,9 +10,9 @@ from tests.leaderboards.examples import graph, heft_canonical, pair
 
 from opmark.cli.main import cli
 from opmark.core.errors import ExitCode
-from opmark.leaderboards.arrivals import Arrivals
-from opmark.leaderboards.problem import save_problem
-from opmark.leaderboards.problem_text import problem_text
+from opmark.leaderboards.problem.problem import save_problem
+from opmark.leaderboards.problem.rules.arrivals import Arrivals
+from opmark.leaderboards.problem.text import problem_text
 
 
 def run(*arguments: object) -> Result:

@@ -10,8 +10,8 @@ from opmark.cli.main import cli
 from opmark.core.errors import ExitCode
 from opmark.core.extension_list import PACKAGES, extensions
 from opmark.kinds import KINDS
-from opmark.leaderboards.placer import PLACERS
-from opmark.leaderboards.profile import PROFILES
+from opmark.leaderboards.problem.rules.profile import PROFILES
+from opmark.leaderboards.search.placer import PLACERS
 from opmark.predictors.estimators import ESTIMATORS
 
 
@@ -41,7 +41,7 @@ def test_every_extension_says_what_it_is(what):
 
 def test_formats_are_those_of_releases_and_of_problems():
     modules = {item.name: item.module for item in extensions("formats")}
-    assert modules["pipedream"] == "opmark.leaderboards.importers.pipedream"
+    assert modules["pipedream"] == "opmark.leaderboards.making.importers.pipedream"
     assert modules["neusight"] == "opmark.datasets.importers.neusight"
 
 

@@ -4,7 +4,7 @@ import click
 from click.testing import CliRunner
 
 from opmark.cli.question import OBJECTIVES, question_options
-from opmark.leaderboards.objective import OBJECTIVES as KNOWN
+from opmark.leaderboards.problem.rules.objective import OBJECTIVES as KNOWN
 
 
 def test_every_objective_can_be_asked_for() -> None:

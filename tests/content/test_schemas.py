@@ -9,8 +9,8 @@ import pytest
 from opmark.core.canonical import plain
 from opmark.core.files import read_json
 from opmark.core.schema import read_yaml
-from opmark.leaderboards.placement import Solution
-from opmark.leaderboards.track import load_track, track_names
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.scoring.track import load_track, track_names
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {

@@ -7,14 +7,14 @@ import pytest
 
 from opmark.core.cluster import PROVENANCES
 from opmark.core.errors import PlacementError
-from opmark.leaderboards.cluster_plan import load_plan
-from opmark.leaderboards.device_table import load_table, table_names
-from opmark.leaderboards.drawn_network import drawn_families
-from opmark.leaderboards.problem import load_problem
-from opmark.leaderboards.score import has_headroom
-from opmark.leaderboards.single import best_single_device
-from opmark.leaderboards.track import load_track
-from opmark.leaderboards.track_recipe import load_recipe
+from opmark.leaderboards.making.cluster_plan import load_plan
+from opmark.leaderboards.making.device_table import load_table, table_names
+from opmark.leaderboards.making.drawn_network import drawn_families
+from opmark.leaderboards.making.track_recipe import load_recipe
+from opmark.leaderboards.problem.problem import load_problem
+from opmark.leaderboards.scoring.score import has_headroom
+from opmark.leaderboards.scoring.track import load_track
+from opmark.leaderboards.search.single import best_single_device
 from opmark.models.source import source_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "leaderboards"

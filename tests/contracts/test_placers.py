@@ -6,10 +6,10 @@ import pytest
 from tests.leaderboards.examples import heft_canonical, peft_canonical
 
 from opmark.core.cluster import Cluster, Device, Link
-from opmark.leaderboards.attempt import attempt
-from opmark.leaderboards.bounds import bounds
-from opmark.leaderboards.placer import PLACERS
-from opmark.leaderboards.problem import Problem, Tensor, Unit
+from opmark.leaderboards.bounds.bounds import bounds
+from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.scoring.attempt import attempt
+from opmark.leaderboards.search.placer import PLACERS
 
 
 def branchy(memory_bytes: int = 2**30, *, blocks: int = 3) -> Problem:

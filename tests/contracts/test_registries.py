@@ -16,9 +16,9 @@ PACKAGES_OF_EXTENSIONS = {
     "opmark.datasets.checks",
     "opmark.datasets.importers",
     "opmark.kinds",
-    "opmark.leaderboards.metrics",
+    "opmark.leaderboards.scoring.metrics",
     "opmark.leaderboards.placers",
-    "opmark.leaderboards.site",
+    "opmark.leaderboards.site.pages",
     "opmark.models.zoo",
     "opmark.predictors.estimators",
 }

@@ -20,10 +20,10 @@ from opmark.core.registry import Registry
 from opmark.core.scaffold import PLACES, render, write_extension
 from opmark.core.schema import load
 from opmark.kinds import KINDS
-from opmark.leaderboards.placement import placement_of
-from opmark.leaderboards.placer import PLACERS
-from opmark.leaderboards.simulator import simulate
-from opmark.leaderboards.track import SCHEMA, Rules, load_track
+from opmark.leaderboards.problem.placement import placement_of
+from opmark.leaderboards.scoring.track import SCHEMA, Rules, load_track
+from opmark.leaderboards.search.placer import PLACERS
+from opmark.leaderboards.simulator.simulate import simulate
 from opmark.predictors.estimator import Latencies
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.features import features

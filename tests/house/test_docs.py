@@ -182,9 +182,9 @@ def test_decisions_have_four_parts_and_numbers_in_order() -> None:
 
 def test_json_examples_load() -> None:
     from opmark.core.schema import convert
-    from opmark.leaderboards.evaluation import evaluate
-    from opmark.leaderboards.placement import Solution
-    from opmark.leaderboards.problem import Problem
+    from opmark.leaderboards.problem.placement import Solution
+    from opmark.leaderboards.problem.problem import Problem
+    from opmark.leaderboards.simulator.evaluation import evaluate
 
     blocks = re.findall(r"```json\n(.*?)```", (DOCS / "reference" / "json.md").read_text(), flags=re.DOTALL)
     problem_json, solution_json = (json.loads(block) for block in blocks)
@@ -195,7 +195,7 @@ def test_json_examples_load() -> None:
 
 
 def test_the_example_of_a_cluster_loads(tmp_path: Path) -> None:
-    from opmark.leaderboards.recipe import load_cluster
+    from opmark.leaderboards.making.recipe import load_cluster
 
     (block,) = re.findall(r"```yaml\n(.*?)```", (DOCS / "reference" / "json.md").read_text(), flags=re.DOTALL)
     (tmp_path / "cluster.yaml").write_text(block)

@@ -5,7 +5,7 @@ from math import ceil
 
 from tests.leaderboards.reference import Reference, upward_ranks
 
-from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.problem.problem import Problem
 
 
 class RequestsReference:

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from opmark.leaderboards.groups import Groups, groups_of
-from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.placement import Placement
-from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.groups import Groups, groups_of
 
 
 class ListSchedule:

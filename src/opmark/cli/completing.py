@@ -36,7 +36,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _placers(ctx: click.Context) -> Iterable[str]:
-    from opmark.leaderboards.placer import PLACERS
+    from opmark.leaderboards.search.placer import PLACERS
 
     del ctx
     return PLACERS.names()

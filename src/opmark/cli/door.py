@@ -14,8 +14,8 @@ from opmark.core.errors import CheckFailedError, NothingSelectedError
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
-    from opmark.leaderboards.scoring import Progress
-    from opmark.leaderboards.track import Track
+    from opmark.leaderboards.scoring.run_entries import Progress
+    from opmark.leaderboards.scoring.track import Track
 
 FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 
@@ -61,9 +61,9 @@ def check(
 
     It runs on the smallest public problems.
     """
-    from opmark.leaderboards.sandbox.choice import sandbox
     from opmark.leaderboards.submissions.check import check as check_folder
     from opmark.leaderboards.submissions.check import smallest_first
+    from opmark.leaderboards.submissions.sandbox.choice import sandbox
 
     chosen = sandbox(kind, trusted=trusted)
     problems = []
@@ -130,8 +130,8 @@ def submit(
 
     It runs on every problem of its tracks; its solutions are kept.
     """
-    from opmark.leaderboards.sandbox.choice import sandbox
     from opmark.leaderboards.submissions.manifest import load_submission
+    from opmark.leaderboards.submissions.sandbox.choice import sandbox
     from opmark.leaderboards.submissions.submit import submit as submit_folder
 
     chosen = sandbox(kind, trusted=trusted)
@@ -174,7 +174,7 @@ def score_progress() -> "Iterator[Callable[[str, Progress], None]]":
 
 def _tracks(ctx: click.Context, names: tuple[str, ...]) -> "list[Track]":
     """The tracks called so, or every one that has problems."""
-    from opmark.leaderboards.track import load_track, track_names
+    from opmark.leaderboards.scoring.track import load_track, track_names
 
     folder = workspace(ctx).leaderboards
     found = [load_track(folder, name) for name in names or track_names(folder)]
@@ -190,7 +190,7 @@ def _show_layers(layers: Sequence[str]) -> None:
 
 
 def _cost(cost: int | None, unit: str) -> str:
-    from opmark.leaderboards.cost_unit import format_cost
+    from opmark.leaderboards.problem.cost_unit import format_cost
 
     return "–" if cost is None else format_cost(cost, unit)
 

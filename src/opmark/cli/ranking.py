@@ -13,7 +13,7 @@ from opmark.core.units import format_ns
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opmark.leaderboards.standings import Standings
+    from opmark.leaderboards.scoring.standings import Standings
 
 
 @click.command(epilog="Example: opmark leaderboards score --track inference-latency --jobs 2")
@@ -49,10 +49,10 @@ def score(
     Their solutions are kept. A finished run is kept while code, problem, budget and seed stay the same; one that was
     interrupted goes on.
     """
-    from opmark.leaderboards.hidden import need_hidden
-    from opmark.leaderboards.placer import PLACERS
-    from opmark.leaderboards.scoring import score_track
-    from opmark.leaderboards.track import load_track
+    from opmark.leaderboards.scoring.hidden import need_hidden
+    from opmark.leaderboards.scoring.run_entries import score_track
+    from opmark.leaderboards.scoring.track import load_track
+    from opmark.leaderboards.search.placer import PLACERS
 
     track = load_track(workspace(ctx).leaderboards, track_name)
     for name in names:
@@ -82,7 +82,7 @@ def standings(ctx: click.Context, *, track_name: str, instances: bool, as_json: 
     The ranking is also written into its standings.json. Beside the score stand its part on a bad day (95 % of the draws
     of the predictors' errors are better) and how long the entry planned.
     """
-    from opmark.leaderboards.track import load_track
+    from opmark.leaderboards.scoring.track import load_track
 
     track = load_track(workspace(ctx).leaderboards, track_name)
     found = track.standings()
@@ -103,9 +103,9 @@ def freeze(ctx: click.Context, *, track_name: str, again: bool, hidden: bool, as
 
     Scores are held against them.
     """
-    from opmark.leaderboards.hidden import need_hidden
-    from opmark.leaderboards.track import freeze_track, load_track
-    from opmark.leaderboards.track_recipe import recipe_names
+    from opmark.leaderboards.making.track_recipe import recipe_names
+    from opmark.leaderboards.scoring.hidden import need_hidden
+    from opmark.leaderboards.scoring.track import freeze_track, load_track
 
     track = load_track(workspace(ctx).leaderboards, track_name)
     if hidden:
@@ -121,7 +121,7 @@ def freeze(ctx: click.Context, *, track_name: str, again: bool, hidden: bool, as
 
 
 def _show_standings(found: "Standings", as_json: bool, *, instances: bool = False) -> None:
-    from opmark.leaderboards.standings_table import standings_table
+    from opmark.leaderboards.scoring.standings_table import standings_table
 
     if found.note:
         click.echo(f"Note: {found.note}.", err=True)

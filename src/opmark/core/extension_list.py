@@ -15,14 +15,14 @@ PACKAGES = {
     "backends": ("opmark.bench.backends",),
     "estimators": ("opmark.predictors.estimators",),
     "placers": ("opmark.leaderboards.placers",),
-    "profiles": ("opmark.leaderboards.profiles",),
-    "objectives": ("opmark.leaderboards.objectives",),
-    "metrics": ("opmark.leaderboards.metrics",),
-    "bounds": ("opmark.leaderboards.relaxations",),
+    "profiles": ("opmark.leaderboards.simulator.published",),
+    "objectives": ("opmark.leaderboards.simulator.objectives",),
+    "metrics": ("opmark.leaderboards.scoring.metrics",),
+    "bounds": ("opmark.leaderboards.bounds.relaxations",),
     "checks": ("opmark.datasets.checks",),
-    "formats": ("opmark.datasets.importers", "opmark.leaderboards.importers"),
-    "arrivals": ("opmark.leaderboards.arrival_processes",),
-    "schedules": ("opmark.leaderboards.pipeline_schedules",),
+    "formats": ("opmark.datasets.importers", "opmark.leaderboards.making.importers"),
+    "arrivals": ("opmark.leaderboards.problem.rules.arrival_processes",),
+    "schedules": ("opmark.leaderboards.problem.rules.pipeline_schedules",),
 }
 
 

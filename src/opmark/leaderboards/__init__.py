@@ -2,6 +2,6 @@
 
 from pathlib import Path
 
-from opmark.leaderboards.compile_cache import settle_compile_cache
+from opmark.leaderboards.problem.compile_cache import settle_compile_cache
 
 settle_compile_cache(Path(__file__).parent)

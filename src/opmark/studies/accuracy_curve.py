@@ -8,8 +8,8 @@ from opmark.core.canonical import plain
 from opmark.core.files import write_json, write_text
 from opmark.core.schema import load
 from opmark.core.units import format_duration
-from opmark.leaderboards.pictures.axis import linear_ticks
-from opmark.leaderboards.pictures.template import percent, render
+from opmark.pages.axis import linear_ticks
+from opmark.pages.template import percent, render
 
 SCHEMA = 1
 FILE = "curve.json"
@@ -68,8 +68,7 @@ def write_curve(curve: Curve, folder: Path) -> None:
 def curve_page(curve: Curve) -> str:
     """The page: error over time by target, and the points as a table."""
     return render(
-        "templates/curve.html.jinja",
-        package="opmark.studies",
+        "studies/templates/curve.html.jinja",
         title=f"{curve.suite}: accuracy by measuring time",
         curve=curve,
         picture=curve_picture(curve),
@@ -111,8 +110,7 @@ def curve_picture(curve: Curve) -> str:
             }
         )
     return render(
-        "templates/curve.svg.jinja",
-        package="opmark.studies",
+        "studies/templates/curve.svg.jinja",
         lines=lines,
         across=[(across(tick.value), tick.label) for tick in linear_ticks(0, last_s, 6, format_duration)],
         down=[(down(tick.value), tick.label) for tick in linear_ticks(0, top, 5, lambda error: percent(error, 0))],

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from opmark.core.units import format_ns
-from opmark.leaderboards.pictures.bars import ErrorBar, error_bars
-from opmark.leaderboards.pictures.scatter import Point, scatter
-from opmark.leaderboards.pictures.template import render
+from opmark.pages.bars import ErrorBar, error_bars
+from opmark.pages.scatter import Point, scatter
+from opmark.pages.template import render
 from opmark.predictors.evaluate import Evaluation, Score
 from opmark.predictors.evidence import Judged
 from opmark.predictors.learning_curve import CurvePoint
@@ -28,8 +28,7 @@ def evaluation_page(
 ) -> str:
     """One HTML page that needs nothing else. Pictures show the estimator `ours`, curves are by target."""
     return render(
-        "templates/evaluation.html.jinja",
-        package="opmark.studies",
+        "studies/templates/evaluation.html.jinja",
         title="Predictors judged",
         release=release,
         columns=COLUMNS,

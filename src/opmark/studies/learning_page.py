@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from opmark.leaderboards.pictures.curve import Line, curve
-from opmark.leaderboards.pictures.template import render
+from opmark.pages.curve import Line, curve
+from opmark.pages.template import render
 from opmark.predictors.device_time import assumption, device_minutes
 from opmark.predictors.learning_curve import WANTED_ACC10, CurvePoint, reached
 
@@ -13,8 +13,7 @@ ACROSS = "kernels measured, and the device's minutes"
 def learning_page(release: str, curves: Mapping[str, Sequence[CurvePoint]]) -> str:
     """One HTML page that needs nothing else; `curves` by target."""
     return render(
-        "templates/learning.html.jinja",
-        package="opmark.studies",
+        "studies/templates/learning.html.jinja",
         title="How much measuring a predictor needs",
         release=release,
         wanted=WANTED_ACC10,

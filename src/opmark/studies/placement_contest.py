@@ -9,14 +9,14 @@ from opmark.core.cluster import Cluster, Device
 from opmark.core.files import write_json
 from opmark.core.link import LinkMeasurement, cluster_link
 from opmark.core.workspace import Workspace
-from opmark.leaderboards.pictures.timeline import Timeline
-from opmark.leaderboards.placer import PLACERS
-from opmark.leaderboards.problem import SEMANTICS, Problem, load_problem, save_problem
-from opmark.leaderboards.scoring import score_track
-from opmark.leaderboards.standings import Standings
-from opmark.leaderboards.timeline import timeline_of
-from opmark.leaderboards.track import Rules, load_track
-from opmark.leaderboards.units import make_problem
+from opmark.leaderboards.making.units import make_problem
+from opmark.leaderboards.problem.problem import SEMANTICS, Problem, load_problem, save_problem
+from opmark.leaderboards.scoring.run_entries import score_track
+from opmark.leaderboards.scoring.standings import Standings
+from opmark.leaderboards.scoring.track import Rules, load_track
+from opmark.leaderboards.search.placer import PLACERS
+from opmark.leaderboards.site.timeline import timeline_of
+from opmark.pages.timeline import Timeline
 from opmark.predictors.bundle import Bundle
 from opmark.predictors.cost_model import BYTES_MOVED, CostModel
 

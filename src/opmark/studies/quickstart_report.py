@@ -9,10 +9,10 @@ import numpy as np
 from opmark.core.graph import Graph
 from opmark.core.units import format_ns
 from opmark.datasets.release import Release
-from opmark.leaderboards.pictures.bars import ErrorBar, error_bars
-from opmark.leaderboards.pictures.scatter import Point, scatter
-from opmark.leaderboards.pictures.template import render
-from opmark.leaderboards.pictures.timeline import timeline_picture
+from opmark.pages.bars import ErrorBar, error_bars
+from opmark.pages.scatter import Point, scatter
+from opmark.pages.template import render
+from opmark.pages.timeline import timeline_picture
 from opmark.predictors.bundle import Bundle
 from opmark.predictors.cost_model import BYTES_MOVED, CostModel
 from opmark.predictors.evaluate import judge
@@ -38,8 +38,7 @@ def report_page(
     judged = {target: _judged(release, bundle) for target, bundle in bundles.items()}
     absolute = sorted(abs(network.error) for network in networks)
     return render(
-        "templates/quickstart.html.jinja",
-        package="opmark.studies",
+        "studies/templates/quickstart.html.jinja",
         title="OpMark quickstart",
         release=release,
         facts=_facts(release),

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from opmark.leaderboards.pictures.curve import Line, curve
-from opmark.leaderboards.pictures.template import render
+from opmark.pages.curve import Line, curve
+from opmark.pages.template import render
 from opmark.predictors.device_time import assumption
 from opmark.predictors.transfer import CHOSEN, TransferPoint
 from opmark.studies.learning_page import ACROSS, with_minutes
@@ -21,8 +21,7 @@ def transfer_page(receiver: str, points: Sequence[TransferPoint]) -> str:
         ),
     ]
     return render(
-        "templates/transfer.html.jinja",
-        package="opmark.studies",
+        "studies/templates/transfer.html.jinja",
         title="A new device from few samples",
         receiver=receiver,
         points=points,

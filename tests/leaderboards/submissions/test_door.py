@@ -12,18 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.leaderboards.examples import heft_canonical, peft_canonical
-from tests.leaderboards.sandbox.cell import real_sandbox
+from tests.leaderboards.submissions.sandbox.cell import real_sandbox
 
 from opmark.core.errors import ContentError, SubmissionError, UsageError
 from opmark.core.scaffold import write_extension
-from opmark.leaderboards.disguise import disguise
-from opmark.leaderboards.hidden import VARIABLE, hidden_problems, hidden_track, need_hidden, seed_hash
-from opmark.leaderboards.placement import Solution
-from opmark.leaderboards.problem import Problem, save_problem
-from opmark.leaderboards.sandbox.limits import Limits
-from opmark.leaderboards.sandbox.unprotected import Unprotected
-from opmark.leaderboards.scoring import score_track
-from opmark.leaderboards.single import best_single_device
+from opmark.leaderboards.making.disguise import disguise
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Problem, save_problem
+from opmark.leaderboards.scoring.hidden import VARIABLE, hidden_problems, hidden_track, need_hidden, seed_hash
+from opmark.leaderboards.scoring.run_entries import score_track
+from opmark.leaderboards.scoring.track import Track, load_track
+from opmark.leaderboards.search.single import best_single_device
 from opmark.leaderboards.submissions import driver
 from opmark.leaderboards.submissions.budget import Budget, as_solution
 from opmark.leaderboards.submissions.check import check, smallest_first
@@ -31,8 +30,9 @@ from opmark.leaderboards.submissions.contestant import Contestant
 from opmark.leaderboards.submissions.manifest import load_submission
 from opmark.leaderboards.submissions.pack import digest, pack, unpacked
 from opmark.leaderboards.submissions.protocol import question
+from opmark.leaderboards.submissions.sandbox.limits import Limits
+from opmark.leaderboards.submissions.sandbox.unprotected import Unprotected
 from opmark.leaderboards.submissions.submit import submit
-from opmark.leaderboards.track import Track, load_track
 
 PROBLEM = heft_canonical()
 UNITS = [unit.name for unit in PROBLEM.units]
@@ -125,7 +125,7 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path, code: str, sentence: str)
 
 
 def test_the_question_gives_no_answer_away() -> None:
-    from opmark.leaderboards.problem import Provenance, Reference
+    from opmark.leaderboards.problem.problem import Provenance, Reference
 
     known = replace(
         PROBLEM, reference=Reference(bound_ns=1, best_known_ns=7777), provenance=Provenance(model="secret-net")
@@ -306,7 +306,7 @@ def test_only_tracks_it_is_made_for(track: Track, tmp_path: Path) -> None:
 
 
 def test_the_smallest_problems_come_first_and_without_answers() -> None:
-    from opmark.leaderboards.problem import Reference
+    from opmark.leaderboards.problem.problem import Reference
 
     large: Problem = replace(PROBLEM, name="z", reference=Reference(bound_ns=1, best_known_ns=2))
     small = replace(large, name="a", units=large.units[:1], tensors=())

@@ -34,7 +34,7 @@ for command in (make_track, check, check_trace, submit, score, standings, freeze
 @click.pass_context
 def tracks(ctx: click.Context, as_json: bool) -> None:
     """List the tracks of this workspace."""
-    from opmark.leaderboards.track import load_track, track_names
+    from opmark.leaderboards.scoring.track import load_track, track_names
 
     folder = workspace(ctx).leaderboards
     found = [load_track(folder, name) for name in track_names(folder)]
@@ -63,7 +63,7 @@ def tracks(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def problems(ctx: click.Context, track_name: str | None, as_json: bool) -> None:
     """List the problems of this workspace's tracks."""
-    from opmark.leaderboards.track import load_track, track_names
+    from opmark.leaderboards.scoring.track import load_track, track_names
 
     folder = workspace(ctx).leaderboards
     rows = []
@@ -142,9 +142,9 @@ def make_problem(
 
     MODEL is an .onnx or .pt2 file, or a name that `opmark models list` knows.
     """
-    from opmark.leaderboards.problem import save_problem
-    from opmark.leaderboards.question import Question, asked
-    from opmark.leaderboards.recipe import load_cluster, problem_of_model
+    from opmark.leaderboards.making.question import Question, asked
+    from opmark.leaderboards.making.recipe import load_cluster, problem_of_model
+    from opmark.leaderboards.problem.problem import save_problem
 
     cluster = load_cluster(cluster_file)
     sizes = chosen_sizes(dimensions, batch, size)
@@ -182,12 +182,12 @@ def make_problem(
 @json_option
 def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Path | None, as_json: bool) -> None:
     """Let a placer solve PROBLEM and say what its answer costs."""
-    from opmark.leaderboards.bounds import lower_bound
-    from opmark.leaderboards.cost_unit import format_cost, in_unit
-    from opmark.leaderboards.placement import save_solution, solution_content
-    from opmark.leaderboards.placer import PLACERS
-    from opmark.leaderboards.placer_process import PlacerProcess
-    from opmark.leaderboards.problem import load_problem
+    from opmark.leaderboards.bounds.bounds import lower_bound
+    from opmark.leaderboards.problem.cost_unit import format_cost, in_unit
+    from opmark.leaderboards.problem.placement import save_solution, solution_content
+    from opmark.leaderboards.problem.problem import load_problem
+    from opmark.leaderboards.scoring.placer_process import PlacerProcess
+    from opmark.leaderboards.search.placer import PLACERS
 
     PLACERS.load(name)
     problem = load_problem(problem_file)
@@ -232,13 +232,13 @@ def simulate(
 ) -> None:
     """Check SOLUTION, simulate it on PROBLEM, say what it costs."""
     from opmark.core.files import write_json
-    from opmark.leaderboards.cost_unit import format_cost, in_unit
-    from opmark.leaderboards.evaluation import evaluate
-    from opmark.leaderboards.placement import load_solution
-    from opmark.leaderboards.problem import load_problem
-    from opmark.leaderboards.profile import profile_named
-    from opmark.leaderboards.robustness import robustness
-    from opmark.leaderboards.trace import chrome_trace
+    from opmark.leaderboards.problem.cost_unit import format_cost, in_unit
+    from opmark.leaderboards.problem.placement import load_solution
+    from opmark.leaderboards.problem.problem import load_problem
+    from opmark.leaderboards.problem.rules.profile import profile_named
+    from opmark.leaderboards.scoring.robustness import robustness
+    from opmark.leaderboards.simulator.evaluation import evaluate
+    from opmark.leaderboards.simulator.trace import chrome_trace
 
     problem = load_problem(problem_file)
     rules = profile_named(profile or problem.profile)
@@ -280,10 +280,10 @@ def bound(problem_file: Path, solver: float | None, as_json: bool) -> None:
     And, where latency counts, the response-time guarantee: what list scheduling on the best single device never
     exceeds.
     """
-    from opmark.leaderboards.bounds import bounds
-    from opmark.leaderboards.cost_unit import format_cost, in_unit
-    from opmark.leaderboards.problem import load_problem
-    from opmark.leaderboards.response_time import known_guarantee_ns
+    from opmark.leaderboards.bounds.bounds import bounds
+    from opmark.leaderboards.bounds.response_time import known_guarantee_ns
+    from opmark.leaderboards.problem.cost_unit import format_cost, in_unit
+    from opmark.leaderboards.problem.problem import load_problem
 
     problem = load_problem(problem_file)
     found = bounds(problem, solver_s=solver or 0.0)
@@ -338,8 +338,8 @@ def import_problem(
     as_json: bool,
 ) -> None:
     """Make a problem from FILE, a published one with its costs."""
-    from opmark.leaderboards.importer import IMPORTERS, Wish
-    from opmark.leaderboards.problem import save_problem
+    from opmark.leaderboards.making.importer import IMPORTERS, Wish
+    from opmark.leaderboards.problem.problem import save_problem
 
     wish = Wish(objective=objective, contiguous=contiguous, devices=devices, bandwidth_bytes_per_s=bandwidth)
     problem = IMPORTERS.load(name).read(file, wish)
@@ -357,7 +357,7 @@ def import_problem(
 @click.pass_context
 def site(ctx: click.Context, output: Path | None, as_json: bool) -> None:
     """Write the static site of every track that has solutions."""
-    from opmark.leaderboards.exhibition import publish_tracks
+    from opmark.leaderboards.site.exhibition import publish_tracks
 
     place = workspace(ctx)
     files = publish_tracks(place.leaderboards, output or place.root / "site")

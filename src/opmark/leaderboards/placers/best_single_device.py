@@ -1,9 +1,9 @@
 """Everything on the one device that finishes first: the zero line of every board."""
 
-from opmark.leaderboards.placement import Placement, Solution, solution_of
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.single import best_single_device
+from opmark.leaderboards.problem.placement import Placement, Solution, solution_of
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.single import best_single_device
 
 
 class BestSingleDevice(Placer):

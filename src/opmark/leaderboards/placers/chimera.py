@@ -7,13 +7,13 @@ stashed activations. There both pipelines hold all weights; so they do in a step
 2K stretches and device k runs the k-th from the front and the k-th from the end.
 """
 
-from opmark.leaderboards.blocks import blocks_of
-from opmark.leaderboards.incumbent import Incumbent
-from opmark.leaderboards.pipeline_stages import balanced_stages, device_rows
-from opmark.leaderboards.placement import Placement, Solution
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.single import best_single_device
+from opmark.leaderboards.problem.placement import Placement, Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.cuts.blocks import blocks_of
+from opmark.leaderboards.search.cuts.pipeline_stages import balanced_stages, device_rows
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.single import best_single_device
 
 
 class Chimera(Placer):

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from opmark.core.errors import PlacementError
-from opmark.leaderboards.groups import groups_of
-from opmark.leaderboards.guided_search import spread_ranks
-from opmark.leaderboards.incumbent import Incumbent
-from opmark.leaderboards.load_constraints import add_contiguity, add_exchange
-from opmark.leaderboards.placement import Placement, Solution
-from opmark.leaderboards.placer import Placer
+from opmark.leaderboards.bounds.load_constraints import add_contiguity, add_exchange
+from opmark.leaderboards.bounds.relaxation import is_latency, profile_of
 from opmark.leaderboards.placers import cpop, dnn_partitioning_dp, heft, peft
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.profile import profile_named
-from opmark.leaderboards.relaxation import is_latency, profile_of
-from opmark.leaderboards.simulator import simulate
-from opmark.leaderboards.single import best_single_device
+from opmark.leaderboards.problem.placement import Placement, Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.rules.profile import profile_named
+from opmark.leaderboards.search.groups import groups_of
+from opmark.leaderboards.search.guided_search import spread_ranks
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.single import best_single_device
+from opmark.leaderboards.simulator.simulate import simulate
 
 # (tensor, source, destination) combinations beyond which the model would only be built.
 PASSAGES_AT_MOST = 40_000

@@ -6,12 +6,17 @@ critical path share the device that runs all of them fastest, every other unit g
 
 import numpy as np
 
-from opmark.leaderboards.built_schedule import BuiltSchedule, build_in_sequence, mean_travel_ns, ready_sequence
-from opmark.leaderboards.groups import groups_of
-from opmark.leaderboards.placement import Solution, solution_of
-from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.placers.heft import cheapest, mean_ns, mean_upward_rank
-from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.problem.placement import Solution, solution_of
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.groups import groups_of
+from opmark.leaderboards.search.lists.built_schedule import (
+    BuiltSchedule,
+    build_in_sequence,
+    mean_travel_ns,
+    ready_sequence,
+)
+from opmark.leaderboards.search.placer import Placer
 
 
 def cpop_schedule(problem: Problem, *, contention: bool = True) -> tuple[BuiltSchedule, list[int]]:

@@ -8,14 +8,14 @@ micro-batches in flight than there are stages ahead, which is what problems with
 
 import numpy as np
 
-from opmark.leaderboards.blocks import Blocks, blocks_of
-from opmark.leaderboards.incumbent import Incumbent
-from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.pipeline_stages import balanced_stages, cut_ns, device_rows
-from opmark.leaderboards.placement import Placement, Solution
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.single import best_single_device
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement, Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.cuts.blocks import Blocks, blocks_of
+from opmark.leaderboards.search.cuts.pipeline_stages import balanced_stages, cut_ns, device_rows
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.single import best_single_device
 
 # Micro-batches per device where the problem does not say: DAPPLE's own experiments use a few times the stages.
 MICRO_BATCHES_PER_DEVICE = 4

@@ -7,18 +7,18 @@ linearised answer bounds it, so that only parts that could beat it are grown.
 import time
 
 from opmark.core.errors import PlacementError
-from opmark.leaderboards.blocks import blocks_of
-from opmark.leaderboards.contiguous_repair import fitting, quick_split
-from opmark.leaderboards.contiguous_split import Splitter
-from opmark.leaderboards.lattice import every_ideal
-from opmark.leaderboards.placement import Solution, solution_of
-from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.placers.dnn_partitioning_dp_linear import (
     UNBOUNDED_NS,
     best_prefix_split,
     compile_program,
 )
-from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.problem.placement import Solution, solution_of
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.cuts.blocks import blocks_of
+from opmark.leaderboards.search.cuts.contiguous_repair import fitting, quick_split
+from opmark.leaderboards.search.cuts.contiguous_split import Splitter
+from opmark.leaderboards.search.cuts.lattice import every_ideal
+from opmark.leaderboards.search.placer import Placer
 
 # Ideals times numbers of used devices that are kept in memory at most: three tables of 8 bytes each.
 STATES_AT_MOST = 8_000_000

@@ -8,14 +8,14 @@ import time
 from functools import cache
 
 from opmark.core.errors import PlacementError
-from opmark.leaderboards.blocks import Blocks, blocks_of
-from opmark.leaderboards.contiguous_repair import fitting, quick_split
-from opmark.leaderboards.contiguous_split import Split, Splitter
-from opmark.leaderboards.lattice import depth_first_orders, prefixes
-from opmark.leaderboards.placement import Solution, solution_of
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.smallest_problem import smallest_problem
+from opmark.leaderboards.problem.placement import Solution, solution_of
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.smallest import smallest_problem
+from opmark.leaderboards.search.cuts.blocks import Blocks, blocks_of
+from opmark.leaderboards.search.cuts.contiguous_repair import fitting, quick_split
+from opmark.leaderboards.search.cuts.contiguous_split import Split, Splitter
+from opmark.leaderboards.search.cuts.lattice import depth_first_orders, prefixes
+from opmark.leaderboards.search.placer import Placer
 
 # No load can be larger than this.
 UNBOUNDED_NS = 2**62

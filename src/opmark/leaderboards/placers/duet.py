@@ -11,15 +11,15 @@ from itertools import combinations
 
 import numpy as np
 
-from opmark.leaderboards.cluster_levels import group_edges
-from opmark.leaderboards.groups import Groups, groups_of
-from opmark.leaderboards.incumbent import Incumbent
-from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.placement import Placement, Solution
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.simulator import simulate_many
-from opmark.leaderboards.single import best_single_device
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement, Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.cluster_levels import group_edges
+from opmark.leaderboards.search.groups import Groups, groups_of
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.single import best_single_device
+from opmark.leaderboards.simulator.simulate import simulate_many
 
 BUDGET_SHARE = 0.95
 _NEVER = 2**60

@@ -6,12 +6,12 @@ al., "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020, sect
 takes no more. Ties go to the earlier end, then to the higher upward rank.
 """
 
-from opmark.leaderboards.built_schedule import BuiltSchedule, build_earliest_first
-from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.placement import Solution, solution_of
-from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.placers.heft import cheapest, mean_upward_rank
-from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Solution, solution_of
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.lists.built_schedule import BuiltSchedule, build_earliest_first
+from opmark.leaderboards.search.placer import Placer
 
 
 def etf_schedule(problem: Problem, *, contention: bool = True) -> tuple[BuiltSchedule, Integers]:

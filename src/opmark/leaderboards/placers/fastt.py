@@ -9,16 +9,21 @@ tried here, stage by stage.
 
 import numpy as np
 
-from opmark.leaderboards.built_schedule import BuiltSchedule, build_in_sequence, mean_travel_ns, reader_rows
-from opmark.leaderboards.groups import groups_of
-from opmark.leaderboards.incumbent import Incumbent
-from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.placement import Placement, Solution
-from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.placers.heft import cheapest, mean_upward_rank
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.replication import replicated
-from opmark.leaderboards.single import best_single_device
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement, Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.groups import groups_of
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.lists.built_schedule import (
+    BuiltSchedule,
+    build_in_sequence,
+    mean_travel_ns,
+    reader_rows,
+)
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.replication import replicated
+from opmark.leaderboards.search.single import best_single_device
 
 
 def critical_path(problem: Problem, rank: Integers) -> list[int]:

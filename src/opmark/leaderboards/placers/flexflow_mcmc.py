@@ -7,13 +7,13 @@ placement or a random one, and ends when half of its time brought nothing.
 
 import numpy as np
 
-from opmark.leaderboards.guided_search import GuidedSearch, State, warm_up
-from opmark.leaderboards.incumbent import Incumbent
-from opmark.leaderboards.placement import Solution
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.replication import replicated
-from opmark.leaderboards.single import starting_rows
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.guided_search import GuidedSearch, State, warm_up
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.replication import replicated
+from opmark.leaderboards.search.single import starting_rows
 
 # 1/β as a share of the cost.
 HEAT = 0.002

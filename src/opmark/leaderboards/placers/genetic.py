@@ -9,12 +9,12 @@ import time
 
 import numpy as np
 
-from opmark.leaderboards.guided_search import GuidedSearch, State, spread_ranks, warm_up
-from opmark.leaderboards.incumbent import Incumbent
-from opmark.leaderboards.placement import Solution
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.single import starting_rows
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.guided_search import GuidedSearch, State, spread_ranks, warm_up
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.single import starting_rows
 
 POPULATION, ELITE, MUTANTS = 64, 14, 8
 # How likely a child takes a key from its elite parent.

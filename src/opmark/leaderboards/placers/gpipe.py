@@ -8,14 +8,14 @@ step of micro-batches fills and drains.
 
 import numpy as np
 
-from opmark.leaderboards.blocks import Blocks, blocks_of
-from opmark.leaderboards.incumbent import Incumbent
-from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.pipeline_stages import balanced_stages, device_rows
-from opmark.leaderboards.placement import Placement, Solution
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.single import best_single_device
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement, Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.cuts.blocks import Blocks, blocks_of
+from opmark.leaderboards.search.cuts.pipeline_stages import balanced_stages, device_rows
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.single import best_single_device
 
 
 class GPipe(Placer):

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from opmark.leaderboards.built_schedule import BuiltSchedule, build_in_sequence, mean_travel_ns
-from opmark.leaderboards.contiguous_repair import held_together
-from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.placement import Placement, Solution, solution_of
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.simulator import fits, simulate
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement, Solution, solution_of
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.cuts.contiguous_repair import held_together
+from opmark.leaderboards.search.lists.built_schedule import BuiltSchedule, build_in_sequence, mean_travel_ns
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.simulator.simulate import fits, simulate
 
 
 def mean_ns(problem: Problem) -> Integers:
@@ -29,7 +29,7 @@ def mean_ns(problem: Problem) -> Integers:
 
 def mean_upward_rank(problem: Problem) -> Integers:
     """The paper's rank, in ns: a unit's mean time plus the dearest of mean transfer plus rank of a reader."""
-    from opmark.leaderboards.sweeps import upward_rank
+    from opmark.leaderboards.problem.sweeps import upward_rank
 
     arrays = problem.arrays
     rank: Integers = upward_rank(*arrays.packed, arrays.topological, mean_ns(problem), mean_travel_ns(problem))

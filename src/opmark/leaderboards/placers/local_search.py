@@ -9,18 +9,18 @@ import time
 import numpy as np
 
 from opmark.core.errors import PlacementError
-from opmark.leaderboards.anytime import offer
-from opmark.leaderboards.contiguity import returning_unit
-from opmark.leaderboards.groups import groups_of
-from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.placement import Placement, Solution, placement_of, solution_of
-from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.placers import cpop, heft, peft
 from opmark.leaderboards.placers.heft import heft_schedule
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.search_space import SearchSpace
-from opmark.leaderboards.simulator import INVALID_COST, fits, simulate, simulate_many
-from opmark.leaderboards.single import starting_rows
+from opmark.leaderboards.problem.contiguity import returning_unit
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement, Solution, placement_of, solution_of
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.anytime import offer
+from opmark.leaderboards.search.groups import groups_of
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.search_space import SearchSpace
+from opmark.leaderboards.search.single import starting_rows
+from opmark.leaderboards.simulator.simulate import INVALID_COST, fits, simulate, simulate_many
 
 LISTS = (heft.PLACER, cpop.PLACER, peft.PLACER)
 BATCH = 48

@@ -18,12 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from opmark.leaderboards.bounds import cheap_lower_bound
-from opmark.leaderboards.guided_search import GuidedSearch, State, warm_up
-from opmark.leaderboards.incumbent import Incumbent
-from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.placement import Placement, Solution
-from opmark.leaderboards.placer import Placer
+from opmark.leaderboards.bounds.bounds import cheap_lower_bound
+from opmark.leaderboards.bounds.relaxation import is_load
 from opmark.leaderboards.placers import (
     chimera,
     cpop,
@@ -42,13 +38,17 @@ from opmark.leaderboards.placers import (
     sct,
 )
 from opmark.leaderboards.placers.pesto import solve_coarsened
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.relaxation import is_load
-from opmark.leaderboards.replication import replicated
-from opmark.leaderboards.simulator import simulate
-from opmark.leaderboards.single import starting_rows
-from opmark.leaderboards.walk_rounds import walk_in_rounds
-from opmark.leaderboards.walks import Walks, warm_up_walks
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement, Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.guided_search import GuidedSearch, State, warm_up
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.replication import replicated
+from opmark.leaderboards.search.single import starting_rows
+from opmark.leaderboards.search.walk_rounds import walk_in_rounds
+from opmark.leaderboards.search.walks import Walks, warm_up_walks
+from opmark.leaderboards.simulator.simulate import simulate
 
 # The rest is for handing the answer over.
 SEARCH_SHARE = 0.95

@@ -7,12 +7,17 @@ device freely; units by falling mean OCT among the ready ones, each where finish
 
 import numpy as np
 
-from opmark.leaderboards.built_schedule import BuiltSchedule, build_in_sequence, mean_travel_ns, ready_sequence
-from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.placement import Solution, solution_of
-from opmark.leaderboards.placer import Placer
 from opmark.leaderboards.placers.heft import cheapest
-from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Solution, solution_of
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.lists.built_schedule import (
+    BuiltSchedule,
+    build_in_sequence,
+    mean_travel_ns,
+    ready_sequence,
+)
+from opmark.leaderboards.search.placer import Placer
 
 _NEVER = 2**50
 

@@ -9,16 +9,16 @@ from itertools import combinations
 
 import numpy as np
 
-from opmark.leaderboards.acyclic_clusters import AcyclicClusters, acyclic_clusters
-from opmark.leaderboards.groups import groups_of
-from opmark.leaderboards.incumbent import Incumbent
-from opmark.leaderboards.integer_program import IntegerProgram
-from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.placement import Placement, Solution
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.relaxation import is_load
-from opmark.leaderboards.single import best_single_device, fill_by_memory
+from opmark.leaderboards.bounds.integer_program import IntegerProgram
+from opmark.leaderboards.bounds.relaxation import is_load
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement, Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.cuts.acyclic_clusters import AcyclicClusters, acyclic_clusters
+from opmark.leaderboards.search.groups import groups_of
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.single import best_single_device, fill_by_memory
 
 SCHEDULED_AT_MOST, LOADED_AT_MOST = 20, 60
 SOLVER_SHARE = 0.75

@@ -12,17 +12,17 @@ import numpy as np
 
 from opmark.core.errors import PlacementError
 from opmark.core.units import NS_PER_S
-from opmark.leaderboards.blocks import Blocks, blocks_of
-from opmark.leaderboards.contiguous_repair import quick_split
-from opmark.leaderboards.incumbent import Incumbent
-from opmark.leaderboards.integers import Integers
-from opmark.leaderboards.lattice import Lattice, depth_first_orders, every_ideal, prefixes
-from opmark.leaderboards.placement import Placement, Solution
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.profiles.pipedream_stage import slowest_bandwidth
-from opmark.leaderboards.smallest_problem import smallest_problem
-from opmark.leaderboards.stepping import run_in_slices
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement, Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.smallest import smallest_problem
+from opmark.leaderboards.search.cuts.blocks import Blocks, blocks_of
+from opmark.leaderboards.search.cuts.contiguous_repair import quick_split
+from opmark.leaderboards.search.cuts.lattice import Lattice, depth_first_orders, every_ideal, prefixes
+from opmark.leaderboards.search.cuts.stepping import run_in_slices
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.simulator.published.pipedream_stage import slowest_bandwidth
 
 IDEALS_AT_MOST = 20_000
 BUDGET_SHARE, LISTING_SHARE = 0.9, 0.5
@@ -70,7 +70,7 @@ def _compile() -> None:
 
 
 def _stages(problem: Problem, blocks: Blocks, lattice: Lattice, size: Any, deadline: float) -> Placement | None:
-    from opmark.leaderboards import partition_dp
+    from opmark.leaderboards.search.cuts import partition_dp
 
     arrays = problem.arrays
     total = np.where(blocks.run_ns < 0, np.inf, blocks.run_ns).sum(axis=0)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from opmark.leaderboards.contiguous_repair import held_together
-from opmark.leaderboards.groups import groups_of
-from opmark.leaderboards.placement import Placement, Solution, solution_of
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
+from opmark.leaderboards.problem.placement import Placement, Solution, solution_of
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.cuts.contiguous_repair import held_together
+from opmark.leaderboards.search.groups import groups_of
+from opmark.leaderboards.search.placer import Placer
 
 
 class Random(Placer):

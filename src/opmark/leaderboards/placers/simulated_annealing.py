@@ -4,12 +4,12 @@ Kirkpatrick, Gelatt, Vecchi, "Optimization by simulated annealing", Science 220,
 twice as many moves each time.
 """
 
-from opmark.leaderboards.guided_search import GuidedSearch, warm_up
-from opmark.leaderboards.incumbent import Incumbent
-from opmark.leaderboards.placement import Solution
-from opmark.leaderboards.placer import Placer
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.single import starting_rows
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.guided_search import GuidedSearch, warm_up
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.single import starting_rows
 
 # Of the cost: at first one move in three that costs this much more is taken, in the end hardly any.
 HEAT = (0.05, 0.0003)

@@ -1,1 +1,1 @@
-"""Pages of the leaderboard site, one file each."""
+"""The static site: boards of all tracks, their entries and instances, and the predictors behind the costs."""

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from opmark.leaderboards.placement import Solution
+from opmark.leaderboards.problem.placement import Solution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from opmark.core.errors import OpMarkError, SubmissionError
-from opmark.leaderboards.attempt import Attempt
-from opmark.leaderboards.disguise import disguise
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.sandbox.choice import Sandbox
-from opmark.leaderboards.sandbox.session import LATE
+from opmark.leaderboards.making.disguise import disguise
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.scoring.attempt import Attempt
 from opmark.leaderboards.submissions.contestant import Contestant
 from opmark.leaderboards.submissions.manifest import Submission, load_submission
 from opmark.leaderboards.submissions.pack import digest, pack, unpacked
+from opmark.leaderboards.submissions.sandbox.choice import Sandbox
+from opmark.leaderboards.submissions.sandbox.session import LATE
 
 # How much dearer the same problem may become under other names.
 SAME_UNTIL = 0.01

@@ -5,16 +5,16 @@ import sys
 from dataclasses import dataclass, field, replace
 
 from opmark.core.errors import SubmissionError
-from opmark.leaderboards.attempt import Attempt
-from opmark.leaderboards.placer_worker import compile_simulator
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.sandbox.choice import Sandbox
-from opmark.leaderboards.sandbox.limits import Limits
-from opmark.leaderboards.sandbox.runtime import FOLDER, environment
-from opmark.leaderboards.sandbox.session import LATE, LOUD, UNREADY, Heard, listen
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.scoring.attempt import Attempt
+from opmark.leaderboards.scoring.placer_worker import compile_simulator
+from opmark.leaderboards.scoring.time_limit import hard_end_s
 from opmark.leaderboards.submissions.manifest import Submission
 from opmark.leaderboards.submissions.protocol import last_valid, question
-from opmark.leaderboards.time_limit import hard_end_s
+from opmark.leaderboards.submissions.sandbox.choice import Sandbox
+from opmark.leaderboards.submissions.sandbox.limits import Limits
+from opmark.leaderboards.submissions.sandbox.runtime import FOLDER, environment
+from opmark.leaderboards.submissions.sandbox.session import LATE, LOUD, UNREADY, Heard, listen
 
 # A Python placer may import what it needs before it sees the problem; the clock begins afterwards.
 READY_WITHIN_S = 60.0

@@ -16,12 +16,12 @@ from pathlib import Path
 from types import ModuleType
 
 from opmark.core.schema import convert
-from opmark.leaderboards.placement import Solution
-from opmark.leaderboards.problem import Problem
-from opmark.leaderboards.sandbox.runtime import COMPILED_VARIABLE, numba_folder
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.submissions.budget import Budget, as_solution
 from opmark.leaderboards.submissions.manifest import PYTHON_FILE
 from opmark.leaderboards.submissions.protocol import answer_line
+from opmark.leaderboards.submissions.sandbox.runtime import COMPILED_VARIABLE, numba_folder
 
 READY = b'{"ready": true}\n'
 
@@ -34,7 +34,7 @@ def main(folder: str) -> int:
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     _take_compiled_code()
-    importlib.import_module("opmark.leaderboards.engine")  # seconds that no budget should pay for
+    importlib.import_module("opmark.leaderboards.simulator.engine")  # seconds that no budget should pay for
     module = _load(Path(folder))
     _write(answers.fileno(), READY)
     content = json.loads(sys.stdin.buffer.readline())

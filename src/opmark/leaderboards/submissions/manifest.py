@@ -8,7 +8,7 @@ from pathlib import Path
 
 from opmark.core.errors import SubmissionError
 from opmark.core.schema import load
-from opmark.leaderboards.placer import PLACERS
+from opmark.leaderboards.search.placer import PLACERS
 
 SCHEMA = 1
 MANIFEST = "submission.yaml"

@@ -12,11 +12,11 @@ from typing import Any
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, OpMarkError, SubmissionError
 from opmark.core.schema import convert
-from opmark.leaderboards.evaluation import Evaluation, evaluate
-from opmark.leaderboards.placement import SCHEMA as SOLUTION_SCHEMA
-from opmark.leaderboards.placement import Solution
-from opmark.leaderboards.problem import SCHEMA as PROBLEM_SCHEMA
-from opmark.leaderboards.problem import Problem, Provenance
+from opmark.leaderboards.problem.placement import SCHEMA as SOLUTION_SCHEMA
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import SCHEMA as PROBLEM_SCHEMA
+from opmark.leaderboards.problem.problem import Problem, Provenance
+from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
 # How many of the last lines are looked at: whoever prints more garbage than this after a solution has lost it.
 LINES_AT_MOST = 100

@@ -1,0 +1,41 @@
+"""Lower bounds on the cost of a problem: what no placement can beat."""
+
+from opmark.leaderboards.bounds.relaxation import RELAXATIONS
+from opmark.leaderboards.bounds.solver_bound import solver_bound
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.groups import groups_of
+
+# A linear program of this size is solved in a few hundredths of a second.
+PROGRAM_VARIABLES_AT_MOST = 600
+
+
+def lower_bound(problem: Problem) -> int:
+    """The largest of all bounds below, in whole cost steps."""
+    return max(bounds(problem).values(), default=0)
+
+
+def cheap_lower_bound(problem: Problem) -> int:
+    """The largest bound that takes next to no time: what is stored, and every relaxation but large linear programs."""
+    groups = groups_of(problem)
+    found: list[int] = [0, *(problem.reference.bounds.values() if problem.reference else ())]
+    small = groups.count * problem.arrays.devices <= PROGRAM_VARIABLES_AT_MOST
+    names = [name for name in RELAXATIONS.names() if small or name != "area"]
+    found += [RELAXATIONS.load(name).bound(problem, groups) or 0 for name in names]
+    return max(found)
+
+
+def bounds(problem: Problem, *, solver_s: float = 0.0) -> dict[str, int]:
+    """Every bound that says something about the problem, by name, in whole cost steps.
+
+    A bound that was stored with the problem, such as a solver's, counts too; `solver_s` seconds look for a better one.
+    """
+    groups = groups_of(problem)
+    found = dict(problem.reference.bounds) if problem.reference else {}
+    for name in RELAXATIONS.names():
+        value = RELAXATIONS.load(name).bound(problem, groups)
+        if value is not None:
+            found[name.replace("-", "_")] = value
+    proved = solver_bound(problem, seconds=solver_s) if solver_s > 0 else None
+    if proved is not None:
+        found["solver"] = max(proved, found.get("solver", 0))
+    return found

@@ -1,0 +1,61 @@
+"""What a constraint program must be told where loads count: prices of what is exchanged, and that parts stay whole.
+
+Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020, sections 3 and 4.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.simulator.device_prices import device_prices
+
+# Whether a unit, by number, is on a device: a literal where it can be.
+Choices = Sequence[Mapping[int, Any]]
+Loads = Sequence[list[tuple[Any, int]]]
+
+
+def add_exchange(model: Any, problem: Problem, choices: Choices, load: Loads) -> None:
+    """Each device pays once for a tensor that it takes in, and once for one that it sends out; into `load`, in ns."""
+    arrays = problem.arrays
+    out, into = device_prices(problem)
+    for tensor, maker in enumerate(arrays.tensor_producer.tolist()):
+        first, last = arrays.consumer_offsets[tensor], arrays.consumer_offsets[tensor + 1]
+        origin = choices[maker] if maker >= 0 else {int(arrays.tensor_home[tensor]): 1}
+        # units of one class share their choices
+        wanted = {id(choices[unit]): choices[unit] for unit in arrays.consumer_units[first:last].tolist()}
+        wanted.pop(id(origin), None)
+        targets: list[Mapping[int, Any]] = [
+            *wanted.values(),
+            *([{arrays.host: 1}] if arrays.tensor_output[tensor] else []),
+        ]
+        for device in range(arrays.devices):
+            taken = [(one[device], origin.get(device, 0)) for one in targets if device in one]
+            sent = [(origin[device], one.get(device, 0)) for one in targets if device in origin]
+            for price, pairs in ((int(into[tensor, device]), taken), (int(out[tensor, device]), sent)):
+                if price and pairs:
+                    paid = model.new_bool_var("")
+                    for yes, no in pairs:
+                        model.add(paid >= yes - no)
+                    load[device].append((paid, price))
+
+
+def add_contiguity(model: Any, problem: Problem, choices: Choices) -> None:
+    """No path between forward units leaves a device and returns: what left has nothing of it behind (program 4)."""
+    arrays = problem.arrays
+    forward = [unit.phase == "forward" for unit in problem.units]
+    edges = {
+        (maker, int(reader))
+        for tensor, maker in enumerate(arrays.tensor_producer.tolist())
+        if maker >= 0 and forward[maker]
+        for reader in arrays.consumer_units[arrays.consumer_offsets[tensor] : arrays.consumer_offsets[tensor + 1]]
+        if forward[reader]
+    }
+    for device in range(arrays.devices):
+        # whether a unit, or one after it, is on the device
+        ahead = {unit: model.new_bool_var("") for unit in range(arrays.units) if forward[unit]}
+        for unit, literal in ahead.items():
+            if device in choices[unit]:
+                model.add_implication(choices[unit][device], literal)
+        for before, after in sorted(edges):
+            model.add_implication(ahead[after], ahead[before])
+            model.add(ahead[after] <= choices[after].get(device, 0) - choices[before].get(device, 0) + 1)

@@ -1,0 +1,96 @@
+"""What it costs to hand on a tensor in a layout that other devices do not know.
+
+ONNX Runtime keeps convolutions' results in blocks of channels; its graph holds the reorders to and from that layout
+only where its own kernels need them. A cut inside a blocked region needs two more, which the target's predictor of
+`movement` kernels knows the price of.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from opmark.core.graph import Graph
+from opmark.core.kernel import Kernel
+from opmark.kinds import KINDS
+from opmark.leaderboards.problem.problem import Tensor
+
+_OUT, _IN = "reorder-output", "reorder-input"
+# By unit that makes and unit that reads: ns for one reorder of everything blocked that goes between them.
+LayoutNs = Mapping[tuple[str, str], float]
+
+
+class _Latencies(Protocol):
+    hot_ns: npt.NDArray[np.float64]
+
+
+@runtime_checkable
+class KernelCosts(Protocol):
+    """A cost model that knows single kernels, such as `opmark.predictors.cost_model.CostModel`."""
+
+    def kernels(self, kernels: Sequence[Kernel]) -> _Latencies:
+        """The latency of each."""
+        ...
+
+
+def blocked_tensors(graph: Graph) -> dict[str, int]:
+    """The tensors of `graph` in a blocked layout, and the width of a block.
+
+    A kernel of a blocked convolution or pool makes one, and so does whatever reads one without reordering it.
+    """
+    found: dict[str, int] = {}
+    for node in graph.nodes:
+        params = node.kernel.params
+        if params.get("op") == _OUT:
+            continue
+        own = params.get("block")
+        block = (
+            own if isinstance(own, int) and own > 0 else max((found.get(name, 0) for name in node.inputs), default=0)
+        )
+        if block:
+            found.update(dict.fromkeys(node.outputs, block))
+    return found
+
+
+def unit_layout_ns(graph: Graph, groups: Sequence[tuple[int, ...]], names: Sequence[str], costs: object) -> LayoutNs:
+    """What leaving (or entering) the blocked layout costs between each pair of units; empty where nothing is blocked.
+
+    The mean of the reorder out of it and the one into it, for every tensor that both its reader and its maker keep
+    blocked: where the graph reorders by itself the units already pay.
+    """
+    blocked = blocked_tensors(graph)
+    if not blocked or not isinstance(costs, KernelCosts):
+        return {}
+    unit_of = {node: name for name, nodes in zip(names, groups, strict=True) for node in nodes}
+    maker = {tensor: unit_of[number] for number, node in enumerate(graph.nodes) for tensor in node.outputs}
+    wanted: dict[tuple[str, str], set[str]] = {}
+    for number, node in enumerate(graph.nodes):
+        for tensor in node.inputs:
+            if tensor in blocked and maker.get(tensor, unit_of[number]) != unit_of[number]:
+                wanted.setdefault((maker[tensor], unit_of[number]), set()).add(tensor)
+    crossing = sorted(set().union(*wanted.values())) if wanted else []
+    kernels = [kernel for tensor in crossing for kernel in _reorders(graph.tensors[tensor].shape, blocked[tensor])]
+    if not kernels:
+        return {}
+    each = np.asarray(costs.kernels(kernels).hot_ns).reshape(-1, 2).mean(axis=1).tolist()
+    price = dict(zip(crossing, each, strict=True))
+    return {pair: sum(price[tensor] for tensor in sorted(tensors)) for pair, tensors in wanted.items()}
+
+
+def boundary_of(tensor: Tensor, layouts: Mapping[str, LayoutNs]) -> dict[str, int]:
+    """By device type, what a transfer of `tensor` pays there: the dearest of its readers' layouts."""
+    found = {}
+    for kind, layout in layouts.items():
+        ns = max((layout.get((tensor.producer, reader), 0.0) for reader in tensor.consumers), default=0.0)
+        if ns > 0:
+            found[kind] = round(ns)
+    return found
+
+
+def _reorders(shape: tuple[int, ...], block: int) -> tuple[Kernel, Kernel]:
+    """The kernels that turn a blocked tensor of `shape` into a plain one, and back."""
+    movement = KINDS.load("movement")
+    out = movement.parameters(op=_OUT, shapes=(shape,), arguments=(shape[1], 0), block=block)
+    into = movement.parameters(op=_IN, shapes=(shape,), arguments=(0,), block=block)
+    return movement.kernel(out), movement.kernel(into)

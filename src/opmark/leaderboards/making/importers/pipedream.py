@@ -1,0 +1,123 @@
+"""The `graph.txt` of msr-fiddle/pipedream (MIT licence): layers with times in ms, activation and parameter bytes.
+
+Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019. As its optimiser does,
+`Input` sources and unused `__getitem__` sinks are dropped. Costs are seconds per sample on machines that are all alike.
+"""
+
+import re
+from pathlib import Path
+
+from opmark.core.cluster import Cluster, Device, Link
+from opmark.core.errors import ContentError, UsageError
+from opmark.core.files import read_text
+from opmark.leaderboards.making.importer import Importer, Wish
+from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit
+
+MACHINES = 4
+BYTES_PER_S = 1e9
+NS_PER_MS = 1_000_000
+# The published optimiser ignores memory unless asked.
+UNLIMITED_BYTES = 2**60
+FIELDS = ("forward_compute_time", "backward_compute_time", "activation_size", "parameter_size")
+_NODE = re.compile(r"^(\S+) -- (.*) -- (forward_compute_time=.*)$")
+_EDGE = re.compile(r"^\t(\S+) -- (\S+)$")
+
+
+class PipeDreamGraph(Importer):
+    """A unit does a layer's forward and backward pass; its parameters are a weight of its own."""
+
+    summary = "PipeDream's graph.txt: costs in s, 4 machines at 1 GB/s unless told otherwise"
+
+    def read(self, path: Path, wish: Wish) -> Problem:
+        """The pipeline problem; the only objective is the time of the slowest stage (max-load)."""
+        if wish.objective != "max-load":
+            raise UsageError(f"this format's objective is max-load, not {wish.objective!r}")
+        nodes, edges = _parse(path)
+        after: dict[str, list[str]] = {name: [] for name in nodes}
+        entered = {destination for _, destination in edges}
+        dropped = {name for name in nodes if name not in entered and nodes[name][0].startswith("Input")}
+        for source, destination in edges:
+            after[source].append(destination)
+        dropped |= {name for name in nodes if not after[name] and nodes[name][0].startswith("__getitem__")}
+        kept = {name: fields for name, (_, fields) in nodes.items() if name not in dropped}
+        units = tuple(
+            Unit(
+                name=name,
+                exec_ns={"machine": (fields[0] + fields[1]) * NS_PER_MS},
+                weights=(name,) if fields[3] else (),
+                kind=nodes[name][0].partition("(")[0],
+            )
+            for name, fields in kept.items()
+        )
+        tensors = tuple(
+            Tensor(
+                name=f"{name}.out",
+                size_bytes=round(fields[2]),
+                producer=name,
+                consumers=tuple(dict.fromkeys(reader for reader in after[name] if reader in kept)),
+            )
+            for name, fields in kept.items()
+        )
+        return Problem(
+            name=path.stem,
+            cluster=_cluster(wish),
+            units=units,
+            tensors=tensors,
+            weights={name: round(fields[3]) for name, fields in kept.items() if fields[3]},
+            objective="throughput",
+            unit="s",
+            memory_mode="sum",
+            provenance=Provenance(model=path.stem, family="pipedream"),
+            profile="pipedream_stage",
+            contiguous=wish.contiguous,
+            replication=True,
+        ).checked(str(path))
+
+
+def _parse(path: Path) -> tuple[dict[str, tuple[str, tuple[float, ...]]], list[tuple[str, str]]]:
+    """(description, numbers in the order of `FIELDS`) by node, and edges."""
+    nodes: dict[str, tuple[str, tuple[float, ...]]] = {}
+    edges: list[tuple[str, str]] = []
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        node, edge = _NODE.match(line), _EDGE.match(line)
+        if node:
+            nodes[node[1]] = (node[2], _fields(node[3], f"{path}:{number}"))
+        elif edge:
+            edges.append((edge[1], edge[2]))
+        elif line.strip():
+            raise ContentError("neither a node nor an edge", where=f"{path}:{number}")
+    unknown = sorted({name for pair in edges for name in pair} - nodes.keys())
+    if unknown:
+        raise ContentError(f"an edge names {unknown[0]!r}, which is no node", where=str(path))
+    if not nodes:
+        raise ContentError("no node", where=str(path))
+    return nodes, edges
+
+
+def _fields(text: str, where: str) -> tuple[float, ...]:
+    given = dict(part.partition("=")[::2] for part in text.split(", "))
+    found = []
+    for key in FIELDS:
+        # A parallel layer states a list of sizes; what it hands on is all of them.
+        parts = given.get(key, "").strip("[]").split("; ")
+        try:
+            found.append(sum(float(part) for part in parts))
+        except ValueError:
+            raise ContentError(f"expected {key}=number, not {given.get(key)!r}", where=where) from None
+    return tuple(found)
+
+
+def _cluster(wish: Wish) -> Cluster:
+    count = MACHINES if wish.devices is None else wish.devices
+    rate = BYTES_PER_S if wish.bandwidth_bytes_per_s is None else wish.bandwidth_bytes_per_s
+    names = [f"machine{number}" for number in range(count)]
+    devices = tuple(
+        Device(name=name, type="machine", memory_bytes=UNLIMITED_BYTES, provenance="imported") for name in names
+    )
+    links = tuple(
+        Link(source=a, destination=b, latency_ns=0, bandwidth_bytes_per_s=rate) for a in names for b in names if a != b
+    )
+    return Cluster(name="pipedream", devices=devices, links=links)
+
+
+IMPORTER = PipeDreamGraph()

@@ -1,0 +1,171 @@
+"""From one candidate of a recipe to a problem: graphs, costs, memories, and units no smaller than wanted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from opmark.core.cluster import Cluster
+from opmark.core.graph import Graph
+from opmark.core.target import Target
+from opmark.core.workspace import Workspace
+from opmark.leaderboards.making.cluster_plan import PlannedCluster, load_plan
+from opmark.leaderboards.making.coarsening import coarsened, colocated_by_weight
+from opmark.leaderboards.making.device_table import DeviceTable, costs_of
+from opmark.leaderboards.making.drawn_network import drawn_network, is_drawn
+from opmark.leaderboards.making.served_problem import served
+from opmark.leaderboards.making.track_recipe import Candidate, Recipe
+from opmark.leaderboards.making.units import Costs, make_problem
+from opmark.leaderboards.problem.placement import Placement
+from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit
+from opmark.leaderboards.search.groups import groups_of
+from opmark.leaderboards.search.single import single_device_rows
+from opmark.leaderboards.simulator.simulate import simulate
+
+# So much memory that nothing is refused while it is found out what is needed.
+_PLENTY = 2**50
+
+
+@dataclass(slots=True, kw_only=True)
+class Sources:
+    """Where a recipe's graphs and costs come from; costs are loaded once.
+
+    `missing` says what a kernel costs whose kind a measured device's bundle does not know.
+    """
+
+    workspace: Workspace
+    missing: str = "bytes-moved"
+    _costs: dict[str, tuple[Costs, str]] | None = None
+
+    def costs(self, target: str, table: DeviceTable) -> tuple[Costs, str]:
+        """The cost model behind a device, and where it comes from in words. Raises as loading a bundle does."""
+        known = self._costs = self._costs or {}
+        if target not in known:
+            known[target] = self._measured(table) if table.bundle else (self._table(table), _words(table))
+        return known[target]
+
+    def graph(self, model: str, table: DeviceTable, dimensions: Mapping[str, int], seed: int) -> Graph:
+        """What `model` runs on a device. Raises as `graph_of` does."""
+        from opmark.models.cuda_graph import CUDA_RUNTIME, as_on_gpu
+        from opmark.models.resolve import graph_of
+
+        runtime = table.bundle.rpartition("/")[2] or table.runtime
+        if is_drawn(model):
+            drawn = drawn_network(model, seed)
+            return as_on_gpu(drawn) if runtime.startswith(CUDA_RUNTIME) else drawn
+        return graph_of(model, runtime, cache=self.workspace.cache, dimensions=dimensions)
+
+    def _table(self, table: DeviceTable) -> Costs:
+        return costs_of(table, self.workspace.leaderboards)
+
+    def _measured(self, table: DeviceTable) -> tuple[Costs, str]:
+        from opmark.predictors.bundle import load as load_bundle
+        from opmark.predictors.cost_model import CostModel
+        from opmark.predictors.store import path_of
+
+        bundle = load_bundle(path_of(self.workspace, table.bundle), target_name=table.bundle.rpartition("/")[2])
+        said: Target = bundle.target
+        return CostModel(bundle, missing=self.missing), f"measured: {said} {bundle.manifest.content_id}"
+
+
+def problem_of(candidate: Candidate, recipe: Recipe, sources: Sources, objective: str) -> Problem:
+    """The instance, without a reference. Raises `OpMarkError` where a graph or a predictor cannot be had."""
+    plan = load_plan(sources.workspace.leaderboards, candidate.cluster)
+    plenty = plan.with_memory({device.name: _PLENTY for device in plan.cluster.devices})
+    parts = [_network(model, candidate, recipe, sources, plenty) for model in candidate.models]
+    whole = parts[0] if len(parts) == 1 else side_by_side(parts)
+    small = coarsened(colocated_by_weight(whole), candidate.units_at_most or recipe.units_at_most)
+    problem = replace(
+        small,
+        name=candidate.title,
+        objective="latency" if candidate.arrivals else candidate.objective or objective,
+        unit=recipe.unit,
+        memory_mode=candidate.memory_mode or recipe.memory_mode,
+        contiguous=candidate.contiguous,
+        replication=candidate.replication,
+        micro_batches=candidate.micro_batches,
+    )
+    problem = replace(problem, cluster=_tightened(problem, candidate, plan))
+    if candidate.arrivals:
+        networks = [f"{number}/" for number in range(len(parts))] if len(parts) > 1 else []
+        problem = served(problem, process=candidate.arrivals, load=candidate.load, seed=recipe.seed, networks=networks)
+    return problem.checked(candidate.title)
+
+
+def side_by_side(parts: list[Problem]) -> Problem:
+    """Several networks on one cluster as one problem; names get the number of their network."""
+    units: list[Unit] = []
+    tensors: list[Tensor] = []
+    weights: dict[str, int] = {}
+    for number, part in enumerate(parts):
+        units += [
+            replace(
+                unit,
+                name=f"{number}/{unit.name}",
+                weights=tuple(f"{number}/{name}" for name in unit.weights),
+                colocation=f"{number}/{unit.colocation}" if unit.colocation else "",
+            )
+            for unit in part.units
+        ]
+        tensors += [
+            replace(
+                tensor,
+                name=f"{number}/{tensor.name}",
+                producer=f"{number}/{tensor.producer}" if tensor.producer else "",
+                consumers=tuple(f"{number}/{name}" for name in tensor.consumers),
+            )
+            for tensor in part.tensors
+        ]
+        weights |= {f"{number}/{name}": size for name, size in part.weights.items()}
+    provenance = replace(
+        parts[0].provenance,
+        model="+".join(part.provenance.model for part in parts),
+        family="+".join(dict.fromkeys(part.provenance.family for part in parts)),
+        graphs={
+            f"{number}/{key}": one for number, part in enumerate(parts) for key, one in part.provenance.graphs.items()
+        },
+    )
+    return replace(parts[0], units=tuple(units), tensors=tuple(tensors), weights=weights, provenance=provenance)
+
+
+def needed_bytes(problem: Problem) -> dict[str, int]:
+    """What everything takes at its peak on each device alone (what it cannot run stays on the fastest other one)."""
+    table = groups_of(problem)
+    rows = table.spread(single_device_rows(table))
+    names = [device.name for device in problem.cluster.devices]
+    peaks = [simulate(problem, Placement(device=np.ascontiguousarray(row))).peak_bytes for row in rows]
+    return {name: int(peak[number]) for number, (name, peak) in enumerate(zip(names, peaks, strict=True))}
+
+
+def _network(model: str, candidate: Candidate, recipe: Recipe, sources: Sources, plan: PlannedCluster) -> Problem:
+    graphs, costs, words = {}, {}, {}
+    for device in plan.cluster.devices:
+        table = plan.tables[device.type]
+        if device.target not in graphs:
+            costs[device.target], words[device.target] = sources.costs(device.target, table)
+            graphs[device.target] = sources.graph(model, table, candidate.dimensions, recipe.seed)
+    made = make_problem(candidate.title, graphs, plan.cluster, costs, model=model, family=_family(model), bundles=words)
+    provenance: Provenance = made.provenance
+    return replace(made, provenance=replace(provenance, family=_family(model)))
+
+
+def _tightened(problem: Problem, candidate: Candidate, plan: PlannedCluster) -> Cluster:
+    """The cluster's own memories, or the candidate's shares of what is needed."""
+    if not candidate.memory_share and not candidate.host_memory_share:
+        return plan.cluster
+    need = needed_bytes(problem)
+    host = plan.cluster.host
+    share = {name: candidate.host_memory_share if name == host else candidate.memory_share for name in need}
+    return plan.with_memory({name: int(share[name] * size) for name, size in need.items() if share[name]}).cluster
+
+
+def _family(model: str) -> str:
+    if is_drawn(model):
+        return model.partition("#")[0]
+    from opmark.models.source import source_of
+
+    return source_of(model).family
+
+
+def _words(table: DeviceTable) -> str:
+    return f"{table.provenance}: {' '.join(table.source.split())}"

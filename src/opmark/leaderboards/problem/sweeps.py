@@ -1,0 +1,91 @@
+"""Compiled passes over a problem's graph; imported only when a problem is compiled or ranked."""
+
+import numpy as np
+from numba import njit  # noqa: TID253 (this module is imported lazily)
+
+from opmark.leaderboards.problem import packing as at
+
+
+@njit("int64[::1](int64[::1], int64[::1])", cache=True)
+def topological_order(data, starts):  # type: ignore[no-untyped-def]
+    """Units in an order that respects every tensor; shorter than the units where the graph has a cycle."""
+    units = data[0]
+    inputs = data[starts[at.INPUT_OFFSETS] : starts[at.INPUT_OFFSETS + 1]]
+    outputs = data[starts[at.OUTPUT_OFFSETS] : starts[at.OUTPUT_OFFSETS + 1]]
+    output_tensors = data[starts[at.OUTPUT_TENSORS] : starts[at.OUTPUT_TENSORS + 1]]
+    consumers = data[starts[at.CONSUMER_OFFSETS] : starts[at.CONSUMER_OFFSETS + 1]]
+    consumer_units = data[starts[at.CONSUMER_UNITS] : starts[at.CONSUMER_UNITS + 1]]
+    producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
+    waiting = np.empty(units, dtype=np.int64)
+    for unit in range(units):
+        waiting[unit] = inputs[unit + 1] - inputs[unit]
+    for tensor in range(len(producer)):
+        if producer[tensor] < 0:
+            for k in range(consumers[tensor], consumers[tensor + 1]):
+                waiting[consumer_units[k]] -= 1
+    order = np.empty(units, dtype=np.int64)
+    tail = 0
+    for unit in range(units):
+        if waiting[unit] == 0:
+            order[tail] = unit
+            tail += 1
+    head = 0
+    while head < tail:
+        unit = order[head]
+        head += 1
+        for j in range(outputs[unit], outputs[unit + 1]):
+            tensor = output_tensors[j]
+            for k in range(consumers[tensor], consumers[tensor + 1]):
+                reader = consumer_units[k]
+                waiting[reader] -= 1
+                if waiting[reader] == 0:
+                    order[tail] = reader
+                    tail += 1
+    return order[:tail].copy()
+
+
+@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", cache=True)
+def upward_rank(data, starts, topological, unit_ns, tensor_ns):  # type: ignore[no-untyped-def]
+    """Per unit, the longest way to the end: its own time, then the dearest of tensor time plus reader's rank."""
+    outputs = data[starts[at.OUTPUT_OFFSETS] : starts[at.OUTPUT_OFFSETS + 1]]
+    output_tensors = data[starts[at.OUTPUT_TENSORS] : starts[at.OUTPUT_TENSORS + 1]]
+    consumers = data[starts[at.CONSUMER_OFFSETS] : starts[at.CONSUMER_OFFSETS + 1]]
+    consumer_units = data[starts[at.CONSUMER_UNITS] : starts[at.CONSUMER_UNITS + 1]]
+    rank = np.zeros(len(topological), dtype=np.int64)
+    for position in range(len(topological) - 1, -1, -1):
+        unit = topological[position]
+        longest = 0
+        for j in range(outputs[unit], outputs[unit + 1]):
+            tensor = output_tensors[j]
+            for k in range(consumers[tensor], consumers[tensor + 1]):
+                longest = max(longest, tensor_ns[tensor] + rank[consumer_units[k]])
+        rank[unit] = unit_ns[unit] + longest
+    return rank
+
+
+@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", cache=True)
+def returning_rows(data, starts, topological, forward, device):  # type: ignore[no-untyped-def]
+    """1 per row of `device` (flat) in which a path over forward units leaves a device and returns to it, else 0."""
+    units = data[0]
+    inputs = data[starts[at.INPUT_OFFSETS] : starts[at.INPUT_OFFSETS + 1]]
+    input_tensors = data[starts[at.INPUT_TENSORS] : starts[at.INPUT_TENSORS + 1]]
+    producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
+    found = np.zeros(len(device) // units, dtype=np.int64)
+    left = np.zeros(units, dtype=np.int64)
+    for row in range(len(found)):
+        place = device[row * units : (row + 1) * units]
+        for position in range(units):
+            unit = topological[position]
+            left[unit] = 0
+            if forward[unit] == 0:
+                continue
+            for k in range(inputs[unit], inputs[unit + 1]):
+                before = producer[input_tensors[k]]
+                if before >= 0 and forward[before] == 1:
+                    left[unit] |= left[before]
+                    if place[before] != place[unit]:
+                        left[unit] |= np.int64(1) << place[before]
+            if (left[unit] >> place[unit]) & 1:
+                found[row] = 1
+                break
+    return found

@@ -1,5 +1,0 @@
-"""opsim 1 itself."""
-
-from opmark.leaderboards.profile import OPSIM1
-
-PROFILE = OPSIM1

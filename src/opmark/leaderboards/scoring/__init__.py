@@ -1,0 +1,1 @@
+"""Entries run on the problems of a track: answers, scores, standings, hidden instances."""

@@ -1,0 +1,113 @@
+"""The stored answers of one entry: `solutions/<entry>.json.gz` of a track, every problem a row.
+
+A row counts units instead of naming them, in the order of the problem; a hash of their names tells whether it is still
+that problem. A solution that does not name every unit once is kept as it is: its fault is found when it is ranked.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opmark.core.canonical import content_id, plain
+from opmark.core.errors import ContentError
+from opmark.core.files import read_json, write_text
+from opmark.core.schema import check_schema, convert
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.scoring.row_text import row_text
+
+SCHEMA = 1
+SUFFIX = ".json.gz"
+Rows = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """A solution by numbers; `units` is the hash of the names that the numbers count."""
+
+    units: str
+    devices: tuple[str, ...]
+    device: tuple[int, ...]
+    priority: tuple[int, ...] | None = None
+    order: Mapping[str, tuple[int, ...]] | None = None
+    replicas: Mapping[str, tuple[str, ...]] | None = None
+    schedule: str = ""
+
+
+def read_rows(path: Path) -> dict[str, Mapping[str, Any]]:
+    """The rows of a file by problem, not yet solutions; none where there is no file. Raises `ContentError`."""
+    if not path.is_file():
+        return {}
+    content = read_json(path)
+    if not isinstance(content, dict) or not isinstance(content.get("answers"), dict):
+        raise ContentError("not the answers of an entry", where=str(path))
+    check_schema(content, SCHEMA, path)
+    return dict(content["answers"])
+
+
+def write_rows(path: Path, rows: Rows) -> None:
+    """Write rows by problem, in order of name, whole or not at all."""
+    write_text(path, row_text({"schema": SCHEMA, "answers": dict(sorted(rows.items()))}))
+
+
+def row_of(solution: Solution, problem: Problem | None) -> dict[str, Any]:
+    """`solution` as a row; with names instead of numbers where it does not fit `problem`."""
+    names = [unit.name for unit in problem.units] if problem else []
+    number = {name: place for place, name in enumerate(names)}
+    order = solution.order or {}
+    columns = (solution.device, *([] if solution.priority is None else [solution.priority]))
+    fits = problem is not None and all(column.keys() == number.keys() for column in columns)
+    if not fits or any(name not in number for row in order.values() for name in row):
+        kept = plain(solution)
+        said = ("device", "priority", "order", "replicas", *(("schedule",) if solution.schedule else ()))
+        return {key: kept[key] for key in said if kept[key] is not None}
+    devices = sorted(set(solution.device.values()))
+    row: dict[str, Any] = {
+        "units": content_id(names),
+        "devices": devices,
+        "device": [devices.index(solution.device[name]) for name in names],
+    }
+    if solution.priority is not None:
+        row["priority"] = [solution.priority[name] for name in names]
+    if solution.order is not None:
+        row["order"] = {device: [number[name] for name in units] for device, units in solution.order.items()}
+    if solution.replicas is not None:
+        row["replicas"] = plain(solution.replicas)
+    if solution.schedule:
+        row["schedule"] = solution.schedule
+    return row
+
+
+def solution_in(row: Any, problem: Problem, *, entry: str = "") -> Solution | str:
+    """The solution of `problem` in a row, or one sentence saying why there is none."""
+    if not isinstance(row, Mapping):
+        return "its stored answer is no mapping"
+    try:
+        if "units" not in row:
+            return convert({**row, "problem": problem.name, "placer": entry}, Solution, where=problem.name)
+        counted = convert(dict(row), _Counted, where=problem.name)
+        names = [unit.name for unit in problem.units]
+        if counted.units != content_id(names):
+            return "its stored answer is for another version of this problem"
+        return Solution(
+            device=dict(zip(names, _picked(counted.device, counted.devices), strict=True)),
+            priority=None if counted.priority is None else dict(zip(names, counted.priority, strict=True)),
+            order=None
+            if counted.order is None
+            else {device: tuple(_picked(units, names)) for device, units in counted.order.items()},
+            replicas=counted.replicas,
+            schedule=counted.schedule,
+            problem=problem.name,
+            placer=entry,
+        )
+    except ContentError as error:
+        return error.message
+    except (IndexError, ValueError):
+        return "its stored answer counts units or devices that this problem does not have"
+
+
+def _picked(numbers: Sequence[int], names: Sequence[str]) -> list[str]:
+    if any(number < 0 for number in numbers):
+        raise IndexError
+    return [names[number] for number in numbers]

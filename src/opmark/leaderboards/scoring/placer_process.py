@@ -1,0 +1,142 @@
+"""Let a placer plan in a process of its own, so that a budget is a fact and not a request."""
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from opmark.core.canonical import plain
+from opmark.core.errors import OpMarkError, PlacementError, SubmissionError
+from opmark.core.schema import convert
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.scoring.attempt import Attempt
+from opmark.leaderboards.scoring.time_limit import hard_end_s
+from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
+
+# numba may have to compile the simulator first, on a busy machine.
+STARTED_WITHIN_S = 300.0
+CHUNK_BYTES = 1 << 20
+_THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+
+class PlacerProcess:
+    """A process that answers question after question; one that had to be ended is started again. A context manager."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._problem = ""
+        self._heard = bytearray()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def attempt(self, problem: Problem, name: str, *, budget_s: float, seed: int = 0) -> Attempt:
+        """Run the placer called `name` against the clock and judge its last valid answer.
+
+        It is asked to keep to `budget_s` and ended at `hard_end_s(budget_s)`: then the last valid solution it offered
+        counts. Raises `SubmissionError` with one sentence where there is none, `ContentError` for a wrong problem.
+        """
+        problem.arrays  # noqa: B018 (what is wrong with a problem is said here, and not by a process that dies of it)
+        process = self._ask(problem, name, budget_s=budget_s, seed=seed)
+        begun, planning_s, failed, ended = time.monotonic(), None, "", False
+        offers: list[tuple[float, Any]] = []
+        while planning_s is None and not failed:
+            message = self._next(process, until=begun + hard_end_s(budget_s))
+            if message is None:
+                ended = True
+                break
+            if "offer" in message:
+                offers.append((time.monotonic() - begun, message["offer"]))
+            planning_s = message.get("done")
+            failed = message.get("failed", "")
+        spent_s = time.monotonic() - begun if planning_s is None else float(planning_s)
+        if ended:
+            code = process.poll()
+            self.end()
+            failed = f"placer {name!r} " + (
+                f"was ended {hard_end_s(budget_s):.3g} s after it got the problem, for a budget of {budget_s:.3g} s"
+                if code is None
+                else f"took its process down (code {code})"
+            )
+        solution, evaluation, answered_s = _last_valid(problem, name, offers, failed)
+        return Attempt(solution=solution, evaluation=evaluation, planning_s=spent_s, answered_s=answered_s)
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for stream in (self._process.stdin, self._process.stdout):
+                if stream is not None:
+                    stream.close()
+        self._process, self._problem = None, ""
+        self._heard.clear()
+
+    def _ask(self, problem: Problem, name: str, *, budget_s: float, seed: int) -> "subprocess.Popen[bytes]":
+        """Ask, and come back when the placer begins. Raises `SubmissionError` where it never does."""
+        process = self._process or self._start()
+        known = self._problem == problem.id
+        asked = {"problem": None if known else plain(problem), "placer": name, "budget_s": budget_s, "seed": seed}
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(asked, separators=(",", ":")).encode() + b"\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the next line finds out that it is gone
+        if self._next(process, until=time.monotonic() + STARTED_WITHIN_S) is None:
+            code = process.poll()
+            self.end()
+            raise SubmissionError(f"placer {name!r} could not be started (code {code})", where=problem.name)
+        self._problem = problem.id
+        return process
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        environment: Mapping[str, str] = {**os.environ, **_THREADS}
+        command = [sys.executable, "-m", "opmark.leaderboards.scoring.placer_worker"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        return self._process
+
+    def _next(self, process: "subprocess.Popen[bytes]", *, until: float) -> dict[str, Any] | None:
+        """The next message, or None when the time is up or the process is gone."""
+        assert process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._heard:
+                if not selector.select(max(0.0, until - time.monotonic())):
+                    return None
+                piece = os.read(process.stdout.fileno(), CHUNK_BYTES)
+                if not piece:
+                    process.wait()
+                    return None
+                self._heard += piece
+        line, _, rest = bytes(self._heard).partition(b"\n")
+        self._heard[:] = rest
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+
+def _last_valid(
+    problem: Problem, name: str, offers: list[tuple[float, Any]], failed: str
+) -> tuple[Solution, Evaluation, float]:
+    """The last offer that is valid; the reason why there is none is that of the very last."""
+    reason = failed or f"placer {name!r} offered no solution"
+    for number, (at, content) in enumerate(reversed(offers)):
+        try:
+            solution = convert(content, Solution, where=name)
+            return solution, evaluate(problem, solution), at
+        except OpMarkError as error:
+            if not number and not failed:
+                shown = str(error) if isinstance(error, PlacementError) else error.message
+                reason = f"placer {name!r} is invalid: {shown}"
+    raise SubmissionError(reason, where=problem.name)

@@ -1,0 +1,88 @@
+"""The process that OpMark's own placers run in, one problem after another: questions in, answers out, as JSON lines.
+
+    python -m opmark.leaderboards.scoring.placer_worker
+
+It never decides when time is up: whoever asks ends it.
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from opmark.core.errors import OpMarkError, PlacementError
+from opmark.core.schema import convert
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.scoring.attempt import plan, prepare
+from opmark.leaderboards.search.anytime import listening
+
+PARENT_LOOKED_AT_EVERY_S = 2.0
+
+
+def compile_simulator(problem: Problem) -> None:
+    """Have numba compile what a problem's rules and the placers need: no planning time should pay for it."""
+    from opmark.leaderboards.search.guided_search import warm_up
+    from opmark.leaderboards.search.single import best_single_device
+
+    problem.arrays  # noqa: B018 (compiled once, kept by the problem)
+    try:
+        best_single_device(problem)
+        warm_up()
+    except PlacementError:
+        return  # then every placement fails, and the placer will say so
+
+
+def main() -> int:
+    """Answer until there are no more questions."""
+    # Whatever a placer prints must not look like an answer.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    problem: Problem | None = None
+    for line in sys.stdin:
+        asked: dict[str, Any] = json.loads(line)
+        if asked["problem"] is not None:
+            problem = convert(asked["problem"], Problem, where="problem")
+        assert problem is not None
+        compile_simulator(problem)
+        prepare(asked["placer"])
+        _say(answers, {"started": True})
+
+        def heard(solution: Solution) -> None:
+            _say(answers, {"offer": _content(solution)})
+
+        try:
+            with listening(heard):
+                solution, seconds = plan(problem, asked["placer"], budget_s=asked["budget_s"], seed=asked["seed"])
+        except OpMarkError as error:
+            _say(answers, {"failed": error.message})
+        else:
+            _say(answers, {"offer": _content(solution)})
+            _say(answers, {"done": seconds})
+    return 0
+
+
+def _content(solution: Solution) -> dict[str, object]:
+    from opmark.core.canonical import plain
+
+    found: dict[str, object] = plain(solution)
+    return found
+
+
+def _say(answers: Any, message: dict[str, object]) -> None:
+    answers.write(json.dumps(message, separators=(",", ":")) + "\n")
+    answers.flush()
+
+
+def _end_with(parent: int) -> None:
+    """End when whoever asks is gone, even in the middle of planning."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_LOOKED_AT_EVERY_S)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

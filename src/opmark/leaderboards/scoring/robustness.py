@@ -1,0 +1,123 @@
+"""What a placement costs when the predictors are wrong by as much as they say they may be."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.simulator.simulate import simulate
+
+DRAWS = 100
+Factors = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robustness:
+    """Costs in whole steps, one per draw; the median is what counts, the 95th percentile what is shown beside it."""
+
+    costs: tuple[int, ...]
+
+    @property
+    def median(self) -> int:
+        """The lower median, a cost that was really drawn."""
+        return sorted(self.costs)[(len(self.costs) - 1) // 2]
+
+    @property
+    def p95(self) -> int:
+        """The cost that 95 % of the draws do not exceed."""
+        return sorted(self.costs)[-(-len(self.costs) * 95 // 100) - 1]
+
+
+def has_intervals(problem: Problem) -> bool:
+    """Whether any predictor said how wrong it may be."""
+    return any(unit.interval for unit in problem.units)
+
+
+def robustness_of_all(
+    problem: Problem, placements: Sequence[Placement], *, factors: Factors, profile: Profile | None = None
+) -> tuple[Robustness, ...]:
+    """`robustness` of several placements under the same draws, which are compiled only once."""
+    fixed = [
+        replace(placement, priority=problem.arrays.default_priority) if placement.priority is None else placement
+        for placement in placements
+    ]
+    costs: list[list[int]] = [[] for _ in fixed]
+    for row in factors:
+        whole = _drawn(problem, row)
+        for own, placement in zip(costs, fixed, strict=True):
+            drawn = _drawn_with_parts(problem, row) if placement.replicas else whole
+            own.append(simulate(drawn, placement, profile).cost_ns)
+    return tuple(Robustness(costs=tuple(own)) for own in costs)
+
+
+def robustness(
+    problem: Problem,
+    placement: Placement,
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+    profile: Profile | None = None,
+    factors: Factors | None = None,
+) -> Robustness:
+    """The same placement, with the priorities it was planned with, under `draws` draws of every unit's time.
+
+    The same seed gives the same draws; `factors` are those of `drawn_factors`, where they are at hand.
+    Raises `PlacementError` as `simulate` does; memory does not depend on times.
+    """
+    table = drawn_factors(problem, draws=draws, seed=seed) if factors is None else factors
+    return robustness_of_all(problem, [placement], factors=table, profile=profile)[0]
+
+
+def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Factors:
+    """draws×U×T factors of `exec_ns`, types in their sorted order.
+
+    Half of an error's variance is shared by all units of a kind, half by those of a shape group, on each device type:
+    errors of single units would average out and catch nothing. The predictor's interval holds its stated share.
+    """
+    from opmark.predictors.intervals import COVERAGE
+
+    types = sorted({device.type for device in problem.cluster.devices})
+    quantile = NormalDist().inv_cdf((1 + COVERAGE) / 2)
+    kinds = sorted({unit.kind for unit in problem.units})
+    groups = sorted({(unit.kind, unit.shape_group) for unit in problem.units})
+    source = np.random.default_rng(seed)
+    by_kind = source.standard_normal((draws, len(kinds), len(types)))
+    by_group = source.standard_normal((draws, len(groups), len(types)))
+    of_kind = [kinds.index(unit.kind) for unit in problem.units]
+    number = {group: index for index, group in enumerate(groups)}
+    of_group = [number[unit.kind, unit.shape_group] for unit in problem.units]
+    error = (by_kind[:, of_kind] + by_group[:, of_group]) / np.sqrt(2) / quantile
+    bounds = np.array([[unit.interval.get(name, (1.0, 1.0)) for name in types] for unit in problem.units])
+    low, high = np.log(bounds[..., 0]), np.log(bounds[..., 1])
+    found: Factors = np.exp(np.where(error < 0, -error * low, error * high))
+    return found
+
+
+def _drawn_with_parts(problem: Problem, factors: Factors) -> Problem:
+    """The problem with every time multiplied, those of the parts that replicas run too; compiled again."""
+    types = sorted({device.type for device in problem.cluster.devices})
+    units = []
+    for unit, row in zip(problem.units, factors.tolist(), strict=True):
+        of_type = dict(zip(types, row, strict=True))
+        whole = {name: value * of_type.get(name, 1.0) for name, value in unit.exec_ns.items()}
+        split = {
+            name: tuple(value * of_type.get(name, 1.0) for value in parts) for name, parts in unit.split_ns.items()
+        }
+        units.append(replace(unit, exec_ns=whole, split_ns=split))
+    return replace(problem, units=tuple(units))
+
+
+def _drawn(problem: Problem, factors: Factors) -> Problem:
+    """The problem with every unit's whole time multiplied; compiled already."""
+    table = problem.arrays.exec_ns.reshape(factors.shape)
+    exec_ns: Integers = np.where(table > 0, np.maximum(1, np.rint(table * factors)), table).astype(np.int64)
+    drawn = copy.copy(problem)
+    drawn.__dict__["arrays"] = replace(problem.arrays, exec_ns=exec_ns.reshape(-1))
+    return drawn

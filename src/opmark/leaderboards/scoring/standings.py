@@ -1,0 +1,204 @@
+"""The board: entries ranked by score. It follows from stored solutions alone: same solutions, same bytes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from opmark.core.canonical import plain
+from opmark.core.errors import NothingSelectedError, OpMarkError, PlacementError, SubmissionError
+from opmark.leaderboards.bounds.bounds import lower_bound
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.scoring.attempt import attempt
+from opmark.leaderboards.scoring.metric import METRICS, Drawn, Result
+from opmark.leaderboards.scoring.robustness import drawn_factors, has_intervals, robustness_of_all
+from opmark.leaderboards.scoring.score import gain, geometric_mean, has_headroom, interval, quality, shared_ranks
+from opmark.leaderboards.search.single import best_single_device
+from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One entry. `low` and `high` bound the score's 95 % interval; `metrics` are the columns of `METRICS`."""
+
+    rank: int
+    name: str
+    score: float
+    low: float
+    high: float
+    metrics: Mapping[str, float | None]
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standings:
+    """Rows by rank. `evaluations`, `planning_s` and `reasons`, by (entry, problem), are not part of the stored file.
+
+    `reasons` are those that runs gave for having no answer.
+    """
+
+    track: str
+    rows: tuple[Row, ...]
+    note: str = ""
+    evaluations: Mapping[tuple[str, str], Evaluation] = field(default_factory=dict, compare=False)
+    planning_s: Mapping[tuple[str, str], float] = field(default_factory=dict, compare=False)
+    reasons: Mapping[tuple[str, str], str] = field(default_factory=dict, compare=False)
+
+    def reason(self, entry: str, result: Result) -> str:
+        """Why an entry has no valid answer there, in the words of its run where they are known; else nothing."""
+        return self.reasons.get((entry, result.problem), result.reason) if result.reason else ""
+
+    def file(self) -> dict[str, object]:
+        """What `standings.json` holds: metrics and draws only where there is something to say."""
+        rows = plain(self.rows)
+        for row in rows:
+            row["metrics"] = {name: value for name, value in row["metrics"].items() if value is not None}
+            for result in row["results"]:
+                if result["drawn"] is None:
+                    del result["drawn"]
+        return {"schema": 1, "track": self.track, "note": self.note, "rows": rows}
+
+
+def score_placers(
+    problems: Sequence[Problem], names: Sequence[str], *, budget_s: float, seed: int = 0, track: str = ""
+) -> Standings:
+    """Run every placer on every problem and rank them. A placer that fails on a problem has its reason there."""
+    evaluations: dict[tuple[str, str], Evaluation | str] = {}
+    planning: dict[tuple[str, str], float] = {}
+    for problem in problems:
+        for name in names:
+            try:
+                found = attempt(problem, name, budget_s=budget_s, seed=seed)
+            except SubmissionError as error:
+                evaluations[name, problem.name] = error.message
+                continue
+            evaluations[name, problem.name] = found.evaluation
+            planning[name, problem.name] = found.planning_s
+    return rank(problems, names, evaluations, track=track, planning_s=planning)
+
+
+def rank_solutions(
+    problems: Sequence[Problem], solutions: Mapping[str, Mapping[str, Solution | str]], *, track: str = ""
+) -> Standings:
+    """Rank entries by their stored solutions (entry, then problem name; a string is why there is none)."""
+    evaluations: dict[tuple[str, str], Evaluation | str] = {}
+    for name, by_problem in solutions.items():
+        for problem in problems:
+            solution = by_problem.get(problem.name, "no solution was submitted")
+            if isinstance(solution, str):
+                evaluations[name, problem.name] = solution
+                continue
+            try:
+                evaluations[name, problem.name] = evaluate(problem, solution)
+            except OpMarkError as error:
+                evaluations[name, problem.name] = str(error)
+    return rank(problems, sorted(solutions), evaluations, track=track)
+
+
+def rank(
+    problems: Sequence[Problem],
+    names: Sequence[str],
+    evaluations: Mapping[tuple[str, str], Evaluation | str],
+    *,
+    track: str = "",
+    planning_s: Mapping[tuple[str, str], float] | None = None,
+) -> Standings:
+    """Standings from evaluations by (entry, problem), a string being the reason of an invalid one.
+
+    Raises `NothingSelectedError` without problems or entries.
+    """
+    if not problems or not names:
+        raise NothingSelectedError("nothing to rank: no problem or no entry", where=track or None)
+    yardsticks = {problem.name: _Yardstick.of(problem, _costs(problem, names, evaluations)) for problem in problems}
+    note = ""
+    if not any(yardstick.scored for yardstick in yardsticks.values()):
+        note = "no instance leaves 2 % between the best single device and the best known; all are scored nevertheless"
+    drawn = _drawn_costs(problems, names, evaluations)
+    unranked = []
+    for name in names:
+        results = tuple(
+            replace(
+                _result(problem.name, evaluations[name, problem.name], yardsticks[problem.name]),
+                scored=yardsticks[problem.name].scored or bool(note),
+                drawn=drawn.get((name, problem.name)),
+            )
+            for problem in problems
+        )
+        qualities = [result.quality for result in results if result.scored]
+        unranked.append((geometric_mean(qualities), *interval(qualities), name, results))
+    unranked.sort(key=lambda item: (-item[0], item[3]))
+    ranks = shared_ranks([item[:3] for item in unranked])
+    rows = tuple(
+        Row(
+            rank=place,
+            name=name,
+            score=score,
+            low=low,
+            high=high,
+            metrics={metric: METRICS.load(metric).value(results) for metric in METRICS.names()},
+            results=results,
+        )
+        for place, (score, low, high, name, results) in zip(ranks, unranked, strict=True)
+    )
+    valid = {key: found for key, found in evaluations.items() if isinstance(found, Evaluation)}
+    return Standings(track=track, rows=rows, note=note, evaluations=valid, planning_s=planning_s or {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Yardstick:
+    """What an instance's costs are held against."""
+
+    bound: int
+    best_known: int
+    single: int | None
+    scored: bool
+
+    @classmethod
+    def of(cls, problem: Problem, costs: list[int]) -> "_Yardstick":
+        try:
+            _, single = best_single_device(problem)
+        except PlacementError:
+            single = None
+        known = problem.reference
+        # Without a frozen reference the best cost at hand stands in for it.
+        best = known.best_known_ns if known else min([*costs, *([single] if single is not None else [])], default=0)
+        bound = known.bound_ns if known else lower_bound(problem)
+        return cls(bound=bound, best_known=best, single=single, scored=has_headroom(best, single))
+
+
+def _costs(
+    problem: Problem, names: Sequence[str], evaluations: Mapping[tuple[str, str], Evaluation | str]
+) -> list[int]:
+    found = [evaluations[name, problem.name] for name in names]
+    return [evaluation.cost for evaluation in found if isinstance(evaluation, Evaluation)]
+
+
+def _drawn_costs(
+    problems: Sequence[Problem], names: Sequence[str], evaluations: Mapping[tuple[str, str], Evaluation | str]
+) -> dict[tuple[str, str], Drawn]:
+    """Every valid answer under the same draws of its problem's errors; nothing where no interval is known."""
+    found = {}
+    for problem in filter(has_intervals, problems):
+        valid = {
+            name: evaluation.placement
+            for name in names
+            if isinstance(evaluation := evaluations[name, problem.name], Evaluation)
+        }
+        drawn = robustness_of_all(problem, list(valid.values()), factors=drawn_factors(problem))
+        for name, costs in zip(valid, drawn, strict=True):
+            found[name, problem.name] = Drawn(median=costs.median, p95=costs.p95)
+    return found
+
+
+def _result(problem: str, found: Evaluation | str, yardstick: _Yardstick) -> Result:
+    cost = found.cost if isinstance(found, Evaluation) else None
+    return Result(
+        problem=problem,
+        cost=cost,
+        reason=found if isinstance(found, str) else "",
+        bound=yardstick.bound,
+        best_known=yardstick.best_known,
+        single=yardstick.single,
+        scored=yardstick.scored,
+        quality=quality(cost, yardstick.best_known),
+        gain=gain(cost, yardstick.best_known, yardstick.single),
+    )

@@ -1,0 +1,167 @@
+"""Makes a track's problems from its recipe: tries every candidate, keeps those that leave something to win.
+
+What is there already stays: a problem whose content did not change keeps its file, a candidate that was left out is not
+tried again. So a run that was interrupted goes on, and one after new predictors makes anew what they changed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from opmark.core.errors import ContentError, OpMarkError, PlacementError, SubmissionError
+from opmark.core.files import read_json, write_json
+from opmark.core.workspace import Workspace
+from opmark.leaderboards.bounds.bounds import bounds
+from opmark.leaderboards.bounds.response_time import guarantee_ns
+from opmark.leaderboards.making.instances import Sources, problem_of
+from opmark.leaderboards.making.track_recipe import Candidate, Recipe, load_recipe
+from opmark.leaderboards.problem.problem import Problem, Reference, load_problem, save_problem
+from opmark.leaderboards.scoring.attempt import attempt
+from opmark.leaderboards.scoring.track import Track, load_track, problem_name
+from opmark.leaderboards.search.single import best_single_device
+
+SCHEMA = 1
+LEFT_OUT = "left-out.json"
+MADE, KEPT, LEFT, WAITS = "made", "kept", "left out", "waits"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What became of one candidate: `made`, `kept`, `left out` or `waits`, with the reason of the last two.
+
+    `headroom` is how much more than the best known the best single device costs, None where no single one holds it.
+    """
+
+    name: str
+    status: str
+    units: int = 0
+    headroom: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    best: int
+    single: int | None
+    winner: str
+
+    @property
+    def headroom(self) -> float | None:
+        return None if self.single is None else (self.single - self.best) / self.best
+
+
+def make_track(workspace: Workspace, name: str, *, again: bool = False) -> Iterator[Step]:
+    """Work through the recipe of the track called `name`; yields after each candidate.
+
+    A candidate whose predictors or packages are not here `waits`. With `again` everything is judged anew.
+    Raises `UnknownNameError` for an unknown track, `ContentError` for a wrong recipe, cluster or device file.
+    """
+    track = load_track(workspace.leaderboards, name)
+    recipe = load_recipe(track.folder)
+    sources = Sources(workspace=workspace)
+    left = _read_left_out(track.folder)
+    for candidate in recipe.candidates:
+        step, row = _one(candidate, recipe, sources, track, left={} if again else left)
+        if row is None:
+            left.pop(candidate.title, None)
+        else:
+            left[candidate.title] = row
+        _write_left_out(track.folder, left, recipe)
+        yield step
+
+
+def judge(problem: Problem, recipe: Recipe) -> _Judged:
+    """The best that the recipe's placers find, and the best single device. Raises `PlacementError` if nothing fits."""
+    try:
+        _, single = best_single_device(problem)
+    except PlacementError:
+        single = None
+    found = {} if single is None else {"best-single-device": single}
+    for name in recipe.judges:
+        try:
+            found[name] = attempt(problem, name, budget_s=recipe.judge_s, seed=recipe.seed).evaluation.cost
+        except SubmissionError:  # a list placer that knows no memory may well find nothing that fits
+            continue
+    if not found:
+        raise PlacementError("no placer found anything that fits", where=problem.name)
+    winner = min(found, key=lambda name: (found[name], name))
+    return _Judged(best=found[winner], single=single, winner=winner)
+
+
+def _one(
+    candidate: Candidate,
+    recipe: Recipe,
+    sources: Sources,
+    track: Track,
+    *,
+    left: Mapping[str, Mapping[str, Any]],
+) -> tuple[Step, dict[str, Any] | None]:
+    """What became of a candidate, and its row in the list of those left out."""
+    name = candidate.title
+    path = track.path_of(name, candidate.split)
+    try:
+        problem = problem_of(candidate, recipe, sources, track.rules.objective)
+    except OpMarkError as error:
+        if path.is_file():
+            return Step(name=name, status=KEPT, reason=error.message), None
+        return Step(name=name, status=WAITS, reason=error.message), None
+    units = len(problem.units)
+    before = left.get(name)
+    if before is not None and before["problem"] == problem.id:
+        return Step(name=name, status=LEFT, units=units, headroom=before["headroom"], reason=before["reason"]), dict(
+            before
+        )
+    if before is None and path.is_file() and load_problem(path).id == problem.id:
+        return Step(name=name, status=KEPT, units=units), None
+    try:
+        judged = judge(problem, recipe)
+    except PlacementError as error:
+        path.unlink(missing_ok=True)
+        row: dict[str, Any] = {"problem": problem.id, "headroom": None, "reason": error.message}
+        return Step(name=name, status=LEFT, units=units, reason=error.message), row
+    headroom = judged.headroom
+    if headroom is not None and headroom < recipe.headroom_at_least:
+        reason = f"the best single device is within {recipe.headroom_at_least:.0%} of the best known"
+        path.unlink(missing_ok=True)
+        row = {"problem": problem.id, "headroom": round(headroom, 4), "reason": reason}
+        return Step(name=name, status=LEFT, units=units, headroom=headroom, reason=reason), row
+    save_problem(replace(problem, reference=_reference(problem, judged)), path)
+    for other in track.problem_paths():
+        if problem_name(other) == name and other != path:
+            other.unlink()  # the recipe moved it to another split
+    return Step(name=name, status=MADE, units=units, headroom=headroom), None
+
+
+def _reference(problem: Problem, judged: _Judged) -> Reference:
+    proved = bounds(problem)
+    return Reference(
+        bound_ns=max(proved.values(), default=0),
+        best_known_ns=judged.best,
+        source=judged.winner,
+        bounds=proved,
+        guarantee_ns=guarantee_ns(problem),
+    )
+
+
+def _read_left_out(folder: Path) -> dict[str, dict[str, Any]]:
+    path = folder / LEFT_OUT
+    if not path.is_file():
+        return {}
+    content = read_json(path)
+    if (
+        not isinstance(content, dict)
+        or content.get("schema") != SCHEMA
+        or not isinstance(content.get("left_out"), dict)
+    ):
+        raise ContentError("not a list of candidates that were left out", where=str(path), hint="delete it")
+    return {str(name): dict(row) for name, row in content["left_out"].items()}
+
+
+def _write_left_out(folder: Path, rows: Mapping[str, Mapping[str, Any]], recipe: Recipe) -> None:
+    """In the order of the recipe; what the recipe does not name any more goes."""
+    names = [candidate.title for candidate in recipe.candidates]
+    kept = {name: rows[name] for name in names if name in rows}
+    path = folder / LEFT_OUT
+    if kept or path.is_file():
+        write_json(path, {"schema": SCHEMA, "left_out": kept})

@@ -1,0 +1,1 @@
+"""Contiguous placements: a graph cut into stages, by dynamic programs over its ideals and by repair."""

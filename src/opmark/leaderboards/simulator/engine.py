@@ -1,0 +1,398 @@
+"""opsim 1, compiled: integer time, one core, no Python objects. Imported lazily by `simulator`.
+
+Everything is a flat int64 array, so that there is one signature and a call costs microseconds. The rule numbers in
+comments are those of the simulator's reference page.
+"""
+
+# ruff: noqa: PLR0917, PLR0915 (compiled functions take flat arrays by position, and an event loop is one function)
+
+import numpy as np
+from numba import njit  # noqa: TID253 (this module is imported lazily)
+
+from opmark.leaderboards.problem import packing as at
+from opmark.leaderboards.simulator.queues import (
+    deliver,
+    enter,
+    leave,
+    multicast_ns,
+    pop,
+    push,
+    release,
+    rescale,
+    send,
+    settle,
+)
+
+FINISHED = 0
+NO_ROUTE = 1
+UNSUPPORTED = 2
+STUCK = 3
+INVALID = np.iinfo(np.int64).max
+
+
+@njit(
+    "int64(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, UniTuple(int64[::1], 11))",
+    cache=True,
+)
+def run(data, starts, device, priority, order_offsets, order_units, contention, outputs):  # type: ignore[no-untyped-def]
+    """Simulate one placement into the output arrays; returns a status.
+
+    `device` and `priority` are per unit; a row of `order_units` per device, empty where the device is free to choose.
+    `outputs` are arrays to fill: info (cost, transfers, hops, culprit, other culprit), start and end per unit, first
+    transfer per tensor, tensor and destination per transfer, first hop per transfer, link, start and end per hop, and
+    peak bytes per device. Requests are rows of units and tensors that arrive at their time; one pass is one request.
+    """
+    info, unit_start, unit_end, transfer_offsets, transfer_tensor, transfer_destination = outputs[:6]
+    hop_offsets, hop_link, hop_start, hop_end, peak = outputs[6:]
+    units, tensors, devices, types, links = data[0], data[1], data[2], data[3], data[4]
+    ports, host, liveness, classes, multicast, fifo = data[5], data[6], data[7], data[8], data[9], data[10]
+    kept = data[11]
+    exec_ns = data[starts[at.EXEC_NS] : starts[at.EXEC_NS + 1]]
+    workspace = data[starts[at.WORKSPACE] : starts[at.WORKSPACE + 1]]
+    input_offsets = data[starts[at.INPUT_OFFSETS] : starts[at.INPUT_OFFSETS + 1]]
+    input_tensors = data[starts[at.INPUT_TENSORS] : starts[at.INPUT_TENSORS + 1]]
+    output_offsets = data[starts[at.OUTPUT_OFFSETS] : starts[at.OUTPUT_OFFSETS + 1]]
+    output_tensors = data[starts[at.OUTPUT_TENSORS] : starts[at.OUTPUT_TENSORS + 1]]
+    tensor_bytes = data[starts[at.TENSOR_BYTES] : starts[at.TENSOR_BYTES + 1]]
+    tensor_producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
+    tensor_home = data[starts[at.TENSOR_HOME] : starts[at.TENSOR_HOME + 1]]
+    tensor_output = data[starts[at.TENSOR_OUTPUT] : starts[at.TENSOR_OUTPUT + 1]]
+    size_class = data[starts[at.TENSOR_SIZE_CLASS] : starts[at.TENSOR_SIZE_CLASS + 1]]
+    consumer_offsets = data[starts[at.CONSUMER_OFFSETS] : starts[at.CONSUMER_OFFSETS + 1]]
+    consumer_units = data[starts[at.CONSUMER_UNITS] : starts[at.CONSUMER_UNITS + 1]]
+    boundary = data[starts[at.BOUNDARY] : starts[at.BOUNDARY + 1]]
+    device_type = data[starts[at.DEVICE_TYPE] : starts[at.DEVICE_TYPE + 1]]
+    dispatch = data[starts[at.DISPATCH] : starts[at.DISPATCH + 1]]
+    blocking = data[starts[at.BLOCKING] : starts[at.BLOCKING + 1]]
+    link_source = data[starts[at.LINK_SOURCE] : starts[at.LINK_SOURCE + 1]]
+    link_destination = data[starts[at.LINK_DESTINATION] : starts[at.LINK_DESTINATION + 1]]
+    link_port = data[starts[at.LINK_PORT] : starts[at.LINK_PORT + 1]]
+    second_port = data[starts[at.LINK_SECOND_PORT] : starts[at.LINK_SECOND_PORT + 1]]
+    unit_class = data[starts[at.UNIT_CLASS] : starts[at.UNIT_CLASS + 1]]
+    interference = data[starts[at.INTERFERENCE] : starts[at.INTERFERENCE + 1]]
+    route_offsets = data[starts[at.ROUTE_OFFSETS] : starts[at.ROUTE_OFFSETS + 1]]
+    route_links = data[starts[at.ROUTE_LINKS] : starts[at.ROUTE_LINKS + 1]]
+    hop_ns = data[starts[at.HOP_NS] : starts[at.HOP_NS + 1]]
+    weight_offsets = data[starts[at.WEIGHT_OFFSETS] : starts[at.WEIGHT_OFFSETS + 1]]
+    weight_ids = data[starts[at.WEIGHT_IDS] : starts[at.WEIGHT_IDS + 1]]
+    weight_bytes = data[starts[at.WEIGHT_BYTES] : starts[at.WEIGHT_BYTES + 1]]
+    arrival = data[starts[at.RELEASE_NS] : starts[at.RELEASE_NS + 1]]
+    request_units = data[starts[at.REQUEST_UNITS] : starts[at.REQUEST_UNITS + 1]]
+    request_tensors = data[starts[at.REQUEST_TENSORS] : starts[at.REQUEST_TENSORS + 1]]
+    least_urgency = data[starts[at.REQUEST_URGENCY] : starts[at.REQUEST_URGENCY + 1]]
+    free_slots = data[starts[at.DEVICE_SLOTS] : starts[at.DEVICE_SLOTS + 1]].copy()
+
+    # What each unit waits for; what lies where before anything runs (rule 8).
+    resident = np.zeros(devices, dtype=np.int64)
+    pending = np.empty(units, dtype=np.int64)
+    ready_base = np.zeros(devices + 1, dtype=np.int64)
+    slot_base = np.zeros(devices + 1, dtype=np.int64)
+    for d in range(devices):
+        slot_base[d + 1] = slot_base[d] + free_slots[d]
+    slots = slot_base[devices]
+    stamp = 0 if fifo else -1
+    if fifo:
+        priority = np.zeros(units, dtype=np.int64)
+    here = np.zeros(len(weight_bytes) * devices, dtype=np.uint8)
+    for u in range(units):
+        d = device[u]
+        if exec_ns[u * types + device_type[d]] < 0:
+            info[3], info[4] = u, d
+            return UNSUPPORTED
+        pending[u] = max(1, input_offsets[u + 1] - input_offsets[u])  # a unit without inputs waits for its request
+        ready_base[d + 1] += 1
+        resident[d] += settle(u, d, devices, weight_offsets, weight_ids, weight_bytes, here)
+        if not liveness:
+            resident[d] += workspace[u]
+    for d in range(devices):
+        ready_base[d + 1] += ready_base[d]
+
+    # One transfer per tensor and destination (rule 5), its priority that of its dearest reader (rule 6).
+    # A copy has one reference per local reader, per outgoing transfer, and where outputs stay on the host for that.
+    source_refs = np.empty(tensors, dtype=np.int64)
+    transfer_refs = np.empty(len(transfer_tensor), dtype=np.int64)
+    urgency = np.empty(len(transfer_tensor), dtype=np.int64)
+    link_base = np.zeros(links + 1, dtype=np.int64)
+    seen = np.full(devices, -1, dtype=np.int64)
+    dearest = np.empty(devices, dtype=np.int64)
+    readers = np.empty(devices, dtype=np.int64)
+    bus = np.full(devices, -1, dtype=np.int64)
+    for e in range(links - 1, -1, -1):
+        bus[link_source[e]] = e
+    transfers = 0
+    hops = 0
+    request = 0
+    for m in range(tensors):
+        while m >= request_tensors[request + 1]:
+            request += 1
+        source = tensor_home[m] if tensor_producer[m] < 0 else device[tensor_producer[m]]
+        references = 0
+        remote = False
+        transfer_offsets[m] = transfers
+        for k in range(consumer_offsets[m], consumer_offsets[m + 1]):
+            d = device[consumer_units[k]]
+            if d == source:
+                references += 1
+            else:
+                remote = True
+                if seen[d] != m:
+                    seen[d] = m
+                    dearest[d] = least_urgency[request]
+                    readers[d] = 0
+                dearest[d] = max(dearest[d], priority[consumer_units[k]])
+                readers[d] += 1
+        if tensor_output[m]:
+            if source == host:
+                references += kept
+            else:
+                remote = True
+                if seen[host] != m:
+                    seen[host] = m
+                    dearest[host] = least_urgency[request]
+                    readers[host] = 0
+                readers[host] += kept
+        if remote:
+            for d in range(devices):
+                if seen[d] == m:
+                    route = source * devices + d
+                    if route_offsets[route] == route_offsets[route + 1]:
+                        info[3], info[4] = m, d
+                        return NO_ROUTE
+                    transfer_tensor[transfers] = m
+                    transfer_destination[transfers] = d
+                    transfer_refs[transfers] = readers[d]
+                    urgency[transfers] = dearest[d]
+                    hop_offsets[transfers] = hops
+                    if multicast:
+                        if transfers == transfer_offsets[m]:
+                            hop_link[hops] = bus[source]
+                            link_base[bus[source] + 1] += 1
+                            hops += 1
+                    else:
+                        for k in range(route_offsets[route], route_offsets[route + 1]):
+                            hop_link[hops] = route_links[k]
+                            link_base[route_links[k] + 1] += 1
+                            hops += 1
+                    references += 1
+                    transfers += 1
+        source_refs[m] = references
+        if not liveness:
+            resident[source] += tensor_bytes[m]
+    transfer_offsets[tensors] = transfers
+    hop_offsets[transfers] = hops
+    for e in range(links):
+        link_base[e + 1] += link_base[e]
+    for d in range(devices):
+        peak[d] = 0
+
+    ready = np.empty(units, dtype=np.int64)
+    ready_size = np.zeros(devices, dtype=np.int64)
+    next_in_order = order_offsets[:-1].copy()
+    waiting = np.empty(hops, dtype=np.int64)
+    waiting_size = np.zeros(links, dtype=np.int64)
+    port_busy = np.zeros(ports, dtype=np.uint8)
+    at_hop = hop_offsets[:transfers].copy()
+    # Events are numbered kernels first, then transfers, then arrivals (rule 7); the key is minus their time.
+    events = np.empty(min(slots, units) + transfers + len(arrival), dtype=np.int64)
+    events_size = 0
+    event_key = np.empty(units + transfers + len(arrival), dtype=np.int64)
+    # What shares the slots of each device, and how much slower than alone, in millionths (rule 3).
+    running = np.empty(slots if classes else 0, dtype=np.int64)
+    running_size = np.zeros(devices if classes else 0, dtype=np.int64)
+    factor = np.empty(units if classes else 0, dtype=np.int64)
+    changed = np.zeros(devices if classes else 0, dtype=np.uint8)
+
+    readers_of = consumer_offsets, consumer_units, device, pending, ready, ready_base, ready_size, priority
+    queues = transfer_offsets, hop_offsets, hop_link, waiting, link_base, waiting_size, urgency
+    for r in range(len(arrival)):
+        event_key[units + transfers + r] = -arrival[r]
+        push(events, 0, events_size, units + transfers + r, event_key)
+        events_size += 1
+    time = 0
+    done = 0
+    while True:
+        while events_size > 0 and -event_key[events[0]] == time:
+            code = pop(events, 0, events_size, event_key)
+            events_size -= 1
+            if code < units:
+                d = device[code]
+                done += 1
+                free_slots[d] += 1
+                if classes and unit_end[code] > unit_start[code]:
+                    leave(code, d, running, slot_base, running_size, changed)
+                if liveness:
+                    inputs = input_tensors[input_offsets[code] : input_offsets[code + 1]]
+                    copies = transfer_offsets, transfer_destination, transfer_refs, source_refs
+                    resident[d] -= workspace[code] + release(inputs, d, copies, tensor_bytes)
+                for k in range(output_offsets[code], output_offsets[code + 1]):
+                    m = output_tensors[k]
+                    deliver(m, d, readers_of, stamp)
+                    send(m, queues, stamp)
+                    if liveness and source_refs[m] == 0:
+                        resident[d] -= tensor_bytes[m]
+                continue
+            t = code - units
+            if t >= transfers:
+                r = t - transfers
+                for u in range(request_units[r], request_units[r + 1]):
+                    if input_offsets[u] == input_offsets[u + 1]:
+                        pending[u] = 0
+                        if fifo:
+                            priority[u] = -time
+                        push(ready, ready_base[device[u]], ready_size[device[u]], u, priority)
+                        ready_size[device[u]] += 1
+                for m in range(request_tensors[r], request_tensors[r + 1]):
+                    if tensor_producer[m] < 0:
+                        if liveness and source_refs[m] > 0:
+                            resident[tensor_home[m]] += tensor_bytes[m]
+                        deliver(m, tensor_home[m], readers_of, stamp)
+                        send(m, queues, stamp)
+                continue
+            hop = at_hop[t]
+            e = hop_link[hop]
+            at_hop[t] = hop + 1
+            if contention:
+                port_busy[link_port[e]] = 0
+                free_slots[link_source[e]] += blocking[link_source[e]]
+                if not multicast:
+                    free_slots[link_destination[e]] += blocking[link_destination[e]]
+                    port_busy[second_port[e]] = 0
+            if hop + 1 < hop_offsets[t + 1]:
+                e = hop_link[hop + 1]
+                push(waiting, link_base[e], waiting_size[e], t, urgency)
+                waiting_size[e] += 1
+                continue
+            m = transfer_tensor[t]
+            last = transfer_offsets[m + 1] if multicast else t + 1
+            for arrived in range(t, last):
+                d = transfer_destination[arrived]
+                deliver(m, d, readers_of, stamp)
+                source_refs[m] -= 1
+                if liveness and transfer_refs[arrived] == 0:
+                    resident[d] -= tensor_bytes[m]
+            if liveness and source_refs[m] == 0:
+                resident[tensor_home[m] if tensor_producer[m] < 0 else device[tensor_producer[m]]] -= tensor_bytes[m]
+
+        for e in range(links):
+            while waiting_size[e] > 0:
+                a = link_source[e]
+                b = link_destination[e]
+                if contention:
+                    if port_busy[link_port[e]] or free_slots[a] < blocking[a]:
+                        break
+                    if not multicast:
+                        if free_slots[b] < blocking[b] or port_busy[second_port[e]]:
+                            break
+                        free_slots[b] -= blocking[b]
+                        port_busy[second_port[e]] = 1
+                    port_busy[link_port[e]] = 1
+                    free_slots[a] -= blocking[a]
+                t = pop(waiting, link_base[e], waiting_size[e], urgency)
+                waiting_size[e] -= 1
+                hop = at_hop[t]
+                m = transfer_tensor[t]
+                duration = hop_ns[size_class[m] * links + e]
+                if multicast:
+                    duration = multicast_ns(
+                        a,
+                        transfer_destination[t : transfer_offsets[m + 1]],
+                        boundary[m * types : (m + 1) * types],
+                        device_type,
+                        route_offsets,
+                        route_links,
+                        hop_ns[size_class[m] * links : (size_class[m] + 1) * links],
+                    )
+                    for other in range(t, transfer_offsets[m + 1]):
+                        resident[transfer_destination[other]] += tensor_bytes[m] if liveness else 0
+                elif hop == hop_offsets[t]:
+                    duration += boundary[m * types + device_type[a]]
+                    if liveness:
+                        resident[transfer_destination[t]] += tensor_bytes[m]
+                if not multicast and hop + 1 == hop_offsets[t + 1]:
+                    duration += boundary[m * types + device_type[b]]
+                hop_start[hop] = time
+                hop_end[hop] = time + duration
+                event_key[units + t] = -(time + duration)
+                push(events, 0, events_size, units + t, event_key)
+                events_size += 1
+
+        for d in range(devices):
+            strict = order_offsets[d + 1] > order_offsets[d]
+            while free_slots[d] > 0:
+                if strict:
+                    if next_in_order[d] == order_offsets[d + 1] or pending[order_units[next_in_order[d]]] > 0:
+                        break
+                    u = order_units[next_in_order[d]]
+                    next_in_order[d] += 1
+                elif ready_size[d] > 0:
+                    u = pop(ready, ready_base[d], ready_size[d], priority)
+                    ready_size[d] -= 1
+                else:
+                    break
+                duration = exec_ns[u * types + device_type[d]]
+                if duration > 0:
+                    duration += dispatch[d]
+                free_slots[d] -= 1
+                unit_start[u] = time
+                unit_end[u] = time + duration
+                event_key[u] = -(time + duration)
+                push(events, 0, events_size, u, event_key)
+                events_size += 1
+                if classes and duration > 0:
+                    enter(u, d, running, slot_base, running_size, factor, changed)
+                if liveness:
+                    resident[d] += workspace[u]
+                    for k in range(output_offsets[u], output_offsets[u + 1]):
+                        resident[d] += tensor_bytes[output_tensors[k]]
+
+        if events_size > 0 and -event_key[events[0]] == time:
+            continue
+        # Buffers live from alloc up to free, so what starts and ends in one instant never counts (rule 8).
+        for d in range(devices):
+            peak[d] = max(peak[d], resident[d])
+        if events_size == 0:
+            break
+        if classes and rescale(
+            time,
+            running,
+            slot_base,
+            running_size,
+            factor,
+            changed,
+            classes,
+            unit_class,
+            interference,
+            device_type,
+            unit_end,
+            event_key,
+        ):
+            for k in range(events_size):
+                push(events, 0, k, events[k], event_key)
+        time = -event_key[events[0]]
+        if fifo:
+            stamp = time
+    info[0], info[1], info[2] = time, transfers, hops
+    return FINISHED if done == units else STUCK
+
+
+@njit(
+    "int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64,"
+    " UniTuple(int64[::1], 11), int64[::1])",
+    cache=True,
+)
+def run_many(data, starts, device, priority, order_offsets, order_units, contention, outputs, peaks):  # type: ignore[no-untyped-def]
+    """Simulate the rows of `device` (flat); one row of `priority` serves all, or each has its own.
+
+    Returns a cost per row, `INVALID` where the placement cannot run; `peaks` receives bytes per row and device.
+    `outputs` is room to work in.
+    """
+    units, devices = data[0], data[2]
+    costs = np.empty(len(device) // units, dtype=np.int64)
+    shared = len(priority) == units
+    for row in range(len(costs)):
+        chosen = device[row * units : (row + 1) * units]
+        urgency = priority if shared else priority[row * units : (row + 1) * units]
+        status = run(data, starts, chosen, urgency, order_offsets, order_units, contention, outputs)
+        costs[row] = outputs[0][0] if status == FINISHED else INVALID
+        peaks[row * devices : (row + 1) * devices] = outputs[10]
+    return costs

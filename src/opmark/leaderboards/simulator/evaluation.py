@@ -1,0 +1,61 @@
+"""Judge one solution: a cost, or the reason why it has none."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from opmark.core.errors import PlacementError
+from opmark.core.units import format_bytes
+from opmark.leaderboards.problem.cost_unit import in_unit
+from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.rules.objective import OBJECTIVES
+from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.simulator.simulate import Schedule, simulate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """A valid solution by numbers, its schedule and its cost in whole steps: ns, or 10⁻¹² of the currency."""
+
+    placement: Placement
+    schedule: Schedule
+    cost: int
+
+    def value(self, unit: str) -> int | float:
+        """The cost in the problem's own `unit`, before it was rounded up to a whole step."""
+        return in_unit(self.schedule.value, unit)
+
+    def shown(self, problem: Problem) -> tuple[Problem, Placement, Schedule]:
+        """What ran: the problem itself, its parts where replicas shared the pass, or its copies in several passes."""
+        return self.schedule.expanded or (problem, self.placement, self.schedule)
+
+    def facts(self, problem: Problem) -> dict[str, Any]:
+        """What reports say beside the cost: of requests p50, p99 and misses, of micro-batches their schedule."""
+        return OBJECTIVES.load(problem.objective).facts(problem, self.placement, self.schedule)
+
+    def busy_ns(self, devices: int) -> list[int]:
+        """How long the units of each device take together."""
+        spent = [0] * devices
+        placement, schedule = self.placement, self.schedule
+        if schedule.expanded is not None:
+            _, placement, schedule = schedule.expanded
+        runs = (schedule.unit_end_ns - schedule.unit_start_ns).tolist()
+        for device, duration in zip(placement.device.tolist(), runs, strict=True):
+            spent[device] += duration
+        return spent
+
+
+def evaluate(problem: Problem, solution: Solution, profile: Profile | None = None) -> Evaluation:
+    """Validate and simulate, under `profile` or the problem's own rules.
+
+    Raises `PlacementError` with the one reason why the solution is invalid.
+    """
+    placement = placement_of(problem, solution)
+    schedule = simulate(problem, placement, profile)
+    for device, peak in zip(problem.cluster.devices, schedule.peak_bytes.tolist(), strict=True):
+        if peak > device.memory_bytes:
+            raise PlacementError(
+                f"device {device.name!r} needs {format_bytes(peak)} at its peak and has"
+                f" {format_bytes(device.memory_bytes)}"
+            )
+    return Evaluation(placement=placement, schedule=schedule, cost=schedule.cost_ns)

@@ -1,0 +1,72 @@
+"""How much every device holds over time, worked out from a finished schedule."""
+
+from collections.abc import Sequence
+
+from opmark.leaderboards.problem.placement import Placement
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.simulator.simulate import Schedule
+
+Steps = list[tuple[int, int]]
+
+
+def memory_steps(problem: Problem, placement: Placement, schedule: Schedule) -> list[Steps]:
+    """Per device, (time in ns, bytes from then on), starting at 0 with the weights; by liveness.
+
+    Where the schedule says when inputs come, outputs leave the host as soon as nothing there needs them.
+    """
+    device = placement.device.tolist()
+    start, end = schedule.unit_start_ns.tolist(), schedule.unit_end_ns.tolist()
+    number = {unit.name: index for index, unit in enumerate(problem.units)}
+    names = [item.name for item in problem.cluster.devices]
+    host = names.index(problem.host)
+    forever = schedule.latency_ns + 1
+    leave = schedule.release_ns is not None
+    release = [0] * len(problem.tensors) if schedule.release_ns is None else schedule.release_ns.tolist()
+    changes: list[list[tuple[int, int]]] = [[] for _ in names]
+    outgoing: dict[int, list[tuple[int, int, int]]] = {}
+    offsets = schedule.hop_offsets.tolist()
+    first, last = schedule.hop_start_ns.tolist(), schedule.hop_end_ns.tolist()
+    for transfer, tensor in enumerate(schedule.transfer_tensor.tolist()):
+        to = int(schedule.transfer_destination[transfer])
+        if offsets[transfer] < offsets[transfer + 1]:  # else it travels with the tensor's first transfer
+            begun, done = first[offsets[transfer]], last[offsets[transfer + 1] - 1]
+        outgoing.setdefault(tensor, []).append((to, begun, done))
+    for index, tensor in enumerate(problem.tensors):
+        readers = [number[name] for name in tensor.consumers]
+        producer = number.get(tensor.producer, -1)
+        source = device[producer] if producer >= 0 else names.index(tensor.home or problem.host)
+        sent = outgoing.get(index, [])
+        births = [
+            (source, start[producer] if producer >= 0 else release[index]),
+            *((to, begun) for to, begun, _ in sent),
+        ]
+        for where, born in births:
+            uses = [end[reader] for reader in readers if device[reader] == where]
+            if where == source:
+                uses += [done for _, _, done in sent] + ([end[producer]] if producer >= 0 else [])
+            if where != source and leave:
+                uses += [done for to, _, done in sent if to == where]
+            died = forever if tensor.output and where == host and not leave else max(uses, default=born)
+            changes[where] += [(born, tensor.size_bytes), (died, -tensor.size_bytes)]
+    for index, unit in enumerate(problem.units):
+        changes[device[index]] += [(start[index], unit.workspace_bytes), (end[index], -unit.workspace_bytes)]
+    return [_steps(row, _weight_bytes(problem, device, where)) for where, row in enumerate(changes)]
+
+
+def _weight_bytes(problem: Problem, device: Sequence[int], where: int) -> int:
+    held = {name for unit, place in zip(problem.units, device, strict=True) if place == where for name in unit.weights}
+    return sum(problem.held_bytes[name] for name in held)
+
+
+def _steps(changes: list[tuple[int, int]], base: int) -> Steps:
+    """Running totals, one per instant: what is freed and taken at one instant counts together."""
+    by_time: dict[int, int] = {0: base}
+    for time, size in changes:
+        by_time[time] = by_time.get(time, 0) + size
+    total = 0
+    steps: Steps = []
+    for time in sorted(by_time):
+        total += by_time[time]
+        if not steps or total != steps[-1][1]:
+            steps.append((time, total))
+    return steps

@@ -1,0 +1,45 @@
+"""Money: the price of every device that is used, for as long as one pass takes."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from opmark.leaderboards.problem.cost_unit import UNITS
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.rules.objective import Objective
+from opmark.leaderboards.problem.rules.profile import Profile
+
+NS_PER_HOUR = 3_600_000_000_000
+_INVALID = np.iinfo(np.int64).max
+
+
+class Cost(Objective):
+    """Σ price per hour of used devices x latency, in 10⁻¹² of the currency, rounded up."""
+
+    summary = "money for one pass: used devices x price x time"
+
+    def cost(self, problem: Problem, placement: Placement, latency_ns: int, profile: Profile) -> int | Fraction:
+        """Devices of replicas count as used."""
+        del profile
+        used = set(placement.device.tolist()) | {number for row in placement.replicas.values() for number in row}
+        return price(problem, used, latency_ns)
+
+    def costs(self, problem: Problem, devices: Integers, latencies_ns: Integers, profile: Profile) -> Integers:
+        """One price per row."""
+        del profile
+        found = latencies_ns.copy()
+        for index, (row, latency) in enumerate(zip(devices, latencies_ns.tolist(), strict=True)):
+            if latency < _INVALID:
+                found[index] = price(problem, set(np.unique(row).tolist()), latency)
+        return found
+
+
+def price(problem: Problem, used: set[int], latency_ns: int) -> int:
+    """What the devices `used` cost for `latency_ns`, in 10⁻¹² of the currency, rounded up."""
+    per_hour = sum(Fraction(problem.cluster.devices[number].price_per_hour) for number in used)
+    return -int(-per_hour * latency_ns * UNITS["$"] // NS_PER_HOUR)
+
+
+OBJECTIVE = Cost()

@@ -1,0 +1,42 @@
+"""Throughput: the time between two samples of a full pipeline, set by its busiest server."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Placement
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.rules.objective import Objective
+from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.simulator.several_passes import Passes
+from opmark.leaderboards.simulator.steady_state import server_loads
+
+_INVALID = np.iinfo(np.int64).max
+
+
+class Throughput(Objective):
+    """Slots, links and ports each work on their part of every sample; how long one sample takes does not matter."""
+
+    summary = "ns between two samples of a full pipeline"
+
+    def passes(self, problem: Problem) -> Passes | None:
+        """One: the load of a server per sample needs no more."""
+        del problem
+        return None
+
+    def cost(self, problem: Problem, placement: Placement, latency_ns: int, profile: Profile) -> int | Fraction:
+        """The busiest server's time per sample."""
+        del latency_ns
+        return server_loads(problem, placement, profile).bottleneck_ns
+
+    def costs(self, problem: Problem, devices: Integers, latencies_ns: Integers, profile: Profile) -> Integers:
+        """The same without replicas, compiled."""
+        from opmark.leaderboards.simulator.loads import bottleneck_rows
+
+        flat = np.ascontiguousarray(devices, dtype=np.int64).reshape(-1)
+        found: Integers = bottleneck_rows(*problem.arrays.packed, flat, int(profile.contention))
+        return np.where(latencies_ns == _INVALID, _INVALID, found)
+
+
+OBJECTIVE = Throughput()

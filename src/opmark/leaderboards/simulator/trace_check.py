@@ -1,0 +1,227 @@
+"""Check a trace against its problem without simulating events: is what it shows possible, and what does it cost?"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opmark.core.cluster import Device, Link
+from opmark.core.errors import PlacementError
+from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
+from opmark.leaderboards.problem.problem import Problem, Tensor
+from opmark.leaderboards.problem.routes import hop_ns, routes
+from opmark.leaderboards.problem.rules.objective import OBJECTIVES
+from opmark.leaderboards.problem.rules.profile import Profile, profile_named
+from opmark.leaderboards.simulator.replicas import expand
+from opmark.leaderboards.simulator.several_passes import Passes
+from opmark.leaderboards.simulator.simulate import simulate
+from opmark.leaderboards.simulator.slowdown import slowed_ends
+from opmark.leaderboards.simulator.trace import DEVICES, LINKS
+
+Span = tuple[int, int]
+
+
+def check_trace(problem: Problem, trace: Mapping[str, Any]) -> int:
+    """The cost in ns that the events of `trace` add up to. Raises `PlacementError` naming what cannot be.
+
+    Durations, slots, exclusive ports, routes, and that nothing starts before its inputs are there. A profile with a
+    model of its own is worked out again from the placement that the trace shows.
+    """
+    facts = trace.get("otherData", {})
+    if facts.get("problem_id") != problem.id:
+        raise PlacementError(f"the trace is of problem {facts.get('problem')!r}, not of this {problem.name!r}")
+    rules = profile_named(str(facts.get("profile")))
+    spans = [event for event in trace.get("traceEvents", ()) if event.get("ph") == "X"]
+    kernels = {event["args"]["unit"]: event for event in spans if event["pid"] == DEVICES}
+    hops = [event for event in spans if event["pid"] == LINKS]
+    whole, placement, passes = problem, None, None
+    if facts.get("device"):
+        told = Solution(
+            device=facts["device"], replicas=facts.get("replicas") or None, schedule=facts.get("schedule", "")
+        )
+        placement = placement_of(problem, told)
+        passes = OBJECTIVES.load(problem.objective).passes(problem) if rules.model is None else None
+        if passes is not None:
+            problem = _copies(problem, passes, placement, kernels)
+        elif problem.objective != "throughput":
+            problem = expand(problem, placement).problem
+    if set(kernels) != {unit.name for unit in problem.units} or len(kernels) + len(hops) != len(spans):
+        raise PlacementError("the trace does not show every unit exactly once")
+    place = {name: problem.cluster.devices[event["tid"]] for name, event in kernels.items()}
+    for unit in problem.units:
+        if place[unit.name].type not in unit.exec_ns:
+            raise PlacementError(f"device {place[unit.name].name!r} cannot run unit {unit.name!r}")
+    if placement is None:
+        device = [kernels[unit.name]["tid"] for unit in problem.units]
+        placement = Placement(device=np.array(device, dtype=np.int64))
+    if rules.model is not None:
+        return _of_model(whole, placement, rules, kernels)
+    _durations(problem, place, kernels)
+    names = {name: device.name for name, device in place.items()}
+    made = dict.fromkeys((tensor.name for tensor in problem.tensors), 0)
+    if passes is not None:
+        _released(whole, passes, kernels)
+        made |= {name: passes.release_ns(whole, name) for name in made}
+    made |= {tensor.name: _span(kernels[tensor.producer])[1] for tensor in problem.tensors if tensor.producer}
+    arrivals = _transfers(problem, rules, names, made, hops)
+    for tensor in problem.tensors:
+        for reader in tensor.consumers:
+            there = arrivals[tensor.name, place[reader].name]
+            if _span(kernels[reader])[0] < there:
+                raise PlacementError(f"unit {reader!r} starts before {tensor.name!r} is there")
+    _capacities(problem, rules, kernels, hops)
+    latency = max((_span(event)[1] for event in spans), default=0)
+    if passes is not None:
+        ended = [(name, _span(event)[1]) for name, event in kernels.items()]
+        ended += [(event["args"]["tensor"], _span(event)[1]) for event in hops]
+        latency = passes.latency_of(whole, ended)
+    return math.ceil(OBJECTIVES.load(whole.objective).cost(whole, placement, latency, rules))
+
+
+def _copies(
+    problem: Problem, passes: Passes, placement: Placement, kernels: Mapping[str, Mapping[str, Any]]
+) -> Problem:
+    """The graph of all passes, whose units lie where the placement says."""
+    graph, device = passes.graph(problem, placement)
+    for unit, number in zip(graph.units, device.tolist(), strict=True):
+        if unit.name in kernels and kernels[unit.name]["tid"] != number:
+            raise PlacementError(f"unit {unit.name!r} does not run where the placement says")
+    return graph
+
+
+def _released(problem: Problem, passes: Passes, kernels: Mapping[str, Mapping[str, Any]]) -> None:
+    """No copy runs before its pass has begun."""
+    for name, event in kernels.items():
+        if _span(event)[0] < passes.release_ns(problem, name):
+            raise PlacementError(f"unit {name!r} starts before its request is there")
+
+
+def _of_model(problem: Problem, placement: Placement, rules: Profile, kernels: Mapping[str, Mapping[str, Any]]) -> int:
+    """A model without events has one schedule per placement: the trace must show it."""
+    schedule = simulate(problem, placement, rules)
+    for unit, start, end in zip(
+        problem.units, schedule.unit_start_ns.tolist(), schedule.unit_end_ns.tolist(), strict=True
+    ):
+        if _span(kernels[unit.name]) != (start, end):
+            raise PlacementError(f"unit {unit.name!r} does not run from {start} to {end} ns")
+    return schedule.cost_ns
+
+
+def _durations(problem: Problem, place: Mapping[str, Device], kernels: Mapping[str, Mapping[str, Any]]) -> None:
+    """Every unit takes its time on its device, slowed by what runs beside it."""
+    alone = {}
+    for unit in problem.units:
+        exec_ns = round(unit.exec_ns[place[unit.name].type])
+        alone[unit.name] = exec_ns + place[unit.name].dispatch_ns if exec_ns else 0
+    ends = {name: _span(event)[0] + alone[name] for name, event in kernels.items()}
+    if problem.interference:
+        for device in problem.cluster.devices:
+            starts = [(_span(event)[0], name) for name, event in kernels.items() if place[name] == device]
+            ends |= slowed_ends(problem, device.type, starts, alone)
+    for name, event in kernels.items():
+        _same(name, _span(event), ends[name] - _span(event)[0])
+
+
+def _capacities(
+    problem: Problem, rules: Profile, kernels: Mapping[str, Mapping[str, Any]], hops: Sequence[Mapping[str, Any]]
+) -> None:
+    """No device runs more than it has slots, no port carries two tensors at once."""
+    links = problem.cluster.links
+    for number, device in enumerate(problem.cluster.devices):
+        busy = [_span(event) for event in kernels.values() if event["tid"] == number]
+        if rules.contention and device.blocking_copy:
+            for event in hops:
+                link = links[event["tid"]]
+                if device.name in ({link.source} if rules.multicast else {link.source, link.destination}):
+                    busy.append(_span(event))
+        _at_most(f"device {device.name!r}", busy, device.slots)
+    if rules.contention:
+        ports: dict[object, list[Span]] = {}
+        for event in hops:
+            for port in _ports(rules, links[event["tid"]], event["tid"]):
+                ports.setdefault(port, []).append(_span(event))
+        for port, busy in ports.items():
+            _at_most(f"port {port!r}", busy, 1)
+
+
+def _ports(rules: Profile, link: Link, number: int) -> set[object]:
+    """What a transfer on a link occupies: its port, both ends, or its source's bus."""
+    if rules.half_duplex:
+        return {link.source, link.destination}
+    return {link.source if rules.multicast else link.port or number}
+
+
+def _transfers(
+    problem: Problem,
+    rules: Profile,
+    place: Mapping[str, str],
+    made_ns: Mapping[str, int],
+    hops: Iterable[Mapping[str, Any]],
+) -> dict[tuple[str, str], int]:
+    """When each tensor is on each device that needs it, every hop checked on the way."""
+    found = {(event["args"]["tensor"], event["args"]["destination"], event["args"]["hop"]): event for event in hops}
+    paths = routes(problem.cluster)
+    types = {device.name: device.type for device in problem.cluster.devices}
+    arrivals: dict[tuple[str, str], int] = {}
+    used = 0
+    for tensor in problem.tensors:
+        source = place[tensor.producer] if tensor.producer else tensor.home or problem.host
+        made = made_ns[tensor.name]
+        arrivals[tensor.name, source] = made
+        wanted = {place[reader] for reader in tensor.consumers} | ({problem.host} if tensor.output else set())
+        if rules.multicast:
+            away = [device.name for device in problem.cluster.devices if device.name in wanted - {source}]
+            if away:
+                event = found.get((tensor.name, away[0], 0))
+                if event is None or problem.cluster.links[event["tid"]].source != source or _span(event)[0] < made:
+                    raise PlacementError(f"tensor {tensor.name!r} is not sent from {source!r} to its readers")
+                _same(tensor.name, _span(event), max(_way_ns(problem, tensor, paths, source, to) for to in away))
+                arrivals |= {(tensor.name, to): _span(event)[1] for to in away}
+                used += 1
+            continue
+        for to in sorted(wanted - {source}):
+            time = made
+            path = paths.get((source, to), ())
+            for position, link in enumerate(path):
+                event = found.get((tensor.name, to, position))
+                if event is None or event["tid"] != link or _span(event)[0] < time:
+                    raise PlacementError(f"tensor {tensor.name!r} does not reach {to!r} along its route")
+                duration = hop_ns(problem.cluster.links[link], tensor.size_bytes)
+                duration += round(tensor.boundary_ns.get(types[source], 0)) if position == 0 else 0
+                duration += round(tensor.boundary_ns.get(types[to], 0)) if position == len(path) - 1 else 0
+                _same(tensor.name, _span(event), duration)
+                time = _span(event)[1]
+                used += 1
+            arrivals[tensor.name, to] = time
+    if used != len(found):
+        raise PlacementError("the trace shows transfers that nothing needs")
+    return arrivals
+
+
+def _way_ns(
+    problem: Problem, tensor: Tensor, paths: Mapping[tuple[str, str], tuple[int, ...]], source: str, to: str
+) -> int:
+    """Every hop of a tensor's way and both layout costs."""
+    types = {device.name: device.type for device in problem.cluster.devices}
+    layout = sum(round(tensor.boundary_ns.get(types[end], 0)) for end in (source, to))
+    return layout + sum(hop_ns(problem.cluster.links[link], tensor.size_bytes) for link in paths[source, to])
+
+
+def _span(event: Mapping[str, Any]) -> Span:
+    return event["args"]["start_ns"], event["args"]["end_ns"]
+
+
+def _same(name: str, span: Span, duration_ns: int) -> None:
+    if span[1] - span[0] != duration_ns:
+        raise PlacementError(f"{name!r} takes {span[1] - span[0]} ns in the trace and {duration_ns} ns by the problem")
+
+
+def _at_most(what: str, busy: list[Span], limit: int) -> None:
+    """Refuse more than `limit` spans at once; what lasts no time never overlaps."""
+    edges = sorted(edge for start, end in busy if end > start for edge in ((start, 1), (end, -1)))
+    running = 0
+    for _, change in edges:
+        running += change
+        if running > limit:
+            raise PlacementError(f"{what} does more than {limit} things at once")

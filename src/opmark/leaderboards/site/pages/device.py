@@ -1,0 +1,34 @@
+"""A device type's page: where its costs come from, its predictors, and the instances that use it."""
+
+from collections.abc import Iterator
+
+from opmark.leaderboards.site.page import Document, device_path, instance_path, predictor_path
+from opmark.leaderboards.site.showcase import Showcase, is_build
+from opmark.pages.template import render
+
+
+def device_page(shown: Showcase) -> Iterator[Document]:
+    """`devices/<type>.html`."""
+    machines = shown.machines()
+    for name in shown.device_types():
+        own = [(board, instance, machine) for board, instance, machine in machines if machine.type == name]
+        found = [(card, machine) for _, _, machine in own if (card := shown.predictor_of(machine))]
+        earlier = {card.name for card, machine in found if not is_build(card, machine)}
+        named = {card.name: card for card, _ in found}
+        named |= {card.name: card for card in shown.predictors if card.device == name}
+        html = render(
+            "leaderboards/site/pages/device.html.jinja",
+            title=name,
+            provenance=sorted({machine.provenance for _, _, machine in own}),
+            predictors=[
+                (card, "../" + predictor_path(card.name), card.name in earlier) for _, card in sorted(named.items())
+            ],
+            rows=[
+                (board, instance, machine, "../" + instance_path(board, instance.name))
+                for board, instance, machine in own
+            ],
+        )
+        yield Document(path=device_path(name), html=html)
+
+
+PAGE = device_page

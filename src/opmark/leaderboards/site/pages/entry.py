@@ -1,0 +1,54 @@
+"""An entry's page: every instance with its cost, bound, gap and schedule."""
+
+from collections.abc import Iterator
+
+from opmark.leaderboards.site.board import Board, Entry, Instance, Outcome, format_cost, gap
+from opmark.leaderboards.site.page import Document, anchor, board_path, entry_path, instance_path
+from opmark.leaderboards.site.showcase import Showcase
+from opmark.pages.template import render
+from opmark.pages.timeline import timeline_picture
+
+
+def entry_page(shown: Showcase) -> Iterator[Document]:
+    """`<track>/entries/<entry>.html`."""
+    for board in shown.boards:
+        for entry in board.entries:
+            yield Document(path=entry_path(board, entry.name), html=_html(board, entry))
+
+
+def _html(board: Board, entry: Entry) -> str:
+    pairs = [(outcome, board.instance(outcome.instance)) for outcome in entry.outcomes]
+    return render(
+        "leaderboards/site/pages/entry.html.jinja",
+        title=entry.name,
+        board=board,
+        entry=entry,
+        home="../" + board_path(board).rpartition("/")[2],
+        rows=[_row(board, outcome, instance) for outcome, instance in pairs],
+        pictures=[
+            (
+                instance.name,
+                anchor(instance.name),
+                format_cost(outcome.cost, instance.unit),
+                timeline_picture(outcome.timeline, f"{entry.name} on {instance.name}"),
+            )
+            for outcome, instance in pairs
+        ],
+    )
+
+
+def _row(board: Board, outcome: Outcome, instance: Instance) -> dict[str, object]:
+    return {
+        "instance": instance,
+        "link": "../" + instance_path(board, instance.name).split("/", 1)[1],
+        "outcome": outcome,
+        "cost": format_cost(outcome.cost, instance.unit),
+        "bound": format_cost(instance.bound, instance.unit),
+        "best": format_cost(instance.best_known, instance.unit),
+        "gap": gap(outcome, instance),
+        "median": format_cost(outcome.median, instance.unit),
+        "p95": format_cost(outcome.p95, instance.unit),
+    }
+
+
+PAGE = entry_page

@@ -1,0 +1,24 @@
+"""A predictor's page: how accurate it is for each kind, and the card of the data it learned from."""
+
+from collections.abc import Iterator
+
+from opmark.leaderboards.site.page import Document, device_path, predictor_path
+from opmark.leaderboards.site.showcase import Showcase
+from opmark.pages.template import render
+
+
+def predictor_page(shown: Showcase) -> Iterator[Document]:
+    """`predictors/<device>_<version>_<target>.html`."""
+    for card in shown.predictors:
+        scale = max([kind.median for kind in card.kinds if kind.median == kind.median], default=0.0) or 1.0
+        html = render(
+            "leaderboards/site/pages/predictor.html.jinja",
+            title=f"Predictor of {card.device}, {card.target}",
+            card=card,
+            device="../" + device_path(card.device),
+            rows=[(kind, None if kind.median != kind.median else 100 * kind.median / scale) for kind in card.kinds],
+        )
+        yield Document(path=predictor_path(card.name), html=html)
+
+
+PAGE = predictor_page

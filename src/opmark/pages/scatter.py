@@ -1,0 +1,96 @@
+"""Predicted against measured on logarithmic axes, with the line of truth and bands of error beside it."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from opmark.core.errors import ContentError
+from opmark.core.units import format_ns
+from opmark.pages.axis import log_fraction, log_ticks
+from opmark.pages.template import asset, render, signed_percent
+
+COLOURS = 8
+WIDTH, HEIGHT = 440, 380
+LEFT, RIGHT, TOP, BOTTOM = 72, 12, 12, 44
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One thing that was both predicted and measured; `low` and `high` are its prediction interval, if any."""
+
+    label: str
+    measured: float
+    predicted: float
+    group: str = ""
+    low: float | None = None
+    high: float | None = None
+
+
+def scatter(
+    points: Sequence[Point],
+    *,
+    text: Callable[[float], str] = format_ns,
+    bands: Sequence[float] = (0.1,),
+    radius: float = 3.0,
+    title: str = "Predicted against measured latency",
+    alone: bool = False,
+) -> str:
+    """The picture as SVG markup with a legend, or with `alone` as an SVG file of its own.
+
+    `text` writes a value, `bands` are relative errors marked beside the line of truth. Groups get colours in
+    order of appearance. Raises `ContentError` where a value is not positive.
+    """
+    for point in points:
+        if not (point.measured > 0 and point.predicted > 0):
+            raise ContentError("a logarithmic picture needs positive values", where=point.label)
+    low, high = _limits(points)
+
+    def across(value: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * log_fraction(min(max(value, low), high), low, high)
+
+    def down(value: float) -> float:
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * log_fraction(min(max(value, low), high), low, high)
+
+    def line(factor: float) -> tuple[float, float, float, float]:
+        """From edge to edge: predicted = factor · measured."""
+        start, end = max(low, low / factor), min(high, high / factor)
+        return across(start), down(start * factor), across(end), down(end * factor)
+
+    groups = list(dict.fromkeys(point.group for point in points))
+    styles = {group: f"c{min(index, COLOURS)}" for index, group in enumerate(groups)}
+    marks = [
+        {
+            "x": across(point.measured),
+            "y": down(point.predicted),
+            "span": None if point.low is None or point.high is None else (down(point.low), down(point.high)),
+            "style": styles[point.group],
+            "tooltip": f"{point.label}: predicted {text(point.predicted)}, measured {text(point.measured)} "
+            f"({signed_percent(point.predicted / point.measured - 1)})",
+        }
+        for point in points
+    ]
+    return render(
+        "pages/scatter.svg.jinja",
+        marks=marks,
+        ticks=[
+            {"x": across(tick.value), "y": down(tick.value), "label": tick.label} for tick in log_ticks(low, high, text)
+        ],
+        truth=line(1.0),
+        bands=[line(factor) for band in bands for factor in (1 + band, 1 / (1 + band))],
+        legend=[(styles[group], group) for group in groups if group],
+        frame={"left": LEFT, "right": WIDTH - RIGHT, "top": TOP, "bottom": HEIGHT - BOTTOM},
+        size=(WIDTH, HEIGHT),
+        radius=radius,
+        title=title,
+        note=f"line: predicted = measured; dashed: ±{', ±'.join(f'{100 * band:.0f} %' for band in bands)}",
+        alone=alone,
+        sheet=asset("style.css") if alone else "",
+    )
+
+
+def _limits(points: Sequence[Point]) -> tuple[float, float]:
+    values = [value for point in points for value in (point.measured, point.predicted)] or [1.0, 10.0]
+    margin = max(1.1, (max(values) / min(values)) ** 0.06)
+    low, high = min(values) / margin, max(values) * margin
+    centre = math.sqrt(low * high)
+    return (low, high) if high / low >= 4 else (centre / 2, centre * 2)

@@ -1,0 +1,63 @@
+"""One look for every page that OpMark writes: style, script and base template, inlined so that a page travels alone."""
+
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from opmark.core.units import format_bytes, format_count, format_duration, format_ns
+
+if TYPE_CHECKING:
+    import jinja2
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill in `template`, a path below the package such as `pages/bars.html.jinja`.
+
+    Returns `Markup`, so that one template can hold the result of another. An undefined name in a template is an error;
+    everything but `Markup` is escaped.
+    """
+    from markupsafe import Markup
+
+    return Markup(environment().get_template(template).render(**values))  # noqa: S704 (the template escaped)
+
+
+@cache
+def environment() -> "jinja2.Environment":
+    """The template environment, with the filters `ns`, `bytes`, `count`, `seconds`, `percent`, `signed_percent`."""
+    import jinja2
+
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("opmark", package_path=""),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters |= {
+        "ns": format_ns,
+        "bytes": format_bytes,
+        "count": format_count,
+        "seconds": format_duration,
+        "percent": percent,
+        "signed_percent": signed_percent,
+    }
+    made.globals |= {"style": asset("style.css"), "script": asset("sort.js"), "zoom": asset("zoom.js")}
+    return made
+
+
+def asset(name: str) -> str:
+    """The text of a file beside this one, as trusted markup."""
+    from markupsafe import Markup
+
+    return Markup((resources.files("opmark.pages") / name).read_text(encoding="utf-8"))  # noqa: S704
+
+
+def percent(fraction: float | None, digits: int = 1) -> str:
+    """`0.123` as `12.3 %`; a missing number as a dash."""
+    return "–" if fraction is None else f"{100 * fraction:.{digits}f} %"
+
+
+def signed_percent(fraction: float | None, digits: int = 1) -> str:
+    """`0.123` as `+12.3 %`, with a true minus sign."""
+    return "–" if fraction is None else f"{100 * fraction:+.{digits}f} %".replace("-", "−")

@@ -1,0 +1,232 @@
+"""Placers that search: known optima, budgets, memory, and what they are never worse than."""
+
+import os
+import time
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.contracts.test_placers import branchy
+from tests.leaderboards.examples import canonical, device, graph, heft_canonical, pair, peft_canonical, star
+
+from opmark.core.cluster import Cluster
+from opmark.core.errors import PlacementError, SubmissionError
+from opmark.leaderboards.bounds.bounds import bounds, cheap_lower_bound
+from opmark.leaderboards.making.importer import IMPORTERS, Wish
+from opmark.leaderboards.problem.placement import Placement
+from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.scoring.attempt import attempt
+from opmark.leaderboards.search.anytime import listening
+from opmark.leaderboards.search.cluster_levels import cluster_levels, group_edges
+from opmark.leaderboards.search.critical_units import critical_units
+from opmark.leaderboards.search.groups import groups_of
+from opmark.leaderboards.search.guided_search import GuidedSearch, spread_ranks
+from opmark.leaderboards.search.incumbent import Incumbent
+from opmark.leaderboards.search.placer import PLACERS
+from opmark.leaderboards.search.replication import replicated
+from opmark.leaderboards.search.single import best_single_device
+from opmark.leaderboards.simulator.evaluation import evaluate
+from opmark.leaderboards.simulator.simulate import simulate, simulate_many
+
+ROOT = Path(__file__).resolve().parents[3]
+EXTERNAL = Path(os.environ.get("OPMARK_EXTERNAL_DATA", ROOT.parent / "shared" / "data"))
+SEARCHING = ("opmark", "simulated-annealing", "flexflow-mcmc", "genetic")
+
+
+def chain(count: int, cluster: Cluster) -> Problem:
+    names = [f"u{number}" for number in range(count)]
+    edges = [(a, [b]) for a, b in pairwise(names)]
+    return graph(dict.fromkeys(names, 10), edges, cluster)
+
+
+@pytest.mark.parametrize(("problem", "optimum"), [(heft_canonical(), 73), (peft_canonical(), 113)])
+def test_opmark_finds_the_proven_optima(problem: Problem, optimum: int) -> None:
+    # both were proved by constraint programming on infinitely wide links
+    assert attempt(replace(problem, profile="contention_free"), "opmark", budget_s=30).evaluation.cost == optimum
+
+
+@pytest.mark.parametrize("name", ["flexflow-mcmc", "opmark"])
+def test_queueing_links_change_nothing_about_the_optimum_of_peft(name: str) -> None:
+    assert attempt(peft_canonical(), name, budget_s=30).evaluation.cost == 113
+
+
+@pytest.mark.parametrize("name", ["genetic", "simulated-annealing"])
+def test_searching_beats_the_list_schedules(name: str) -> None:
+    cost = {one: attempt(heft_canonical(), one, budget_s=30).evaluation.cost for one in ("heft", "cpop", name)}
+    assert cost[name] < min(cost["heft"], cost["cpop"])
+
+
+@pytest.mark.parametrize("name", SEARCHING)
+def test_a_search_answers_even_when_there_is_no_time(name: str) -> None:
+    assert attempt(branchy(blocks=20), name, budget_s=0).evaluation.cost > 0
+
+
+def test_opmark_is_never_worse_than_what_it_starts_from() -> None:
+    for problem in (branchy(blocks=8), replace(branchy(blocks=5), objective="throughput", unit="ns")):
+        ours = attempt(problem, "opmark", budget_s=3).evaluation.cost
+        for name in ("best-single-device", "heft", "cpop", "peft", "etf", "sct", "m-topo"):
+            assert ours <= attempt(problem, name, budget_s=3).evaluation.cost, name
+
+
+def test_opmark_finds_its_way_out_of_too_little_memory() -> None:
+    # six weights of 100 on devices that hold three each: whatever fits puts three on each
+    problem = chain(6, replace(pair(7), devices=(device("d0", memory_bytes=300), device("d1", memory_bytes=300))))
+    units = tuple(replace(unit, weights=(f"w{n}",)) for n, unit in enumerate(problem.units))
+    tight = replace(problem, units=units, weights={f"w{n}": 100 for n in range(6)})
+    assert attempt(tight, "opmark", budget_s=10).evaluation.cost == 67
+    impossible = replace(tight, weights={f"w{n}": 101 for n in range(6)})
+    with pytest.raises(SubmissionError, match="fits"):
+        attempt(impossible, "opmark", budget_s=0.2)
+
+
+def test_a_search_that_meets_a_bound_stops() -> None:
+    begun = time.monotonic()
+    found = attempt(chain(400, pair()), "opmark", budget_s=500).evaluation.cost
+    assert found == 4000 == cheap_lower_bound(chain(400, pair()))
+    assert time.monotonic() - begun < 400, "it would search on without the bound"
+
+
+def test_the_cheap_bound_is_one_of_all() -> None:
+    for problem in (heft_canonical(), branchy()):
+        assert cheap_lower_bound(problem) <= max(bounds(problem).values())
+
+
+def test_energies_are_costs_where_everything_fits() -> None:
+    problem = branchy()
+    search = GuidedSearch(problem, Incumbent(problem, "mine", 10), 0)
+    draw = np.random.default_rng(0)
+    rows = np.array([[draw.choice(np.flatnonzero(row)) for row in search.groups.allowed] for _ in range(20)])
+    ranks = spread_ranks(problem, None)
+    assert search.energies(rows, ranks[None, :]).tolist() == simulate_many(problem, search.groups.spread(rows)).tolist()
+
+
+def test_what_cannot_pass_is_not_simulated_and_never_passes() -> None:
+    problem = replace(branchy(memory_bytes=900, blocks=4), objective="throughput")
+    search = GuidedSearch(problem, Incumbent(problem, "mine", 10), 0)
+    draw = np.random.default_rng(0)
+    rows = np.array([[draw.choice(np.flatnonzero(row)) for row in search.groups.allowed] for _ in range(60)])
+    ranks = spread_ranks(problem, None)[None, :]
+    whole = search.energies(rows, ranks)
+    everything = np.full(60, np.inf)
+    energies, judged = search._judged(rows, ranks, everything, strict=False)
+    assert energies.tolist() == whole.tolist()
+    assert (judged >= energies).all()
+    limit = np.full(60, np.median(judged))
+    again, judged_again = search._judged(rows, ranks, limit, strict=False)
+    assert ((judged_again <= limit) == (judged <= limit)).all()
+    assert again[judged <= limit].tolist() == whole[judged <= limit].tolist()
+
+
+def test_a_strict_state_is_the_placement_it_says() -> None:
+    problem = branchy(blocks=4)
+    search = GuidedSearch(problem, Incumbent(problem, "mine", 10), 0)
+    draw = np.random.default_rng(1)
+    for _ in range(20):
+        chosen = np.array([draw.choice(np.flatnonzero(row)) for row in search.groups.allowed])
+        state = search.state(chosen, draw.permutation(len(problem.units)), strict=True)
+        assert simulate(problem, search.placement(state)).cost_ns == state.energy
+
+
+def test_too_much_memory_costs_the_more_the_worse_it_is() -> None:
+    problem = chain(4, replace(pair(7), devices=(device("d0", memory_bytes=200), device("d1", memory_bytes=200))))
+    units = tuple(replace(unit, weights=(f"w{n}",)) for n, unit in enumerate(problem.units))
+    tight = replace(problem, units=units, weights={f"w{n}": 100 for n in range(4)})
+    search = GuidedSearch(tight, Incumbent(tight, "mine", 10), 0)
+    all_here, three, two = (search.state(np.array(row)).energy for row in ([0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1]))
+    assert all_here > three > two == 47
+
+
+@pytest.mark.parametrize("name", [*SEARCHING, "local-search"])
+def test_what_a_search_has_is_handed_over_before_it_ends(name: str) -> None:
+    PLACERS.load(name).prepare()
+    offered = []
+    with listening(offered.append):
+        found = attempt(branchy(), name, budget_s=2)
+    costs = [evaluate(branchy(), solution).cost for solution in offered]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] >= found.evaluation.cost
+    assert costs[0] <= best_single_device(branchy())[1]
+
+
+def test_the_incumbent_keeps_and_offers_the_best() -> None:
+    problem = chain(3, pair())
+    offered = []
+    with listening(offered.append):
+        incumbent = Incumbent(problem, "mine", 0)
+        with pytest.raises(PlacementError, match="nothing that was tried fits"):
+            incumbent.solution()
+        assert incumbent.consider(Placement(device=np.array([0, 1, 0])))
+        assert not incumbent.consider(Placement(device=np.array([1, 0, 1])))
+        assert incumbent.consider(Placement(device=np.array([0, 0, 0])))
+    assert incumbent.value == 30
+    assert [set(solution.device.values()) for solution in offered] == [{"d0", "d1"}, {"d0"}]
+    assert incumbent.solution().placer == "mine"
+
+
+def test_heavy_edges_are_merged_first() -> None:
+    problem = canonical([(10, 10, 10)] * 5, {(1, 2): 1, (2, 3): 90, (3, 4): 2, (4, 5): 80})
+    groups = groups_of(problem)
+    levels = cluster_levels(problem, groups)
+    assert group_edges(problem, groups) == {(0, 1): 1, (1, 2): 90, (2, 3): 2, (3, 4): 80}
+    assert levels.labels[1].tolist() == [0, 1, 1, 2, 2]
+    assert levels.at_most(3).tolist() == [0, 1, 1, 2, 2]
+    assert levels.at_most(5).tolist() == [0, 1, 2, 3, 4]
+    first = levels.base[1]
+    rows = [levels.members[levels.offsets[c] : levels.offsets[c + 1]].tolist() for c in range(first, first + 3)]
+    assert rows == [[0], [1, 2], [3, 4]]
+
+
+def test_critical_units_lie_on_the_last_chain_or_the_busiest_device() -> None:
+    problem = graph({"a": 10, "b": 30, "c": 5, "d": 5}, [("a", ["b", "c"]), ("b", ["d"]), ("c", ["d"])], pair())
+    placement = Placement(device=np.array([0, 0, 1, 0]))
+    assert critical_units(problem, placement, simulate(problem, placement)).tolist() == [0, 2, 3]
+    loaded = replace(problem, objective="throughput")
+    assert critical_units(loaded, placement, simulate(loaded, placement)).tolist() == [0, 1, 3]
+
+
+def test_idle_devices_become_replicas_where_they_help() -> None:
+    problem = replace(chain(2, star(20, devices=3)), objective="throughput", replication=True)
+    incumbent = Incumbent(problem, "mine", 10)
+    replicated(problem, incumbent)
+    assert incumbent.value is not None
+    assert float(incumbent.value) == pytest.approx(20 / 3)
+    assert attempt(problem, "opmark", budget_s=5).evaluation.schedule.value == incumbent.value
+
+
+def test_replicas_get_their_time_though_a_search_could_use_all() -> None:
+    problem = replace(branchy(blocks=40), objective="throughput", replication=True)
+    incumbent = Incumbent(problem, "mine", 10)
+    replicated(problem, incumbent)
+    assert incumbent.value is not None
+    assert attempt(problem, "opmark", budget_s=1).evaluation.schedule.value <= incumbent.value
+
+
+def test_every_searching_placer_is_registered() -> None:
+    assert set(SEARCHING) <= set(PLACERS.names())
+
+
+def test_throughput_is_balanced() -> None:
+    # four chains of ten units on three devices with free links: a third of the work each
+    units = tuple(Unit(name=f"u{n}", exec_ns={"x": 10}) for n in range(12))
+    tensors = tuple(Tensor(name=f"t{n}", size_bytes=0, producer=f"u{n}", consumers=(f"u{n + 1}",)) for n in range(11))
+    problem = Problem(name="p", cluster=star(0, devices=3), units=units, tensors=tensors, objective="throughput")
+    assert attempt(problem, "opmark", budget_s=5).evaluation.cost == 40
+
+
+@pytest.mark.skipif(
+    not (EXTERNAL / "dnn-partitioning").is_dir() or not (EXTERNAL / "pipedream").is_dir(),
+    reason="OPMARK_EXTERNAL_DATA has no dnn-partitioning and pipedream",
+)
+@pytest.mark.parametrize(
+    ("form", "file", "optimum"),
+    [
+        ("dnn-partitioning", "throughput_layer_bert24_inference.json", 17.7899),
+        ("dnn-partitioning", "throughput_layer_resnet50_inference.json", 33.7747),
+        ("pipedream", "vgg16.txt", 0.175732624),
+    ],
+)
+def test_opmark_reaches_published_optima(form: str, file: str, optimum: float) -> None:
+    problem = IMPORTERS.load(form).read(EXTERNAL / form / file, Wish())
+    assert attempt(problem, "opmark", budget_s=30).evaluation.value(problem.unit) == pytest.approx(optimum, rel=1e-5)

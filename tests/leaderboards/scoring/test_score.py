@@ -1,0 +1,141 @@
+"""Scores: worked values, intervals, ranks, metrics, standings."""
+
+from dataclasses import replace
+
+import pytest
+from tests.leaderboards.examples import graph, heft_canonical, pair, peft_canonical, star
+
+from opmark.core.errors import NothingSelectedError
+from opmark.core.files import json_text
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Reference
+from opmark.leaderboards.scoring.metric import METRICS, Drawn, Result
+from opmark.leaderboards.scoring.score import gain, geometric_mean, has_headroom, interval, quality, shared_ranks
+from opmark.leaderboards.scoring.standings import rank_solutions, score_placers
+
+
+def test_quality_and_gain() -> None:
+    assert quality(200, 100) == 0.5
+    assert quality(90, 100) == 1.05
+    assert quality(None, 100) == 0
+    assert gain(150, 100, 200) == 0.5
+    assert gain(300, 100, 200) == -1
+    assert gain(None, 100, 200) is None
+    assert gain(100, 100, 100) is None
+    assert has_headroom(100, 102)
+    assert not has_headroom(100, 101)
+    assert has_headroom(100, None)
+
+
+def test_the_mean_is_geometric_and_survives_a_zero() -> None:
+    assert geometric_mean([0.25, 1.0]) == pytest.approx(0.5)
+    assert geometric_mean([0.0, 1.0]) == pytest.approx(0.1)
+    assert geometric_mean([]) == 0
+    low, high = interval([0.5, 0.7, 0.9, 1.0])
+    assert 0.5 <= low < geometric_mean([0.5, 0.7, 0.9, 1.0]) < high <= 1.0
+    assert interval([0.5]) == (0.5, 0.5)
+    assert interval([0.5, 0.7, 0.9]) == interval([0.5, 0.7, 0.9])
+
+
+def test_entries_inside_each_others_interval_share_a_rank() -> None:
+    assert shared_ranks([(0.9, 0.8, 1.0), (0.85, 0.7, 0.95), (0.5, 0.4, 0.6)]) == [1, 1, 3]
+    assert shared_ranks([(0.9, 0.8, 1.0), (0.85, 0.84, 0.86)]) == [1, 2], "the leader is not inside the second's"
+    assert shared_ranks([(0.9, 0.9, 0.9), (0.9, 0.9, 0.9)]) == [1, 1]
+
+
+def result(**facts) -> Result:
+    usual = {"problem": "p", "cost": 150, "bound": 100, "best_known": 100, "single": 200, "scored": True}
+    return Result(**{**usual, "quality": 2 / 3, "gain": 0.5, **facts})
+
+
+def test_metrics() -> None:
+    invalid = result(cost=None, quality=0.0, gain=None)
+    values = {name: METRICS.load(name).value([result(), invalid]) for name in METRICS.names()}
+    assert values["valid"] == 0.5
+    assert values["gain"] == 0.25
+    assert values["gap"] == pytest.approx(0.5)
+    assert values["profile"] == pytest.approx(0.25)
+    assert values["quality"] == pytest.approx(geometric_mean([2 / 3, 0]))
+    unscored = [result(scored=False)]
+    assert [METRICS.load(name).value(unscored) for name in ("quality", "gain", "profile")] == [None] * 3
+    assert METRICS.load("gap").value([invalid]) is None
+
+
+PLACERS = ("best-single-device", "heft", "local-search", "random")
+
+
+def test_standings_rank_placers_and_keep_schedules() -> None:
+    problems = [heft_canonical(), replace(peft_canonical(), name="second")]
+    found = score_placers(problems, PLACERS, budget_s=20)
+    assert [row.rank for row in found.rows] == [1, 2, 3, 4]
+    assert [row.name for row in found.rows] == ["local-search", "heft", "best-single-device", "random"]
+    assert found.rows[0].score == 1.0
+    assert found.evaluations["heft", "second"].cost == 140
+    assert set(found.planning_s) == {(name, problem.name) for name in PLACERS for problem in problems}
+    single = next(row for row in found.rows if row.name == "best-single-device")
+    assert single.metrics["gain"] == 0
+
+
+def test_the_same_solutions_give_the_same_bytes_in_any_order() -> None:
+    problem = heft_canonical()
+    one = Solution(device={unit.name: "P1" for unit in problem.units})
+    two = Solution(device={unit.name: "P2" for unit in problem.units})
+    first = rank_solutions([problem], {"b": {problem.name: one}, "a": {problem.name: two}})
+    again = rank_solutions([problem], {"a": {problem.name: two}, "b": {problem.name: one}})
+    assert json_text(first.file()) == json_text(again.file())
+    assert "planning" not in json_text(first.file())
+
+
+def test_an_invalid_or_missing_solution_scores_the_least_and_says_why() -> None:
+    problem = heft_canonical()
+    good = Solution(device={unit.name: "P1" for unit in problem.units})
+    found = rank_solutions(
+        [problem], {"good": {problem.name: good}, "bad": {problem.name: Solution(device={})}, "no": {}}
+    )
+    assert [row.name for row in found.rows] == ["good", "bad", "no"]
+    assert found.rows[1].score == pytest.approx(0.01)
+    assert found.rows[1].results[0].reason.startswith("10 of 10 units have no device")
+    assert found.rows[2].results[0].reason == "no solution was submitted"
+
+
+def test_a_frozen_reference_does_not_move_with_rivals() -> None:
+    problem = replace(heft_canonical(), reference=Reference(bound_ns=41, best_known_ns=80))
+    alone = score_placers([problem], ["heft"], budget_s=1)
+    among = score_placers([problem], ["heft", "local-search"], budget_s=20)
+    score = {row.name: row.score for row in among.rows}
+    assert score["heft"] == alone.rows[0].score == pytest.approx(80 / 93)
+
+
+def test_instances_with_nothing_to_win_are_shown_but_not_scored() -> None:
+    chain = graph({"a": 10, "b": 10}, [("a", ["b"])], pair())
+    found = score_placers([chain, heft_canonical()], ["best-single-device", "heft"], budget_s=1)
+    scored = {result.problem: result.scored for result in found.rows[0].results}
+    assert scored == {"worked": False, "canonical": True}
+    only = score_placers([chain], ["best-single-device"], budget_s=1)
+    assert only.note
+    assert only.rows[0].score == 1.0
+
+
+def test_nothing_to_rank_is_said() -> None:
+    with pytest.raises(NothingSelectedError):
+        score_placers([], ["heft"], budget_s=1)
+
+
+def test_a_problem_no_device_holds_alone_counts() -> None:
+    wide = graph(dict.fromkeys("ab", 10), [], star(devices=2))
+    units = tuple(replace(unit, workspace_bytes=2**29 + 1) for unit in wide.units)
+    crowded = replace(wide, units=units, memory_mode="sum")
+    found = score_placers([crowded], ["m-topo", "local-search"], budget_s=5)
+    assert all(row.results[0].single in {None, 10} for row in found.rows)
+    assert [row.results[0].cost for row in found.rows] == [10, 10]
+
+
+def test_robustness_holds_answers_against_drawn_errors() -> None:
+    robust, spread = METRICS.load("robust-quality"), METRICS.load("spread")
+    drawn = result(drawn=Drawn(median=200, p95=300))
+    assert robust.value([drawn]) == pytest.approx(0.5)
+    assert robust.value([drawn, result(best_known=150)]) == pytest.approx(0.5**0.5), "no interval: the cost stays"
+    assert robust.value([drawn, result(cost=None, quality=0.0, gain=None)]) == pytest.approx((0.5 * 0.01) ** 0.5)
+    assert spread.value([drawn, result()]) == pytest.approx(1.0)
+    assert not spread.larger_is_better
+    assert [metric.value([result()]) for metric in (robust, spread)] == [None, None]

@@ -1,0 +1,146 @@
+"""Tracks on disk: scoring, storing, ranking again from what is stored, the site."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.leaderboards.examples import heft_canonical
+
+from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError
+from opmark.core.files import read_json, write_text
+from opmark.leaderboards.bounds.bounds import bounds
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Reference, save_problem
+from opmark.leaderboards.scoring.robustness import robustness
+from opmark.leaderboards.scoring.run_entries import score_track
+from opmark.leaderboards.scoring.track import Track, freeze_track, load_track, track_names
+from opmark.leaderboards.site.exhibition import publish_tracks
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def track(tmp_path: Path) -> Track:
+    folder = tmp_path / "latency"
+    folder.mkdir()
+    (folder / "track.yaml").write_text("schema: 1\ntitle: Latency\nversion: 1.0.0\nbudget_s: 5\n")
+    save_problem(heft_canonical(), folder / "problems" / "canonical.json")
+    return load_track(tmp_path, "latency")
+
+
+def test_scoring_stores_answers_and_ranks_them_again_to_the_same_bytes(track: Track) -> None:
+    found = score_track(track, ["heft", "random"])
+    assert [(row.rank, row.name) for row in found.rows] == [(1, "heft"), (2, "random")]
+    stored = (track.folder / "standings.json").read_bytes()
+    assert track.write_standings(track.standings()).read_bytes() == stored
+    assert sorted(path.name for path in track.folder.iterdir()) == [
+        "problems",
+        "runs.json.gz",
+        "solutions",
+        "standings.json",
+        "track.yaml",
+    ]
+    assert set(read_json(track.folder / "runs.json.gz")["runs"]) == {"heft", "random"}
+
+
+def test_standings_are_robust_where_costs_have_intervals(track: Track) -> None:
+    score_track(track, ["heft", "random"])
+    sure = read_json(track.folder / "standings.json")["rows"][0]
+    assert not {"robust-quality", "spread"} & sure["metrics"].keys()
+    assert "drawn" not in sure["results"][0]
+    path = track.folder / "problems" / "canonical.json"
+    doubtful = tuple(replace(unit, interval={"P1": (0.5, 2.0), "P2": (0.9, 1.1)}) for unit in heft_canonical().units)
+    save_problem(replace(heft_canonical(), units=doubtful), path)
+    standings = track.standings()
+    stored = track.write_standings(standings).read_bytes()
+    assert track.write_standings(track.standings()).read_bytes() == stored, "the same draws for the same solutions"
+    for row in standings.rows:
+        drawn = row.results[0].drawn
+        assert drawn
+        own = robustness(track.problems()[0], standings.evaluations[row.name, "canonical"].placement)
+        assert (drawn.median, drawn.p95) == (own.median, own.p95)
+        assert row.metrics["spread"] == pytest.approx(own.p95 / row.results[0].cost - 1)
+
+
+def test_a_later_score_keeps_the_other_entries(track: Track) -> None:
+    score_track(track, ["heft"])
+    again = score_track(track, ["random"])
+    assert {row.name for row in again.rows} == {"heft", "random"}
+
+
+def test_a_damaged_answer_is_invalid_not_fatal(track: Track) -> None:
+    score_track(track, ["heft", "random"])
+    write_text(track.folder / "solutions" / "heft.json.gz", "{")
+    track.store("lazy", "canonical", Solution(device={}))
+    rows = {row.name: row for row in track.standings().rows}
+    assert rows["heft"].results[0].reason == "not JSON: Expecting property name enclosed in double quotes"
+    assert rows["lazy"].results[0].cost is None
+    assert rows["random"].rank == 1
+
+
+def test_a_frozen_track_keeps_its_scores_when_a_better_entry_comes(track: Track) -> None:
+    score_track(track, ["heft", "random"])
+    frozen = freeze_track(track)
+    assert (frozen["canonical"].best_known_ns, frozen["canonical"].bound_ns) == (93, 41)
+    stored = read_json(track.folder / "standings.json")["rows"][0]["results"][0]
+    assert (stored["best_known"], stored["bound"]) == (93, 41), "they follow from the new references at once"
+    assert freeze_track(track) == {}
+    scores = {row.name: row.score for row in score_track(track, ["local-search"]).rows}
+    assert scores["heft"] == 1.0
+    assert scores["local-search"] == 1.05, "a record, until the next version"
+
+
+def test_standings_follow_a_dearer_reference_that_is_replaced(track: Track) -> None:
+    problem = track.problems()[0]
+    save_problem(replace(problem, reference=Reference(bound_ns=1, best_known_ns=186)), track.path_of("canonical"))
+    assert score_track(track, ["heft"]).rows[0].score == 1.05
+    assert freeze_track(track, again={"canonical"})["canonical"].best_known_ns < 186
+    assert read_json(track.folder / "standings.json")["rows"][0]["score"] == 1.0
+    assert track.write_standings(track.standings()).read_bytes() == (track.folder / "standings.json").read_bytes()
+
+
+def test_a_problem_is_called_like_its_file(track: Track) -> None:
+    (track.folder / "problems" / "canonical.json").rename(track.folder / "problems" / "other.json")
+    with pytest.raises(ContentError, match="called 'canonical', not like its file"):
+        track.problems()
+
+
+def test_what_is_missing_is_said(track: Track, tmp_path: Path) -> None:
+    with pytest.raises(NothingSelectedError, match="no entry has a stored solution"):
+        track.standings()
+    with pytest.raises(UnknownNameError) as caught:
+        load_track(tmp_path, "latencies")
+    assert caught.value.hint == "did you mean 'latency'?"
+    (tmp_path / "latency" / "track.yaml").write_text("schema: 1\ntitle: x\nversion: 1.0.0\nbudget: 5\n")
+    with pytest.raises(ContentError, match="budget: unknown key"):
+        load_track(tmp_path, "latency")
+
+
+def test_the_site_shows_every_track_with_answers(track: Track, tmp_path: Path) -> None:
+    with pytest.raises(NothingSelectedError):
+        publish_tracks(tmp_path, tmp_path / "site")
+    score_track(track, ["heft", "random"])
+    files = publish_tracks(tmp_path, tmp_path / "site")
+    assert files[0] == tmp_path / "site" / "index.html"
+    assert any("heft" in path.read_text() for path in files)
+
+
+@pytest.mark.parametrize("name", track_names(ROOT / "leaderboards"))
+def test_shipped_tracks_rank_to_their_stored_bytes(name: str, tmp_path: Path) -> None:
+    shipped = load_track(ROOT / "leaderboards", name)
+    assert shipped.problems()
+    copy = Track(folder=tmp_path, rules=shipped.rules)
+    assert shipped.solutions()
+    standings = shipped.standings()
+    written = copy.write_standings(standings).read_bytes()
+    assert written == (shipped.folder / "standings.json").read_bytes()
+    proved = {problem.name: bounds(problem) for problem in shipped.problems()}
+    costs = [(row.name, result) for row in standings.rows for result in row.results if result.cost is not None]
+    below = [
+        (entry, result.problem, bound)
+        for entry, result in costs
+        for bound, value in proved[result.problem].items()
+        if result.cost < value
+    ]
+    assert below == [], "no answer is better than any bound says it can be"
+    assert len(costs) > 20 * len(proved)

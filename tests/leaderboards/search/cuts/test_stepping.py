@@ -1,0 +1,85 @@
+"""Programs that run in slices, and placers that stop when the clock says so."""
+
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from benchmarks.placers import generated
+
+from opmark.leaderboards.problem.smallest import smallest_problem
+from opmark.leaderboards.scoring.attempt import attempt
+from opmark.leaderboards.search.cuts import stepping
+from opmark.leaderboards.search.cuts.stepping import FIRST_STEPS, MOST_STEPS, run_in_slices
+from opmark.leaderboards.search.placer import PLACERS
+
+
+class Clock:
+    """Stands still for so many looks, and is far beyond every budget then."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks, self.over_at = 0, looks
+
+    def __call__(self) -> float:
+        self.looks += 1
+        return 0.0 if self.looks <= self.over_at else 1e9
+
+
+def test_a_program_runs_until_it_is_done_or_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def program(steps: int, at: np.ndarray) -> None:
+        asked.append(steps)
+        at[0] += 1
+
+    assert run_in_slices(program, 5, math.inf)
+    assert len(asked) == 5
+    assert not run_in_slices(program, 5, -math.inf)
+    assert len(asked) == 5
+    clock = Clock(3)
+    monkeypatch.setattr(stepping.time, "monotonic", clock)
+    assert not run_in_slices(program, 50, 1.0)
+    assert len(asked) == 8, "one slice more when time is up"
+    assert run_in_slices(program, 1, math.inf)
+
+
+def test_a_slice_is_as_long_as_its_steps_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, asked = [0.0], []
+
+    def program(steps: int, at: np.ndarray) -> None:
+        asked.append(steps)
+        now[0] += steps * 1e-6
+        at[0] += 1
+
+    monkeypatch.setattr(stepping.time, "monotonic", lambda: now[0])
+    run_in_slices(program, 8, math.inf)
+    assert asked[:2] == [FIRST_STEPS, 4 * FIRST_STEPS]
+    assert asked[-1] == pytest.approx(20_000, abs=2)
+    monkeypatch.setattr(stepping.time, "monotonic", lambda: 0.0)
+    asked.clear()
+    run_in_slices(lambda steps, at: (asked.append(steps), at.__setitem__(0, at[0] + 1)), 40, math.inf)
+    assert asked[-1] == MOST_STEPS
+
+
+@pytest.mark.parametrize("name", PLACERS.names())
+@pytest.mark.parametrize("objective", ["latency", "throughput"])
+@pytest.mark.parametrize("looks", [2, 40])
+def test_a_placer_stops_when_the_clock_says_so(
+    name: str, objective: str, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name == "cp-sat":
+        pytest.importorskip("ortools", reason="the extra `solvers` is not installed")
+    problem = replace(generated(1, units=90, width=5, devices=4), objective=objective)
+    PLACERS.load(name).prepare()
+    clock = Clock(looks)
+    monkeypatch.setattr(time, "monotonic", clock)
+    found = attempt(problem, name, budget_s=0.5)
+    assert found.evaluation.cost > 0
+    assert clock.looks <= looks + 60, "it goes on though its time is over"
+
+
+@pytest.mark.parametrize(("name", "cost"), [("opmark", 2), ("heft", 2), ("pipedream", 3)])
+def test_the_smallest_problem_is_solved_at_once(name: str, cost: int) -> None:
+    # a pipeline of two stages pays for the transfer of 1 ns
+    assert attempt(smallest_problem(), name, budget_s=5).evaluation.cost == cost
