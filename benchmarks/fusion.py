@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from opmark.core.fusion import FUSED, NOT_FUSED, UNDECIDED, FusionMeasurement, decided, obeys, pair_verdicts, saving
-from opmark.datasets.find import find, names
+from opmark.datasets.release.finding import find, names
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "tests" / "core" / "published_fusion_rules.csv"

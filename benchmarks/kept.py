@@ -21,12 +21,12 @@ from pathlib import Path
 
 from opmark.core.canonical import plain
 from opmark.core.graph import Graph
-from opmark.datasets.release import load as load_release
+from opmark.datasets.release.release import load as load_release
 from opmark.models.stored import sized_graphs
-from opmark.predictors.bundle import load
-from opmark.predictors.cost_model import BYTES_MOVED, CostModel
-from opmark.predictors.graphs import graphs_of
-from opmark.predictors.train import train_on
+from opmark.predictors.inputs.graphs import graphs_of
+from opmark.predictors.model.bundle import load
+from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
+from opmark.predictors.model.training import train_on
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("predictions", "training", "standings", "releases")

@@ -25,9 +25,9 @@ from opmark.core.measurement import OK, Measurement
 from opmark.core.target import Target
 from opmark.kinds import KINDS, work_of
 from opmark.models.resolve import graph_of
-from opmark.predictors.bundle import Bundle, load
-from opmark.predictors.cost_model import BYTES_MOVED, CostModel
-from opmark.predictors.train import train_on
+from opmark.predictors.model.bundle import Bundle, load
+from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
+from opmark.predictors.model.training import train_on
 
 TARGET = Target(device="made-up", backend="onnxruntime", provider="cpu", version="1")
 NETWORKS = ("bert-base", "light-resnet50")

@@ -12,9 +12,9 @@ from typing import Any
 
 from opmark.core.files import write_text
 from opmark.core.workspace import Workspace
-from opmark.datasets import manifest
-from opmark.datasets.find import path_of
-from opmark.datasets.manifest import Manifest
+from opmark.datasets.format import manifest
+from opmark.datasets.format.manifest import Manifest
+from opmark.datasets.release.finding import path_of
 
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"

@@ -13,7 +13,7 @@ from opmark.cli.commands._bench_reports import REPORTS
 from opmark.cli.main import cli
 from opmark.core.journal import read_journal
 from opmark.core.workspace import ROOMS
-from opmark.datasets.release import build
+from opmark.datasets.release.release import build
 
 
 @pytest.fixture

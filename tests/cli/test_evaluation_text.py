@@ -4,7 +4,7 @@ import pytest
 
 from opmark.cli.evaluation_text import USUAL, chosen_metrics, show_scores
 from opmark.core.errors import UnknownNameError
-from opmark.predictors.evaluate import Score
+from opmark.predictors.judging.scores import Score
 
 
 def test_metrics_are_named_or_the_usual_ones() -> None:

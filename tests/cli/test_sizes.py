@@ -12,7 +12,7 @@ from opmark.cli.main import cli
 from opmark.cli.sizes import chosen_sizes
 from opmark.core.errors import UsageError
 from opmark.core.workspace import ROOMS
-from opmark.datasets.release import build_from
+from opmark.datasets.release.release import build_from
 
 
 def test_options_and_dimensions_are_one_mapping() -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from opmark.datasets.check import ERROR
-from opmark.datasets.find import names
-from opmark.datasets.release import load
-from opmark.datasets.validate import validate
+from opmark.datasets.release.finding import names
+from opmark.datasets.release.release import load
+from opmark.datasets.validation.check import ERROR
+from opmark.datasets.validation.validate import validate
 
 FOLDER = Path(__file__).resolve().parents[2] / "datasets"
 RELEASES = names(FOLDER)

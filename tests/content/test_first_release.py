@@ -6,8 +6,8 @@ import pandas
 import pytest
 
 from opmark.core.estimate import quantile
-from opmark.datasets.find import names
-from opmark.datasets.release import Release, load
+from opmark.datasets.release.finding import names
+from opmark.datasets.release.release import Release, load
 
 FOLDER = Path(__file__).resolve().parents[2] / "datasets"
 NAME = "amd-26-2-1-2vcpu-l3-32m/1.0.0"

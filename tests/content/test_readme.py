@@ -6,8 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from opmark.datasets import manifest
-from opmark.datasets.find import names
+from opmark.datasets.format import manifest
+from opmark.datasets.release.finding import names
 
 ROOT = Path(__file__).resolve().parents[2]
 RELEASES = names(ROOT / "datasets")

@@ -3,9 +3,9 @@
 import pytest
 from tests.datasets import sample
 
-from opmark.datasets.check import CHECKS, ERROR, WARNING, Tables
-from opmark.datasets.columns import TABLES, table_of
-from opmark.datasets.release import Release, build_from
+from opmark.datasets.format.columns import TABLES, table_of
+from opmark.datasets.release.release import Release, build_from
+from opmark.datasets.validation.check import CHECKS, ERROR, WARNING, Tables
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.predictors import law
 
-from opmark.predictors.estimator import Latencies
 from opmark.predictors.estimators import ESTIMATORS
-from opmark.predictors.features import Inputs, features
+from opmark.predictors.inputs.features import Inputs, features
+from opmark.predictors.learners.estimator import Latencies
 
 
 def sample(kind: str, count: int) -> tuple[Inputs, Latencies]:
@@ -74,9 +74,9 @@ def test_it_beats_a_constant(name: str) -> None:
 
 
 def test_ours_is_better_than_every_baseline_on_unseen_groups() -> None:
-    from opmark.predictors.evaluate import judge
-    from opmark.predictors.evidence import Evidence
-    from opmark.predictors.metrics import METRICS
+    from opmark.predictors.judging.evidence import Evidence
+    from opmark.predictors.judging.scores import judge
+    from opmark.predictors.model.metrics import METRICS
 
     evidence = Evidence(target=law.TARGET, measurements=law.rows(100), hardware=law.HARDWARE)
     errors = {}

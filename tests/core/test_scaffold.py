@@ -24,9 +24,9 @@ from opmark.leaderboards.problem.placement import placement_of
 from opmark.leaderboards.scoring.track import SCHEMA, Rules, load_track
 from opmark.leaderboards.search.placer import PLACERS
 from opmark.leaderboards.simulator.simulate import simulate
-from opmark.predictors.estimator import Latencies
 from opmark.predictors.estimators import ESTIMATORS
-from opmark.predictors.features import features
+from opmark.predictors.inputs.features import features
+from opmark.predictors.learners.estimator import Latencies
 
 NAME = "my-first-try"
 CODE = {what: place for what, place in PLACES.items() if place.package}

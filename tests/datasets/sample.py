@@ -10,8 +10,8 @@ from opmark.core.kernel import Kernel
 from opmark.core.kind import Setting
 from opmark.core.measurement import FAILED, OK, QUANTILES, SKIPPED, Measurement, NetworkMeasurement
 from opmark.core.target import Target
-from opmark.datasets.contents import Contents, from_measurements
-from opmark.datasets.manifest import Source
+from opmark.datasets.format.manifest import Source
+from opmark.datasets.release.contents import Contents, from_measurements
 from opmark.kinds import KINDS, work_of
 
 DEVICE = "acme-1-2-3-2vcpu-l3-32m"

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from opmark.core.files import sha256
-from opmark.datasets import manifest
-from opmark.datasets.columns import TABLES
+from opmark.datasets.format import manifest
+from opmark.datasets.format.columns import TABLES
 
 
 def change_rows(folder: Path, table: str, change: Callable[[list[dict[str, Any]]], None]) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from opmark.bench.plan import plan
 from opmark.bench.suite import KindSpec, Suite
 from opmark.core.records import KernelTrial
-from opmark.predictors.features import features
-from opmark.predictors.folds import shape_groups
+from opmark.predictors.inputs.features import features
+from opmark.predictors.inputs.shape_groups import shape_groups
 from opmark.studies.active import (
     CellState,
     by_cell,

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from opmark.predictors.evaluate import Evaluation, Score
-from opmark.predictors.evidence import Judged
-from opmark.predictors.learning_curve import CurvePoint
-from opmark.predictors.transfer import TransferPoint
+from opmark.predictors.judging.evidence import Judged
+from opmark.predictors.judging.learning_curve import CurvePoint
+from opmark.predictors.judging.scores import Evaluation, Score
+from opmark.predictors.transfer.curve import TransferPoint
 from opmark.studies.evaluation_page import evaluation_page
 from opmark.studies.transfer_page import transfer_page
 

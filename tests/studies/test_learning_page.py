@@ -1,7 +1,7 @@
 """Pages of learning and transfer: both axes, and what was reached."""
 
-from opmark.predictors.learning_curve import CurvePoint
-from opmark.predictors.transfer import TransferPoint
+from opmark.predictors.judging.learning_curve import CurvePoint
+from opmark.predictors.transfer.curve import TransferPoint
 from opmark.studies.learning_page import best_points, learning_page, learning_picture, with_minutes
 from opmark.studies.transfer_page import transfer_page
 

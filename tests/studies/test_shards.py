@@ -9,8 +9,8 @@ from opmark.bench.runner import run
 from opmark.bench.suite import KindSpec, Networks, Suite
 from opmark.core.errors import ContentError
 from opmark.core.journal import read_journal
-from opmark.datasets.merge import merge
-from opmark.datasets.release import Release, build
+from opmark.datasets.release.merging import merge
+from opmark.datasets.release.release import Release, build
 
 SUITE = Suite(
     name="campaign",

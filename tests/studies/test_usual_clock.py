@@ -9,7 +9,7 @@ from opmark.bench.noise import Noise, judged
 from opmark.core.canonical import plain
 from opmark.core.files import json_text
 from opmark.core.target import Target
-from opmark.datasets.manifest import Manifest, Source
+from opmark.datasets.format.manifest import Manifest, Source
 from opmark.studies import usual_clock
 from opmark.studies.usual_clock import clock_now, usual_sentinels_ns
 

@@ -7,7 +7,7 @@ from opmark.cli.output import show_table
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
-    from opmark.predictors.evaluate import Score
+    from opmark.predictors.judging.scores import Score
 
 _HALVES = ("acc10", "median", "kernel-sum-median", "kernel-sum-p90", "composition-median", "composition-p90")
 USUAL = (
@@ -26,7 +26,7 @@ USUAL = (
 
 def show_scores(scores: "Sequence[Score]", metrics: Sequence[str] = USUAL) -> None:
     """One table per target, split by split with the least median error first, and one of a network's error's halves."""
-    from opmark.predictors.split import NETWORKS_UNSEEN, SPLIT_NAMES
+    from opmark.predictors.judging.splits import NETWORKS_UNSEEN, SPLIT_NAMES
 
     for target in sorted({score.target for score in scores}):
         cells: dict[tuple[str, str], dict[str, str]] = {}
@@ -70,8 +70,8 @@ def show_scores(scores: "Sequence[Score]", metrics: Sequence[str] = USUAL) -> No
 def chosen_metrics(text: str) -> tuple[str, ...]:
     """The metrics named in `rmse,acc15`; the usual ones for an empty text. Raises `UnknownNameError`."""
     from opmark.core.registry import unknown_name
-    from opmark.predictors.evaluate import COVERAGE90
-    from opmark.predictors.metrics import METRICS
+    from opmark.predictors.judging.scores import COVERAGE90
+    from opmark.predictors.model.metrics import METRICS
 
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     known = (*METRICS, COVERAGE90)

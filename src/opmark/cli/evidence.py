@@ -8,16 +8,16 @@ import click
 from opmark.cli.context import workspace
 
 if TYPE_CHECKING:
-    from opmark.datasets.release import Release
-    from opmark.predictors.evidence import Evidence
+    from opmark.datasets.release.release import Release
+    from opmark.predictors.judging.evidence import Evidence
 
 
 def evidence_by_target(
     ctx: click.Context, release: str | None, targets: Sequence[str], *, networks: bool = True
 ) -> "dict[str, Evidence]":
     """What the release knows of each target, with the graphs of its networks."""
-    from opmark.predictors.evidence import evidence_of
-    from opmark.predictors.graphs import graphs_of
+    from opmark.predictors.inputs.graphs import graphs_of
+    from opmark.predictors.judging.evidence import evidence_of
 
     found = release_named(ctx, release)
     cache = workspace(ctx).cache
@@ -37,7 +37,7 @@ def release_named(ctx: click.Context, name: str | None) -> "Release":
     Raises `UsageError` where there are several devices, `NothingSelectedError` where there is none.
     """
     from opmark.core.errors import NothingSelectedError, UsageError
-    from opmark.datasets.find import find, names
+    from opmark.datasets.release.finding import find, names
 
     folder = workspace(ctx).datasets
     if name is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
-    from opmark.predictors.network import NetworkPrediction
+    from opmark.predictors.model.network import NetworkPrediction
 
 _STEPS = frozenset({"stride", "dilation", "groups"})
 _LONGEST_NOTE = 100

@@ -13,9 +13,9 @@ import numpy as np
 
 from opmark.core.canonical import content_id
 from opmark.core.records import KernelTrial
-from opmark.predictors.arrays import Flags, Floats
-from opmark.predictors.features import Inputs
-from opmark.predictors.folds import shape_groups
+from opmark.predictors.inputs.arrays import Flags, Floats
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.shape_groups import shape_groups
 
 Cell = tuple[str, str]
 # Of a cell's kernels, about this many judge; a group larger than the second share of it never does.

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from opmark.core.measurement import USABLE, Measurement
-from opmark.predictors.arrays import Flags, Floats
 from opmark.predictors.estimators import ESTIMATORS
-from opmark.predictors.features import Inputs
-from opmark.predictors.hardware import Hardware
-from opmark.predictors.intervals import KindErrors, TrainingRange, calibrate, outside, training_range
-from opmark.predictors.metrics import METRICS
-from opmark.predictors.single_thread import single_thread
-from opmark.predictors.train import Table, tables
+from opmark.predictors.inputs.arrays import Flags, Floats
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.hardware import Hardware
+from opmark.predictors.inputs.single_thread import single_thread
+from opmark.predictors.model.intervals import KindErrors, TrainingRange, calibrate, outside, training_range
+from opmark.predictors.model.metrics import METRICS
+from opmark.predictors.model.training import Table, tables
 from opmark.studies.active import Cell
 
 # What a curve says of a target beside its error.

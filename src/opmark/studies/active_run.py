@@ -12,8 +12,8 @@ from opmark.bench.suite import Suite
 from opmark.core.errors import NothingSelectedError
 from opmark.core.journal import Journal, read_journal
 from opmark.core.records import KernelTrial
-from opmark.predictors.features import features
-from opmark.predictors.hardware import hardware_of
+from opmark.predictors.inputs.features import features
+from opmark.predictors.inputs.hardware import hardware_of
 from opmark.studies.accuracy_curve import Curve, CurvePoint, TargetAccuracy, read_curve, write_curve
 from opmark.studies.active import (
     Cell,

@@ -6,9 +6,9 @@ from typing import Any
 
 from opmark.core.graph import Graph
 from opmark.core.measurement import USABLE
-from opmark.datasets.release import Release
-from opmark.predictors.bundle import Bundle
-from opmark.predictors.cost_model import BYTES_MOVED, CostModel
+from opmark.datasets.release.release import Release
+from opmark.predictors.model.bundle import Bundle
+from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,10 @@ from opmark.core.units import format_ns
 from opmark.pages.bars import ErrorBar, error_bars
 from opmark.pages.scatter import Point, scatter
 from opmark.pages.template import render
-from opmark.predictors.evaluate import Evaluation, Score
-from opmark.predictors.evidence import Judged
-from opmark.predictors.learning_curve import CurvePoint
-from opmark.predictors.split import NETWORKS_UNSEEN, SPLIT_NAMES
+from opmark.predictors.judging.evidence import Judged
+from opmark.predictors.judging.learning_curve import CurvePoint
+from opmark.predictors.judging.scores import Evaluation, Score
+from opmark.predictors.judging.splits import NETWORKS_UNSEEN, SPLIT_NAMES
 from opmark.studies.learning_page import learning_picture
 
 COLUMNS = (

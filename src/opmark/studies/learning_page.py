@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from opmark.pages.curve import Line, curve
 from opmark.pages.template import render
-from opmark.predictors.device_time import assumption, device_minutes
-from opmark.predictors.learning_curve import WANTED_ACC10, CurvePoint, reached
+from opmark.predictors.judging.learning_curve import WANTED_ACC10, CurvePoint, reached
+from opmark.predictors.model.device_time import assumption, device_minutes
 
 ACROSS = "kernels measured, and the device's minutes"
 

@@ -13,12 +13,12 @@ from opmark.core.estimate import median
 from opmark.core.files import sha256, write_json, write_text
 from opmark.core.graph import Graph
 from opmark.core.workspace import ROOMS, Workspace, versions
-from opmark.datasets import release as releases
-from opmark.datasets.release import Release
-from opmark.predictors import bundle as bundles
-from opmark.predictors.bundle import Bundle
-from opmark.predictors.store import bundle_path
-from opmark.predictors.train import train
+from opmark.datasets.release import release as releases
+from opmark.datasets.release.release import Release
+from opmark.predictors.model import bundle as bundles
+from opmark.predictors.model.bundle import Bundle
+from opmark.predictors.model.bundle_paths import bundle_path
+from opmark.predictors.model.training import train
 from opmark.studies.comparison import NetworkError, compare
 from opmark.studies.placement_contest import NETWORK, Contest, hold_contest
 from opmark.studies.quickstart_report import report_page

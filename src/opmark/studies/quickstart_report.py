@@ -8,16 +8,16 @@ import numpy as np
 
 from opmark.core.graph import Graph
 from opmark.core.units import format_ns
-from opmark.datasets.release import Release
+from opmark.datasets.release.release import Release
 from opmark.pages.bars import ErrorBar, error_bars
 from opmark.pages.scatter import Point, scatter
 from opmark.pages.template import render
 from opmark.pages.timeline import timeline_picture
-from opmark.predictors.bundle import Bundle
-from opmark.predictors.cost_model import BYTES_MOVED, CostModel
-from opmark.predictors.evaluate import judge
-from opmark.predictors.evidence import Evidence, Judged
-from opmark.predictors.single_thread import single_thread
+from opmark.predictors.inputs.single_thread import single_thread
+from opmark.predictors.judging.evidence import Evidence, Judged
+from opmark.predictors.judging.scores import judge
+from opmark.predictors.model.bundle import Bundle
+from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 from opmark.studies.comparison import NetworkError
 from opmark.studies.placement_contest import Contest
 

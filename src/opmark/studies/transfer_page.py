@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from opmark.pages.curve import Line, curve
 from opmark.pages.template import render
-from opmark.predictors.device_time import assumption
-from opmark.predictors.transfer import CHOSEN, TransferPoint
+from opmark.predictors.model.device_time import assumption
+from opmark.predictors.transfer.curve import CHOSEN, TransferPoint
 from opmark.studies.learning_page import ACROSS, with_minutes
 
 

@@ -9,8 +9,8 @@ from opmark.bench.noise import Noise
 from opmark.core.errors import ContentError
 from opmark.core.host_clock import host_clock
 from opmark.core.workspace import versions
-from opmark.datasets import manifest
-from opmark.datasets.manifest import Manifest
+from opmark.datasets.format import manifest
+from opmark.datasets.format.manifest import Manifest
 
 # A host that is this much slower has changed its clock; one reading is not surer than that.
 _FELT = 0.03

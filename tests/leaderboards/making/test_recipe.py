@@ -17,10 +17,10 @@ from opmark.leaderboards.making.recipe import load_cluster, problem_of_model
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.models.resolve import graph_of
-from opmark.predictors.bundle import load, save
-from opmark.predictors.cost_model import CostModel
-from opmark.predictors.store import bundle_path
-from opmark.predictors.train import train_on
+from opmark.predictors.model.bundle import load, save
+from opmark.predictors.model.bundle_paths import bundle_path
+from opmark.predictors.model.cost_model import CostModel
+from opmark.predictors.model.training import train_on
 
 TARGET = "onnxruntime-cpu-t1"
 CLUSTER = f"""

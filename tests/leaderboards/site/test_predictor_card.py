@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from tests.predictors.test_bundle import bundle
+from tests.predictors.model.test_bundle import bundle
 
 from opmark.core.errors import ContentError
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.site.predictor_card import predictor_cards
-from opmark.predictors.bundle import Bundle, load, save
-from opmark.predictors.store import bundle_path
+from opmark.predictors.model.bundle import Bundle, load, save
+from opmark.predictors.model.bundle_paths import bundle_path
 
 __all__ = ["bundle"]
 

@@ -12,7 +12,7 @@ from opmark.cli.prediction_text import parameters_text, total_text
 from opmark.cli.sizes import chosen_sizes
 
 if TYPE_CHECKING:
-    from opmark.predictors.explain import Explanation
+    from opmark.predictors.model.explain import Explanation
 
 
 @click.command(name="explain", epilog="Example: opmark predictors explain bert-base --suite next.yaml")
@@ -46,8 +46,8 @@ def command(
 
     What bounds its kernels, what its interval is made of, what to measure next.
     """
-    from opmark.predictors.explain import explain
-    from opmark.predictors.next_suite import write_suite
+    from opmark.predictors.model.explain import explain
+    from opmark.predictors.model.next_suite import write_suite
 
     sizes = chosen_sizes(dimensions, batch, size)
     loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, sizes=sizes)

@@ -29,9 +29,9 @@ def command(
     A predictor divides each network's time among its kernels, and each network weighs as much as was measured. What no
     kind covers is `bytes-moved`: at most 1 % of the time should be in it.
     """
-    from opmark.predictors.bundle import load
-    from opmark.predictors.store import find_bundle
-    from opmark.predictors.time_by_kind import time_by_kind
+    from opmark.predictors.judging.time_by_kind import time_by_kind
+    from opmark.predictors.model.bundle import load
+    from opmark.predictors.model.bundle_paths import find_bundle
 
     found = [
         time_by_kind(

@@ -11,9 +11,9 @@ from opmark.core.errors import UsageError
 
 if TYPE_CHECKING:
     from opmark.core.workspace import Workspace
-    from opmark.datasets.release import Release
-    from opmark.predictors.learning_curve import CurvePoint
-    from opmark.predictors.transfer import Donor, TransferPoint
+    from opmark.datasets.release.release import Release
+    from opmark.predictors.judging.learning_curve import CurvePoint
+    from opmark.predictors.transfer.curve import Donor, TransferPoint
 
 
 donor_option = click.option(
@@ -85,9 +85,9 @@ def _curve(
     as_json: bool,
 ) -> None:
     from opmark.core.files import write_text
-    from opmark.predictors.device_time import assumption
-    from opmark.predictors.hardware import Hardware, hardware_of
-    from opmark.predictors.transfer import SAMPLES, transfer_curve
+    from opmark.predictors.inputs.hardware import Hardware, hardware_of
+    from opmark.predictors.model.device_time import assumption
+    from opmark.predictors.transfer.curve import SAMPLES, transfer_curve
 
     here = workspace(ctx)
     release, target = _found(here, receiver)
@@ -124,10 +124,10 @@ def _store(
     folder: Path | None,
     as_json: bool,
 ) -> None:
-    from opmark.predictors.bundle import load, save
-    from opmark.predictors.graphs import graphs_of
-    from opmark.predictors.store import bundle_path, refuse_to_replace
-    from opmark.predictors.transfer_bundle import transfer_release
+    from opmark.predictors.inputs.graphs import graphs_of
+    from opmark.predictors.model.bundle import load, save
+    from opmark.predictors.model.bundle_paths import bundle_path, refuse_to_replace
+    from opmark.predictors.transfer.adapted_bundle import transfer_release
 
     if len(samples) > 1 or page is not None:
         raise UsageError("one predictor is kept, and no curve drawn", hint="name --samples once and leave --page out")
@@ -159,7 +159,7 @@ def _store(
 
 
 def _found(here: "Workspace", name: str) -> "tuple[Release, str]":
-    from opmark.datasets.find import find
+    from opmark.datasets.release.finding import find
 
     release_name, colon, target = name.rpartition(":")
     if not colon:
@@ -170,7 +170,7 @@ def _found(here: "Workspace", name: str) -> "tuple[Release, str]":
 
 def _everything(here: "Workspace") -> list[str]:
     """The newest release of every device, target by target."""
-    from opmark.datasets.find import find, names
+    from opmark.datasets.release.finding import find, names
 
     newest = {name.partition("/")[0]: name for name in names(here.datasets)}
     return [f"{name}:{target.name}" for name in newest.values() for target in find(name, here.datasets).targets]
@@ -182,11 +182,11 @@ def _donors(here: "Workspace", names: tuple[str, ...], *, but: str) -> "list[Don
 
 def donor_named(here: "Workspace", name: str) -> "Donor":
     """A stored predictor by its folder or name, or that of a release's target: the stored one, else one trained now."""
-    from opmark.predictors.bundle import FILE, load
-    from opmark.predictors.cost_model import BYTES_MOVED, CostModel
-    from opmark.predictors.store import bundle_path, stored_bundles
-    from opmark.predictors.train import train
-    from opmark.predictors.transfer import Donor
+    from opmark.predictors.model.bundle import FILE, load
+    from opmark.predictors.model.bundle_paths import bundle_path, stored_bundles
+    from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
+    from opmark.predictors.model.training import train
+    from opmark.predictors.transfer.curve import Donor
 
     stored = {one.name: one.path for one in stored_bundles(here)}
     folder = Path(name) if (Path(name) / FILE).is_file() else stored.get(name)
@@ -204,8 +204,8 @@ def donor_named(here: "Workspace", name: str) -> "Donor":
 
 def show_curve(target: str, points: "list[CurvePoint]") -> None:
     """A learning curve as a table, and when nineteen kernels in twenty are within ±10 %."""
-    from opmark.predictors.device_time import assumption
-    from opmark.predictors.learning_curve import WANTED_ACC10, reached
+    from opmark.predictors.judging.learning_curve import WANTED_ACC10, reached
+    from opmark.predictors.model.device_time import assumption
 
     rows = [
         (

@@ -25,7 +25,7 @@ def group() -> None:
 @click.pass_context
 def list_releases(ctx: click.Context, as_json: bool) -> None:
     """List the releases of this workspace."""
-    from opmark.datasets.summary import summaries
+    from opmark.datasets.release.summary import summaries
 
     folder = workspace(ctx).datasets
     found = summaries(folder)
@@ -48,7 +48,7 @@ def list_releases(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show a release: coverage, statuses, peaks, overhead, noise."""
-    from opmark.datasets.find import find
+    from opmark.datasets.release.finding import find
 
     release = find(name, workspace_folder(ctx, name))
     if as_json:
@@ -71,9 +71,9 @@ def validate(ctx: click.Context, path: str, as_json: bool) -> None:
 
     The exit code is 3 where it is not sound.
     """
-    from opmark.datasets.check import ERROR
-    from opmark.datasets.find import path_of
-    from opmark.datasets.validate import validate as check
+    from opmark.datasets.release.finding import path_of
+    from opmark.datasets.validation.check import ERROR
+    from opmark.datasets.validation.validate import validate as check
 
     folder = Path(path) if Path(path).is_dir() else path_of(path, workspace_folder(ctx, path))
     found = check(folder)
@@ -104,7 +104,7 @@ def build(ctx: click.Context, journals: tuple[Path, ...], version: str | None, a
 
     Without any, from all of this workspace. The same journals in any order give the same bytes.
     """
-    from opmark.datasets.release import build as build_release
+    from opmark.datasets.release.release import build as build_release
 
     here = workspace(ctx)
     chosen = journals or tuple(sorted(here.journals.glob("*.jsonl")))
@@ -121,8 +121,8 @@ def merge(ctx: click.Context, sources: tuple[str, ...], version: str | None, as_
 
     SOURCES are names or folders of releases, and journals. Nothing is measured: any machine will do.
     """
-    from opmark.datasets.find import path_of
-    from opmark.datasets.merge import merge as merge_sources
+    from opmark.datasets.release.finding import path_of
+    from opmark.datasets.release.merging import merge as merge_sources
 
     folder = workspace(ctx).datasets
     paths = [Path(source) if Path(source).is_file() else path_of(source, folder) for source in sources]
@@ -139,8 +139,8 @@ def diff(ctx: click.Context, old: str, new: str, as_json: bool) -> None:
 
     And how latencies moved, kind by kind.
     """
-    from opmark.datasets.diff import diff as compare
-    from opmark.datasets.find import find
+    from opmark.datasets.release.diff import diff as compare
+    from opmark.datasets.release.finding import find
 
     found = compare(find(old, workspace_folder(ctx, old)), find(new, workspace_folder(ctx, new)))
     if as_json:
@@ -170,9 +170,9 @@ def diff(ctx: click.Context, old: str, new: str, as_json: bool) -> None:
 @click.pass_context
 def export(ctx: click.Context, *, name: str, format_name: str, table: str, target: str, output: Path | None) -> None:
     """Write a table or the metadata of a release in another format."""
-    from opmark.datasets.export import export as exported
-    from opmark.datasets.export import write
-    from opmark.datasets.find import find
+    from opmark.datasets.release.export import export as exported
+    from opmark.datasets.release.export import write
+    from opmark.datasets.release.finding import find
 
     release = find(name, workspace_folder(ctx, name))
     if output is not None:
@@ -212,7 +212,7 @@ def import_(
     Licence and origin go into the manifest and onto the card. A published latency becomes the hot label; there is no
     rotated one. Rows of operators or element types that OpMark has no kind for are left out and counted.
     """
-    from opmark.datasets.foreign import import_tables
+    from opmark.datasets.importing.foreign import import_tables
 
     folder = workspace(ctx).datasets if output is None else output
     found = import_tables(files, format_name, folder, device=device, facts=_facts(facts), version=version)
@@ -258,7 +258,7 @@ def _described(manifest: Any) -> dict[str, Any]:
 
 
 def _show_target(manifest: Any, target: str) -> None:
-    from opmark.datasets.quantities import quantities
+    from opmark.datasets.release.quantities import quantities
 
     figures = manifest.statistics[target]
     statuses = ", ".join(f"{count:,} {status}" for status, count in figures["statuses"].items() if count)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from opmark.core.graph import Graph
-    from opmark.predictors.bundle import Bundle
-    from opmark.predictors.network import NetworkPrediction
+    from opmark.predictors.model.bundle import Bundle
+    from opmark.predictors.model.network import NetworkPrediction
 
 DEFAULT_TARGET = "onnxruntime-cpu-t1"
 _OPTIONS = (
@@ -59,8 +59,8 @@ def bundle_and_graph(
     `target` may have its device before it, as it is printed: `DEVICE/onnxruntime-cpu-t1`.
     """
     from opmark.models.resolve import graph_of
-    from opmark.predictors.bundle import load
-    from opmark.predictors.store import path_of
+    from opmark.predictors.model.bundle import load
+    from opmark.predictors.model.bundle_paths import path_of
 
     name = target.rpartition("/")[2]
     loaded = load(bundle or path_of(workspace(ctx), target), target_name=name)
@@ -91,7 +91,7 @@ def command(
 
     MODEL is an .onnx or .pt2 file, or a name that `opmark models list` knows.
     """
-    from opmark.predictors.cost_model import CostModel
+    from opmark.predictors.model.cost_model import CostModel
 
     sizes = chosen_sizes(dimensions, batch, size)
     loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, sizes=sizes)

@@ -51,11 +51,11 @@ group.add_command(TIME_BY_KIND, "time-by-kind")
 @click.pass_context
 def train(ctx: click.Context, release: str | None, targets: tuple[str, ...], estimator: str, as_json: bool) -> None:
     """Train predictors on RELEASE and store them in the workspace."""
-    from opmark.predictors.bundle import save
     from opmark.predictors.estimators import ESTIMATORS
-    from opmark.predictors.graphs import graphs_of
-    from opmark.predictors.store import bundle_path
-    from opmark.predictors.train import train as train_target
+    from opmark.predictors.inputs.graphs import graphs_of
+    from opmark.predictors.model.bundle import save
+    from opmark.predictors.model.bundle_paths import bundle_path
+    from opmark.predictors.model.training import train as train_target
 
     ESTIMATORS.load(estimator)
     found = release_named(ctx, release)
@@ -119,9 +119,9 @@ def evaluate(
     from opmark.core.files import write_text
     from opmark.core.registry import unknown_name
     from opmark.predictors.estimators import ESTIMATORS
-    from opmark.predictors.evaluate import evaluate as judge
-    from opmark.predictors.learning_curve import learning_curve
-    from opmark.predictors.split import SPLIT_NAMES
+    from opmark.predictors.judging.learning_curve import learning_curve
+    from opmark.predictors.judging.scores import evaluate as judge
+    from opmark.predictors.judging.splits import SPLIT_NAMES
 
     shown = chosen_metrics(metrics)
     chosen = ESTIMATORS.names() if everything else estimators or _USUAL
@@ -195,7 +195,7 @@ def curve(
     chooses between another target's predictor and doing without.
     """
     from opmark.core.files import write_text
-    from opmark.predictors.learning_curve import learning_curve, with_donor
+    from opmark.predictors.judging.learning_curve import learning_curve, with_donor
 
     chosen = estimators or ("lightgbm", "nn-meter-forest")
     known = [donor_named(workspace(ctx), name) for name in donors]
@@ -228,8 +228,8 @@ def curve(
 @click.pass_context
 def list_bundles(ctx: click.Context, as_json: bool) -> None:
     """List the predictors of this workspace."""
-    from opmark.predictors.bundle import read_manifest
-    from opmark.predictors.store import stored_bundles
+    from opmark.predictors.model.bundle import read_manifest
+    from opmark.predictors.model.bundle_paths import stored_bundles
 
     here = workspace(ctx)
     found = [(one, read_manifest(one.path)) for one in stored_bundles(here)]
@@ -267,7 +267,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 
     NAME is a folder, DEVICE/VERSION/TARGET, or a target for its newest.
     """
-    from opmark.predictors.store import path_of
+    from opmark.predictors.model.bundle_paths import path_of
 
     described = _described(path_of(workspace(ctx), name) if not Path(name).is_dir() else Path(name))
     if as_json:
@@ -277,7 +277,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 
 
 def _described(folder: Path) -> dict[str, Any]:
-    from opmark.predictors.bundle import load
+    from opmark.predictors.model.bundle import load
 
     bundle = load(folder)
     manifest = bundle.manifest

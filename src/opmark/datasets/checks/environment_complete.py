@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from opmark.datasets.check import ERROR, Check, Finding, Tables
-from opmark.datasets.environments import conflicts
-from opmark.datasets.manifest import FILE
+from opmark.datasets.format.environments import conflicts
+from opmark.datasets.format.manifest import FILE
+from opmark.datasets.validation.check import ERROR, Check, Finding, Tables
 
 
 def findings(tables: Tables) -> Iterator[Finding]:

@@ -5,8 +5,8 @@ from typing import Any
 
 from opmark.core.canonical import canonical_json
 from opmark.core.errors import OpMarkError
-from opmark.datasets.check import ERROR, KERNEL_TABLES, Check, Finding, Tables
-from opmark.datasets.columns import kernel_of
+from opmark.datasets.format.columns import kernel_of
+from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, Check, Finding, Tables
 from opmark.kinds import KINDS
 
 

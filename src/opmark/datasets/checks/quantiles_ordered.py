@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from opmark.core.measurement import QUANTILES
-from opmark.datasets.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, Tables
+from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, Tables
 
 # Labels and quantiles are rounded apart from each other.
 _TOLERANCE = 1e-6

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from opmark.core.units import format_count
-from opmark.datasets.check import ERROR, WARNING, Check, Finding, Tables
-from opmark.datasets.columns import KERNELS
-from opmark.datasets.peaks import LABEL_OF, REFUSED_ABOVE, Group, peaks, rates
+from opmark.datasets.format.columns import KERNELS
+from opmark.datasets.validation.check import ERROR, WARNING, Check, Finding, Tables
+from opmark.datasets.validation.peaks import LABEL_OF, REFUSED_ABOVE, Group, peaks, rates
 
 # Labels carry about this much noise; a repeat may beat the row that set the peak by it.
 _TOLERANCE = 1.05

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from opmark.datasets.check import ERROR, Check, Finding, Tables
-from opmark.datasets.columns import TABLES
+from opmark.datasets.format.columns import TABLES
+from opmark.datasets.validation.check import ERROR, Check, Finding, Tables
 
 
 def findings(tables: Tables) -> Iterator[Finding]:

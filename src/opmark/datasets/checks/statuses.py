@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from opmark.core.measurement import STATUSES, USABLE
-from opmark.datasets.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, Tables
+from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, Tables
 
 _ROLES = ("training", "held-out")
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from opmark.core.canonical import plain
 from opmark.core.errors import OpMarkError
-from opmark.datasets.check import ERROR, KERNEL_TABLES, Check, Finding, Tables
-from opmark.datasets.columns import kernel_of
+from opmark.datasets.format.columns import kernel_of
+from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, Check, Finding, Tables
 from opmark.kinds import KINDS, work_of
 
 

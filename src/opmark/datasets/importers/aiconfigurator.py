@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opmark.core.kernel import Kernel
-from opmark.datasets.cells import Cells, rows
-from opmark.datasets.importer import Entry, Importer, Runtime
+from opmark.datasets.importing.cells import Cells, rows
+from opmark.datasets.importing.importer import Entry, Importer, Runtime
 from opmark.kinds import KINDS
 
 _NEEDED = ("framework", "version", "device", "op_name", "latency")

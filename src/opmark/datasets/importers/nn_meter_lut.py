@@ -16,7 +16,7 @@ from typing import Any
 from opmark.core.errors import ContentError
 from opmark.core.files import read_text
 from opmark.core.kernel import Kernel
-from opmark.datasets.importer import Entry, Importer, Runtime
+from opmark.datasets.importing.importer import Entry, Importer, Runtime
 from opmark.kinds import KINDS
 
 _FIRST = re.compile(r"^firstconv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(?:_(?P<activation>[a-z_]+))?$")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from opmark.core.kernel import Kernel
 from opmark.core.tensor import DTYPE_BYTES
-from opmark.datasets.cells import rows
-from opmark.datasets.importer import Entry, Importer, Runtime
+from opmark.datasets.importing.cells import rows
+from opmark.datasets.importing.importer import Entry, Importer, Runtime
 from opmark.kinds import KINDS
 
 _CASE, _TIME = "Case Name", "Execution Time"

@@ -27,7 +27,7 @@ class _Latencies(Protocol):
 
 @runtime_checkable
 class KernelCosts(Protocol):
-    """A cost model that knows single kernels, such as `opmark.predictors.cost_model.CostModel`."""
+    """A cost model that knows single kernels, such as `opmark.predictors.model.cost_model.CostModel`."""
 
     def kernels(self, kernels: Sequence[Kernel]) -> _Latencies:
         """The latency of each."""

@@ -59,9 +59,9 @@ class Sources:
         return costs_of(table, self.workspace.leaderboards)
 
     def _measured(self, table: DeviceTable) -> tuple[Costs, str]:
-        from opmark.predictors.bundle import load as load_bundle
-        from opmark.predictors.cost_model import CostModel
-        from opmark.predictors.store import path_of
+        from opmark.predictors.model.bundle import load as load_bundle
+        from opmark.predictors.model.bundle_paths import path_of
+        from opmark.predictors.model.cost_model import CostModel
 
         bundle = load_bundle(path_of(self.workspace, table.bundle), target_name=table.bundle.rpartition("/")[2])
         said: Target = bundle.target

@@ -35,9 +35,9 @@ def problem_of_model(
     Raises `ContentError` where a bundle is missing or of another target, or a kind has no predictor.
     """
     from opmark.models.resolve import graph_of
-    from opmark.predictors.bundle import load as load_bundle
-    from opmark.predictors.cost_model import CostModel
-    from opmark.predictors.store import path_of
+    from opmark.predictors.model.bundle import load as load_bundle
+    from opmark.predictors.model.bundle_paths import path_of
+    from opmark.predictors.model.cost_model import CostModel
 
     given = {bundle.target.name: bundle for bundle in map(load_bundle, bundles)}
     graphs, costs, sources = {}, {}, {}

@@ -30,7 +30,7 @@ class NetworkCost(Protocol):
 
 
 class Costs(Protocol):
-    """A cost model of one target, such as `opmark.predictors.cost_model.CostModel`."""
+    """A cost model of one target, such as `opmark.predictors.model.cost_model.CostModel`."""
 
     def network(self, graph: Graph) -> NetworkCost:
         """The latency of `graph` on this target."""

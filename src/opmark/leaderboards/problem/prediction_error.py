@@ -28,6 +28,6 @@ def weighted_interval(parts: Sequence[tuple[float, Factors]]) -> Factors:
 
 def shape_group_of(kernel: Kernel) -> str:
     """The group of shapes whose errors a kernel shares."""
-    from opmark.predictors.folds import shape_groups
+    from opmark.predictors.inputs.shape_groups import shape_groups
 
     return shape_groups([kernel])[0]

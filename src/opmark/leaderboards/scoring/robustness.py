@@ -81,7 +81,7 @@ def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Fac
     Half of an error's variance is shared by all units of a kind, half by those of a shape group, on each device type:
     errors of single units would average out and catch nothing. The predictor's interval holds its stated share.
     """
-    from opmark.predictors.intervals import COVERAGE
+    from opmark.predictors.model.intervals import COVERAGE
 
     types = sorted({device.type for device in problem.cluster.devices})
     quantile = NormalDist().inv_cdf((1 + COVERAGE) / 2)

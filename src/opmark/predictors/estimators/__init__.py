@@ -1,6 +1,6 @@
 """Latency estimators, one file each; `ESTIMATORS` finds them by name."""
 
 from opmark.core.registry import Registry
-from opmark.predictors.estimator import Estimator
+from opmark.predictors.learners.estimator import Estimator
 
 ESTIMATORS: Registry[Estimator] = Registry("opmark.predictors.estimators", "ESTIMATOR", "estimator")

@@ -5,12 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from opmark.predictors.arrays import Floats, from_text, to_text
-from opmark.predictors.features import Inputs
-from opmark.predictors.folds import group_folds, shape_groups
-from opmark.predictors.gaussian_process import GaussianProcess, fit_process, process_from
-from opmark.predictors.label import LabelModel, PerLabel
-from opmark.predictors.roofline import Roofline, fit_roofline, roofline_from
+from opmark.predictors.inputs.arrays import Floats, from_text, to_text
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
+from opmark.predictors.learners.gaussian_process import GaussianProcess, fit_process, process_from
+from opmark.predictors.learners.per_label import LabelModel, PerLabel
+from opmark.predictors.learners.roofline import Roofline, fit_roofline, roofline_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -2,7 +2,7 @@
 
 Predicting utilisation instead of latency is what extrapolates: the fitted roofline carries the size, the learner only
 the efficiency. Few rows are learned mostly by a Gaussian process, many by LightGBM alone; which share each has is
-decided on held-out shape groups (`opmark.predictors.residual`). A kind with fewer than five rows gets its roofline
+decided on held-out shape groups (`learners.residual`). A kind with fewer than five rows gets its roofline
 and its median utilisation.
 """
 
@@ -12,13 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from opmark.predictors.arrays import from_text, to_text
-from opmark.predictors.by_code_path import fit_by_code_path, restore_by_code_path
-from opmark.predictors.by_element_type import fit_by_element_type, restore_by_element_type
-from opmark.predictors.estimator import Estimator, Fitted, Latencies
-from opmark.predictors.features import Inputs
-from opmark.predictors.residual import Residual, fit_residual, residual_from
-from opmark.predictors.roofline import Roofline, fit_roofline, roofline_from
+from opmark.predictors.inputs.arrays import from_text, to_text
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.learners.by_code_path import fit_by_code_path, restore_by_code_path
+from opmark.predictors.learners.by_element_type import fit_by_element_type, restore_by_element_type
+from opmark.predictors.learners.estimator import Estimator, Fitted, Latencies
+from opmark.predictors.learners.residual import Residual, fit_residual, residual_from
+from opmark.predictors.learners.roofline import Roofline, fit_roofline, roofline_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

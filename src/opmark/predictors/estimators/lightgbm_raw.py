@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from opmark.predictors.arrays import Floats
-from opmark.predictors.features import Inputs
-from opmark.predictors.label import PerLabel, TreeModel, fit_tree_model, tree_model_from
+from opmark.predictors.inputs.arrays import Floats
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.learners.per_label import PerLabel, TreeModel, fit_tree_model, tree_model_from
 
 
 class LightGbmRaw(PerLabel):

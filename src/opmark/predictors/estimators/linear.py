@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from opmark.predictors.arrays import Floats, from_text, to_text
-from opmark.predictors.features import Inputs
-from opmark.predictors.label import LabelModel, PerLabel
+from opmark.predictors.inputs.arrays import Floats, from_text, to_text
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.learners.per_label import LabelModel, PerLabel
 
 _RIDGE = 1e-3
 # Beyond e³ times what was seen, a fitted power law says nothing.

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from opmark.predictors.arrays import Floats, from_text, to_text
-from opmark.predictors.features import Inputs
-from opmark.predictors.label import LabelModel, PerLabel
-from opmark.predictors.roofline import Roofline, fit_roofline, roofline_from
+from opmark.predictors.inputs.arrays import Floats, from_text, to_text
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.learners.per_label import LabelModel, PerLabel
+from opmark.predictors.learners.roofline import Roofline, fit_roofline, roofline_from
 
 _NEIGHBOURS = 3
 _CHUNK = 2048

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from opmark.predictors.arrays import Floats, from_text, to_text
-from opmark.predictors.features import Inputs
-from opmark.predictors.label import LabelModel, PerLabel
-from opmark.predictors.trees import FIXED, booster_from, predict_trees
+from opmark.predictors.inputs.arrays import Floats, from_text, to_text
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.learners.per_label import LabelModel, PerLabel
+from opmark.predictors.learners.trees import FIXED, booster_from, predict_trees
 
 _TREES = 320
 _MOST_LEAVES = 4096

@@ -3,10 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
-from opmark.predictors.arrays import Floats, from_text, to_text
-from opmark.predictors.features import Inputs
-from opmark.predictors.label import LabelModel, PerLabel
-from opmark.predictors.roofline import TERMS, Roofline, fit_roofline, roofline_from
+from opmark.predictors.inputs.arrays import Floats, from_text, to_text
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.learners.per_label import LabelModel, PerLabel
+from opmark.predictors.learners.roofline import TERMS, Roofline, fit_roofline, roofline_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""The files of a release: columns of its tables and fields of its manifest."""

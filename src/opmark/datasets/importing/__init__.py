@@ -1,0 +1,1 @@
+"""Releases made from tables that others published."""

@@ -1,0 +1,222 @@
+"""The rows of a release before they are a file: gathered from journals and releases of one machine."""
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from opmark.core.canonical import canonical_json, plain
+from opmark.core.environment import Environment
+from opmark.core.errors import ContentError, NothingSelectedError
+from opmark.core.fusion import FusionMeasurement
+from opmark.core.link import LinkMeasurement
+from opmark.core.measurement import FAILED, STATUSES, Measurement, NetworkMeasurement
+from opmark.core.target import Target
+from opmark.core.units import format_count
+from opmark.datasets.format.columns import (
+    FUSION,
+    KERNEL_REPEATS,
+    KERNELS,
+    LINKS,
+    NETWORK_REPEATS,
+    NETWORKS,
+    TABLES,
+    TableFormat,
+    fusion_row,
+    kernel_row,
+    link_row,
+    network_row,
+    number_problem,
+    table_of,
+)
+from opmark.datasets.format.environments import conflicts
+from opmark.datasets.format.manifest import LICENCE, OURS, Provenance, Source
+from opmark.datasets.validation.peaks import REFUSED_ABOVE, peaks, rates
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """The rows of every table by its name, and what is known about where they were measured.
+
+    `name` is what an error calls this part: a journal's path, a release.
+    """
+
+    name: str
+    environments: tuple[Environment, ...]
+    targets: tuple[Target, ...]
+    rows: Mapping[str, tuple[Row, ...]]
+    sources: tuple[Source, ...] = ()
+    licence: str = LICENCE
+    provenance: Provenance = OURS
+
+    @property
+    def device(self) -> str:
+        """The device's slug."""
+        return self.environments[0].device
+
+    def table(self, table: TableFormat) -> tuple[Row, ...]:
+        """The rows of one table."""
+        return self.rows.get(table.name, ())
+
+
+def from_measurements(
+    name: str,
+    measurements: Iterable[Measurement],
+    networks: Iterable[NetworkMeasurement],
+    *,
+    environments: Iterable[Environment],
+    targets: Iterable[Target],
+    sources: Iterable[Source] = (),
+    licence: str = LICENCE,
+    provenance: Provenance = OURS,
+    fusions: Iterable[FusionMeasurement] = (),
+    links: Iterable[LinkMeasurement] = (),
+) -> Contents:
+    """What one run measured. Raises `ContentError` naming row and column where a number is not a usable one."""
+    measured = (
+        (KERNELS, map(kernel_row, measurements)),
+        (NETWORKS, map(network_row, networks)),
+        (FUSION, map(fusion_row, fusions)),
+        (LINKS, map(link_row, links)),
+    )
+    rows = {table.name: tuple(table_of(table, found).to_pylist()) for table, found in measured}
+    for table_name, found in rows.items():
+        for number, row in enumerate(found):
+            for column in TABLES[table_name].columns:
+                problem = number_problem(column, row[column.name])
+                if problem:
+                    raise ContentError(problem, where=f"{name}: {table_name} row {number}: {column.name}")
+    return Contents(
+        name=name,
+        environments=tuple(environments),
+        targets=tuple(targets),
+        rows=rows,
+        sources=tuple(sources),
+        licence=licence,
+        provenance=provenance,
+    )
+
+
+def gather(parts: Sequence[Contents]) -> Contents:
+    """All parts as one, the same whatever their order.
+
+    A kernel or network that was measured more than once keeps its best trial, by quality and never by value; the
+    others become repeats. A pair of operators or a link keeps its best only.
+    Raises `ContentError` naming the facts on which two parts differ, `NothingSelectedError` where there is no row.
+    """
+    if not parts:
+        raise NothingSelectedError("nothing to build a release from", hint="name at least one journal")
+    for first, other in itertools.combinations(parts, 2):
+        _agree(first, other)
+    rows: dict[str, tuple[Row, ...]] = {}
+    for best, repeats in ((KERNELS, KERNEL_REPEATS), (NETWORKS, NETWORK_REPEATS)):
+        trials = [row for part in parts for table in (best, repeats) for row in part.table(table)]
+        rows[best.name], rows[repeats.name] = _best_and_others(best, trials)
+    for table in (FUSION, LINKS):
+        rows[table.name], _ = _best_and_others(table, (row for part in parts for row in part.table(table)))
+    if not any(rows.values()):
+        names = ", ".join(part.name for part in parts)
+        raise NothingSelectedError("nothing was measured yet", where=names, hint="run the suite first")
+    return Contents(
+        name=parts[0].name,
+        environments=_distinct(part.environments for part in parts),
+        targets=_distinct(part.targets for part in parts),
+        rows=rows,
+        sources=_distinct(part.sources for part in parts),
+        licence=parts[0].licence,
+        provenance=parts[0].provenance,
+    )
+
+
+def without_impossible(contents: Contents) -> Contents:
+    """`contents` with labels above four times the measured peak refused: those rows become `failed` and say why.
+
+    They stay as rows, so that coverage stays visible; their samples stay in the journal.
+    """
+    kernels = contents.table(KERNELS)
+    while True:
+        ceilings = {(peak.target, peak.quantity, peak.dtype): peak.rate for peak in peaks(kernels)}
+        checked = tuple(_refused(row, ceilings) for row in kernels)
+        if checked == kernels:
+            return replace(contents, rows={**contents.rows, KERNELS.name: kernels})
+        kernels = checked
+
+
+def _refused(row: Row, ceilings: Mapping[tuple[str, str, str], float]) -> Row:
+    for group, rate in rates(row):
+        if rate > REFUSED_ABOVE * ceilings[group]:
+            reason = f"refused: {group[1]} of {format_count(rate)} is {rate / ceilings[group]:.1f} times the peak"
+            lost = {"latency_hot_ns": None, "latency_rotated_ns": None}
+            lists = {"hot_quantiles_ns": (), "rotated_quantiles_ns": ()}
+            return {**row, "status": FAILED, "reason": reason, **lost, **lists}
+    return row
+
+
+def _best_and_others(table: TableFormat, trials: Iterable[Row]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    alike: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in trials:
+        alike[tuple(row[name] for name in table.identity)].append(row)
+    best, others = [], []
+    for identity in sorted(alike):
+        group = alike[identity]
+        if len(group) > 1:
+            # By content: the same trial may arrive twice, in a journal and in a release made of it.
+            distinct = {canonical_json(row): row for row in group}
+            group = [row for _, row in sorted(distinct.items(), key=lambda item: (_preference(item[1]), item[0]))]
+        best.append(group[0])
+        others += group[1:]
+    return tuple(best), tuple(others)
+
+
+def _preference(row: Row) -> tuple[Any, ...]:
+    """The better trial of one thing comes first, by quality alone: to look at its value would bias the label.
+
+    That is its status, then how little its processes differ, then how much stands behind it.
+    """
+    variation = row.get("between_process_variation")
+    apart = math.inf if variation is None else variation
+    clean = row["clean_fraction"] or 0.0
+    return (STATUSES.index(row["status"]), apart, -row["processes"], -row["samples"], -clean)
+
+
+def _agree(first: Contents, other: Contents) -> None:
+    if first.device != other.device:
+        raise ContentError(
+            f"measured on {other.device!r}, not on {first.device!r} as {first.name}",
+            where=other.name,
+            hint="one release describes one device",
+        )
+    if (first.licence, first.provenance) != (other.licence, other.provenance):
+        raise ContentError(
+            f"its rows come from elsewhere, or under another licence, than those of {first.name}",
+            where=other.name,
+            hint="build a release of its own from it",
+        )
+    for ours, theirs in itertools.product(first.environments, other.environments):
+        differing = conflicts(ours, theirs)
+        if not differing:
+            continue
+        facts = "; ".join(f"{fact} is {there!r}, not {here!r}" for fact, (here, there) in differing.items())
+        raise ContentError(
+            f"the environment differs from that of {first.name}: {facts}",
+            where=other.name,
+            hint="build a release of its own from it",
+        )
+    known = {target.name: target for target in first.targets}
+    for target in other.targets:
+        same = known.get(target.name, target)
+        if same != target:
+            ours, theirs = plain(same), plain(target)
+            facts = "; ".join(
+                f"{key} is {theirs[key]!r}, not {ours[key]!r}" for key in ours if ours[key] != theirs[key]
+            )
+            raise ContentError(f"{target.name} differs from that of {first.name}: {facts}", where=other.name)
+
+
+def _distinct(groups: Iterable[Iterable[Any]]) -> tuple[Any, ...]:
+    found = {canonical_json(item): item for group in groups for item in group}
+    return tuple(found[key] for key in sorted(found))

@@ -1,0 +1,123 @@
+"""The figures of a release: coverage, statuses, noise and agreement of repeats, all derived from its rows."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy
+
+from opmark.core.fusion import VERDICTS, pair_verdicts
+from opmark.core.measurement import LOW_QUALITY, OK, STATUSES, USABLE
+from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, NETWORK_REPEATS, NETWORKS, fusion_of
+from opmark.datasets.release.contents import Contents, Row
+
+# What a training step consists of.
+PHASES = ("forward", "backward", "update")
+
+
+def statistics(contents: Contents) -> dict[str, Any]:
+    """The figures of every target, by target name; what has no rows to be computed from is None."""
+    return {target.name: _of_target(contents, target.name) for target in contents.targets}
+
+
+def _of_target(contents: Contents, target: str) -> dict[str, Any]:
+    names = (KERNELS.name, NETWORKS.name, KERNEL_REPEATS.name, NETWORK_REPEATS.name, FUSION.name)
+    rows = {name: [row for row in contents.rows.get(name, ()) if row["target"] == target] for name in names}
+    kernels, networks = rows[KERNELS.name], rows[NETWORKS.name]
+    return {
+        "kernels": len(kernels),
+        "networks": len(networks),
+        "statuses": _statuses(kernels),
+        "network_statuses": _statuses(networks),
+        "dtypes": dict(sorted(Counter(row["dtype"] for row in kernels).items())),
+        "phases": _phases(kernels),
+        "low_quality": _low_quality(kernels),
+        "network_low_quality": _low_quality(networks),
+        "sampled_s": sum(source.sampled_s.get(target, 0.0) for source in contents.sources) or None,
+        "kinds": {kind: _of_kind(kernels, kind) for kind in sorted({row["kind"] for row in kernels})},
+        "families": len({row["family"] for row in networks if row["status"] in USABLE}),
+        "overhead_ns": _median([row["overhead_ns"] for row in kernels if row["status"] in USABLE]),
+        "clean_fraction": _median([row["clean_fraction"] for row in kernels if row["status"] in USABLE]),
+        "noise": _spread([row["between_process_variation"] for row in kernels if row["status"] in USABLE]),
+        "retest": _retest(kernels, rows[KERNEL_REPEATS.name], "latency_hot_ns", KERNELS.identity),
+        "network_retest": _retest(networks, rows[NETWORK_REPEATS.name], "latency_ns", NETWORKS.identity),
+        **_fusion(rows[FUSION.name]),
+    }
+
+
+def phase_of(row: Row) -> str:
+    """Which part of a training step has such kernels: `forward` where others have them too."""
+    kind = str(row["kind"])
+    if kind == "update":
+        return "update"
+    operator = str(json.loads(row["parameters"]).get("op", ""))
+    return "backward" if kind.endswith("-backward") or operator.endswith("-backward") else "forward"
+
+
+def _phases(kernels: Sequence[Row]) -> dict[str, dict[str, int]]:
+    """How many rows of each element type are of which phase."""
+    counts = Counter((row["dtype"], phase_of(row)) for row in kernels)
+    return {
+        dtype: {phase: counts[dtype, phase] for phase in PHASES} for dtype in sorted({dtype for dtype, _ in counts})
+    }
+
+
+def _low_quality(rows: Sequence[Row]) -> float | None:
+    """The share of usable rows that are so marked; None without usable rows."""
+    usable = [row["status"] for row in rows if row["status"] in USABLE]
+    return usable.count(LOW_QUALITY) / len(usable) if usable else None
+
+
+def _fusion(rows: Sequence[Row]) -> dict[str, Any]:
+    """How many pairs of operators have which verdicts; nothing where none was measured."""
+    verdicts = pair_verdicts(map(fusion_of, rows))
+    if not verdicts:
+        return {}
+    counts = {
+        name: {verdict: sum(getattr(item, name) == verdict for item in verdicts) for verdict in VERDICTS}
+        for name in ("white_box", "black_box")
+    }
+    return {"fusion": {"pairs": len(verdicts), "differ": sum(item.differ for item in verdicts), **counts}}
+
+
+def _of_kind(kernels: Sequence[Row], kind: str) -> dict[str, Any]:
+    rows = [row for row in kernels if row["kind"] == kind]
+    usable = [row for row in rows if row["status"] in USABLE]
+    hot_ns = [row["latency_hot_ns"] for row in usable]
+    return {
+        "rows": len(rows),
+        "statuses": _statuses(rows),
+        "hot_ns": {"min": min(hot_ns), "median": _median(hot_ns), "max": max(hot_ns)} if hot_ns else None,
+        "rotated_over_hot": _median(
+            [row["latency_rotated_ns"] / row["latency_hot_ns"] for row in usable if row["latency_rotated_ns"]]
+        ),
+        "noise": _median([row["between_process_variation"] for row in usable]),
+    }
+
+
+def _statuses(rows: Sequence[Row]) -> dict[str, int]:
+    counts = Counter(row["status"] for row in rows)
+    return {status: counts[status] for status in STATUSES}
+
+
+def _retest(
+    rows: Sequence[Row], repeats: Sequence[Row], label: str, identity: tuple[str, ...]
+) -> Mapping[str, Any] | None:
+    """Relative differences between a row and its repeats, where both are `ok`."""
+    first = {tuple(row[name] for name in identity): row for row in rows if row["status"] == OK}
+    pairs = [(first.get(tuple(row[name] for name in identity)), row) for row in repeats if row["status"] == OK]
+    return _spread([abs(again[label] / before[label] - 1) for before, again in pairs if before is not None])
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    present = [value for value in values if value is not None]
+    return float(numpy.median(present)) if present else None
+
+
+def _spread(values: Sequence[float | None]) -> dict[str, Any] | None:
+    present = [value for value in values if value is not None]
+    if not present:
+        return None
+    median, high = numpy.quantile(present, (0.5, 0.95))
+    return {"rows": len(present), "median": float(median), "p95": float(high)}

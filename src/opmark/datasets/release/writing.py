@@ -1,0 +1,149 @@
+"""Writing a release: every file into a temporary folder beside its place, then one rename."""
+
+import contextlib
+import dataclasses
+import datetime
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from opmark.core import files
+from opmark.core.errors import ContentError, OpMarkError, UsageError
+from opmark.core.workspace import version_key, versions
+from opmark.datasets.format import manifest
+from opmark.datasets.format.columns import LINKS, TABLES, link_of, table_of
+from opmark.datasets.format.manifest import FileEntry, Manifest
+from opmark.datasets.release import card, croissant
+from opmark.datasets.release.contents import Contents, gather, without_impossible
+from opmark.datasets.release.statistics import statistics
+from opmark.datasets.validation.check import CHECKS, ERROR, Tables
+from opmark.datasets.validation.peaks import peaks
+
+
+def write(parts: list[Contents], folder: Path, *, version: str | None = None) -> Path:
+    """Gather `parts` and write them to `folder/<device>/<version>`, by default the next version; gives that folder.
+
+    Raises `UsageError` where the version exists or is not one, `ContentError` where parts disagree or the rows do not
+    pass the checks, `OpMarkError` where the disk is full. Nothing is left behind on any error.
+    """
+    contents = without_impossible(gather(parts))
+    device_folder = folder / contents.device
+    version = version or next_version(device_folder)
+    try:
+        version_key(version)
+    except ContentError as error:
+        raise UsageError(error.message, hint=error.hint) from None
+    final = device_folder / version
+    if final.exists():
+        raise UsageError(
+            f"{contents.device} {version} exists already, and a release is never changed",
+            where=str(final),
+            hint=f"build --version {next_version(device_folder)}",
+        )
+    with _temporary_folder(device_folder, version) as temporary:
+        _fill(temporary, contents, version)
+        temporary.rename(final)
+    return final
+
+
+def next_version(device_folder: Path) -> str:
+    """`1.0.0` for the first release of a device, else the next minor version."""
+    existing = versions(device_folder)
+    if not existing:
+        return "1.0.0"
+    major, minor, _ = version_key(existing[-1])
+    return f"{major}.{minor + 1}.0"
+
+
+def today() -> str:
+    """The day in Greenwich, such as `2026-11-21`; of SOURCE_DATE_EPOCH where a build is to be repeated."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    now = datetime.datetime.now(datetime.UTC)
+    return (datetime.datetime.fromtimestamp(int(epoch), datetime.UTC) if epoch.isdigit() else now).date().isoformat()
+
+
+def _fill(folder: Path, contents: Contents, version: str) -> None:
+    import pyarrow.parquet
+
+    tables = {
+        table.name: table_of(table, contents.table(table))
+        for table in TABLES.values()
+        if table.required or contents.table(table)
+    }
+    entries = []
+    for name, content in tables.items():
+        path = folder / TABLES[name].file
+        pyarrow.parquet.write_table(content, path, compression="zstd", compression_level=12)
+        entries.append(_entry(path, rows=content.num_rows))
+    described = Manifest(
+        name=f"opmark-{contents.device}",
+        device=contents.device,
+        version=version,
+        id=manifest.identity(contents.device, tuple(entries)),
+        licence=contents.licence,
+        published=today(),
+        provenance=contents.provenance,
+        files=tuple(entries),
+        targets=contents.targets,
+        environments=contents.environments,
+        peaks=peaks(contents.rows["kernels"]),
+        sources=contents.sources,
+        statistics=statistics(contents),
+    )
+    _refuse_errors(Tables(manifest=described, tables=tables), contents.name)
+    for name, text in (
+        (card.FILE, card.card(described, [link_of(row) for row in contents.table(LINKS)])),
+        (croissant.FILE, files.json_text(croissant.croissant(described))),
+    ):
+        path = folder / name
+        path.write_text(text, encoding="utf-8")
+        entries.append(_entry(path))
+    complete = dataclasses.replace(described, files=tuple(entries))
+    (folder / manifest.FILE).write_text(manifest.text(complete), encoding="utf-8")
+    for path in folder.iterdir():
+        _sync(path)
+
+
+def _entry(path: Path, *, rows: int | None = None) -> FileEntry:
+    return FileEntry(name=path.name, sha256=files.sha256(path), size_bytes=path.stat().st_size, rows=rows)
+
+
+def _refuse_errors(tables: Tables, source: str) -> None:
+    found = [finding for check in CHECKS for finding in check.findings(tables) if finding.level == ERROR]
+    if found:
+        more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""
+        raise ContentError(f"{found[0].message}{more}", where=f"{source}: {found[0].where}")
+
+
+@contextlib.contextmanager
+def _temporary_folder(parent: Path, name: str) -> Iterator[Path]:
+    """A folder beside the final place that is gone afterwards, unless it was renamed there."""
+    made = not parent.exists()
+    temporary = None
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=parent, prefix=f".{name}.", suffix=".tmp"))
+        temporary.chmod(0o755)
+        yield temporary
+        _sync(parent)
+    except OSError as error:
+        raise OpMarkError(
+            f"cannot write: {error.strerror or error}",
+            where=str(parent / name),
+            hint="free some space or choose another place",
+        ) from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        if made and parent.exists() and not any(parent.iterdir()):
+            parent.rmdir()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,76 @@
+"""The highest rates that a target's rows support: FLOP/s per element type, and bytes/s hot and rotated.
+
+A rate is a row's work over its label. FLOP/s come from the kinds that multiply and accumulate, against the hot label;
+bytes/s from every row that moves any, against the hot label (caches) and the rotated one (memory, but for kernels so
+small that their copies fit in the last-level cache). The peak is the largest rate *that other rows support*: among the
+top 2 % (at least one row), whatever stands above a gap of more than 2x is left out. Honest rows have no such gap, so
+that their peak is their maximum; a label that lost its last three digits stands alone and cannot raise the ceiling it
+is held against. With fewer than 30 rows nothing can be told apart and the peak is the maximum.
+
+Labels below 100 ns of kinds that do not multiply claim no bytes/s: they are views (a reshape that copies nothing), and
+the clock cannot say how fast they are not.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from opmark.core.measurement import USABLE
+from opmark.datasets.format.manifest import Peak
+from opmark.kinds import KINDS
+
+Row = Mapping[str, Any]
+Group = tuple[str, str, str]
+
+FLOPS = "flops_per_s"
+HOT_BYTES = "hot_bytes_per_s"
+ROTATED_BYTES = "rotated_bytes_per_s"
+LABEL_OF = {FLOPS: "latency_hot_ns", HOT_BYTES: "latency_hot_ns", ROTATED_BYTES: "latency_rotated_ns"}
+
+# Above the peak by more than this, a label is wrong, not fast.
+REFUSED_ABOVE = 4.0
+FEWEST_ROWS = 30
+_TOP_SHARE = 0.02
+_SHORTEST_COPY_NS = 100.0
+_GAP = 2.0
+
+
+def peaks(rows: Iterable[Row]) -> tuple[Peak, ...]:
+    """One peak per target and quantity (and element type, for FLOP/s), sorted."""
+    found = defaultdict(list)
+    for row in rows:
+        for group, rate in rates(row):
+            found[group].append(rate)
+    return tuple(
+        Peak(target=target, quantity=quantity, dtype=dtype, rate=supported_maximum(values), rows=len(values))
+        for (target, quantity, dtype), values in sorted(found.items())
+    )
+
+
+def rates(row: Row) -> Iterator[tuple[Group, float]]:
+    """Every rate that `row` claims, each with the (target, quantity, dtype) it belongs to."""
+    if row["status"] not in USABLE:
+        return
+    target, moved_bytes = row["target"], row["read_bytes"] + row["written_bytes"]
+    hot_ns, rotated_ns = row["latency_hot_ns"], row["latency_rotated_ns"]
+    multiplies = row["kind"] in KINDS.names() and KINDS.load(row["kind"]).matrix
+    if _positive(hot_ns) and row["flops"] > 0 and multiplies:
+        yield (target, FLOPS, row["dtype"]), row["flops"] / hot_ns * 1e9
+    for quantity, latency_ns in ((HOT_BYTES, hot_ns), (ROTATED_BYTES, rotated_ns)):
+        if _positive(latency_ns) and moved_bytes > 0 and (multiplies or latency_ns >= _SHORTEST_COPY_NS):
+            yield (target, quantity, ""), moved_bytes / latency_ns * 1e9
+
+
+def supported_maximum(values: Sequence[float]) -> float:
+    """The largest of `values` that does not stand above a gap among the top few."""
+    ordered = sorted(values, reverse=True)
+    if len(ordered) < FEWEST_ROWS:
+        return ordered[0]
+    top = max(1, math.ceil(len(ordered) * _TOP_SHARE))
+    apart = [index for index in range(top) if ordered[index] > _GAP * ordered[index + 1]]
+    return ordered[apart[-1] + 1] if apart else ordered[0]
+
+
+def _positive(value: float | None) -> bool:
+    return value is not None and math.isfinite(value) and value > 0

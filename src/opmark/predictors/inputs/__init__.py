@@ -1,0 +1,1 @@
+"""Kernels as rows of features, and the rows of a release as tables."""

@@ -1,0 +1,199 @@
+"""What a learner sees of a kernel: one function, for training and for prediction."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opmark.core.kernel import Kernel
+from opmark.core.kind import Kind
+from opmark.core.tensor import DTYPE_BYTES
+from opmark.kinds import kind_of
+from opmark.predictors.inputs.arrays import Floats
+from opmark.predictors.inputs.hardware import Hardware
+
+_DTYPES = {name: float(code) for code, name in enumerate(DTYPE_BYTES)}
+# Tiles that matrix products are cut into on GPUs.
+_TILES = (32, 64, 128)
+# Sizes that code is vectorised or tiled over, by the names that kinds give their features.
+_TILED = frozenset({"m", "n", "k", "along", "inner", "last", "columns", "head_size", "hidden", "features"})
+
+
+# What a learner sees of a kernel, as flat tuples in a plain dictionary: a hundred thousand entries of `lru_cache`, each
+# with a key, keep the garbage collector busy for a second.
+_KNOWN: dict[Kind[Any], dict[Kernel, tuple[float, ...]]] = {}
+_MOST_KNOWN = 2**18
+# What jumps at every multiple of a tile's size: trees cut there, a smooth surface only learns noise.
+_SAWTEETH = "_tail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Inputs:
+    """Kernels of one kind as arrays, one row per kernel.
+
+    `matrix` has one column per name of `names`; columns `categorical` hold codes, the others grow with the size they
+    stand for. Columns before `sizes` are the kind's own features and its work, the ones a training range is kept of;
+    `smooth` are those that a smooth surface can follow, all but codes and sawteeth.
+    """
+
+    kind: str
+    kernels: tuple[Kernel, ...]
+    matrix: Floats
+    names: tuple[str, ...]
+    categorical: tuple[int, ...]
+    sizes: int
+    smooth: tuple[int, ...]
+    raw: Mapping[str, Floats]
+    flops: Floats
+    moved_bytes: Floats
+    weight_bytes: Floats
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def take(self, rows: Any) -> "Inputs":
+        """The same columns for some rows: indices or a mask."""
+        chosen = np.arange(len(self))[rows]
+        return Inputs(
+            kind=self.kind,
+            kernels=tuple(self.kernels[index] for index in chosen),
+            matrix=self.matrix[chosen],
+            names=self.names,
+            categorical=self.categorical,
+            sizes=self.sizes,
+            smooth=self.smooth,
+            raw={name: column[chosen] for name, column in self.raw.items()},
+            flops=self.flops[chosen],
+            moved_bytes=self.moved_bytes[chosen],
+            weight_bytes=self.weight_bytes[chosen],
+        )
+
+
+def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware: Hardware | None = None) -> Inputs:
+    """The features of `kernels`, all of one `kind` (found by name where not given), on `hardware`.
+
+    Columns: the kind's own features (sizes as log(1 + size)), log FLOPs, bytes and weight bytes; the kind's details as
+    they are; arithmetic intensity; how far the working set exceeds each cache; tail fraction and padding of tiled sizes
+    for the vector width, on a GPU the waves of tiles over its multiprocessors too; the element type's code. Raises
+    `ContentError` on a kernel its kind cannot read.
+    """
+    kind = kind or kind_of(kernels[0])
+    hardware = hardware or Hardware()
+    rows = _rows(kind, kernels)
+    own, details = _names(kind, kernels[0]) if rows else ((), ())
+    table = np.array(rows, dtype=np.float64).reshape(len(rows), len(own) + len(details) + 5)
+    raw = {name: table[:, column] for column, name in enumerate(own)}
+    flops, read, written, weight, dtype = (table[:, len(own) + len(details) + offset] for offset in range(5))
+    moved = read + written
+
+    columns = {name: value if name in kind.categories else _logged(value) for name, value in raw.items()}
+    columns |= {
+        "log_flops": np.log1p(flops),
+        "log_bytes": np.log1p(moved),
+        "log_weight_bytes": np.log1p(weight),
+        "log_written_bytes": np.log1p(written),
+    }
+    sizes = len(columns)
+    columns |= {name: table[:, len(own) + column] for column, name in enumerate(details)}
+    columns["log_intensity"] = np.log((flops + 1) / (moved + 1))
+    for level, cache in enumerate(hardware.cache_bytes, start=1):
+        columns[f"beyond_cache_{level}"] = np.log1p(moved / cache)
+        columns[f"weights_beyond_cache_{level}"] = np.log1p(weight / cache)
+    lanes = np.maximum(1.0, hardware.vector_bytes / _element_bytes()[dtype.astype(int)])
+    for name in own:
+        if name in _TILED or "channels" in name:
+            size = np.maximum(raw[name], 1.0)
+            columns[f"{name}_tail"] = np.mod(size, lanes) / lanes
+            columns[f"{name}_padding"] = np.ceil(size / lanes) * lanes / size - 1
+    if hardware.multiprocessors:
+        columns |= _waves(raw, hardware.multiprocessors)
+    columns["dtype_code"] = dtype
+    names = tuple(columns)
+    codes = {*kind.categories, "dtype_code"}
+    return Inputs(
+        kind=kind.name,
+        kernels=tuple(kernels),
+        matrix=np.column_stack(list(columns.values())) if rows else np.empty((0, len(names))),
+        names=names,
+        categorical=tuple(index for index, name in enumerate(names) if name in codes),
+        sizes=sizes,
+        smooth=tuple(index for index, name in enumerate(names) if name not in codes and not name.endswith(_SAWTEETH)),
+        raw=raw,
+        flops=flops,
+        moved_bytes=moved,
+        weight_bytes=weight,
+    )
+
+
+def _waves(raw: Mapping[str, Floats], multiprocessors: int) -> dict[str, Floats]:
+    """How often a product's tiles fill all multiprocessors, how empty the last wave is, and the work that pads.
+
+    After Habitat (Geoffrey X. Yu et al., ATC 2021: waves) and NeuSight (Seonho Lee et al., ASPLOS 2025: tiles).
+    """
+    rows = next((raw[name] for name in ("m", "gemm_m") if name in raw), None)
+    wide = next((raw[name] for name in ("n", "group_channels_out") if name in raw), None)
+    if rows is None or wide is None:
+        return {}
+    products = next((raw[name] for name in ("products", "groups") if name in raw), np.ones_like(rows))
+    found = {}
+    for tile in _TILES:
+        blocks = np.ceil(rows / tile) * np.ceil(wide / tile) * products
+        waves = blocks / multiprocessors
+        found[f"log_waves_{tile}"] = np.log(waves)
+        found[f"last_wave_{tile}"] = np.ceil(waves) - waves
+        found[f"tile_padding_{tile}"] = np.log(blocks * tile**2 / np.maximum(rows * wide * products, 1.0))
+    return found
+
+
+def _rows(kind: Kind[Any], kernels: Sequence[Kernel]) -> list[tuple[float, ...]]:
+    """The numbers of each kernel, remembered: the same kernels are asked for again and again."""
+    known = _KNOWN.setdefault(kind, {})
+    if len(known) > _MOST_KNOWN:
+        known.clear()
+    rows = []
+    for kernel in kernels:
+        row = known.get(kernel)
+        if row is None:
+            row = known[kernel] = _row(kind, kernel)
+        rows.append(row)
+    return rows
+
+
+def _row(kind: Kind[Any], kernel: Kernel) -> tuple[float, ...]:
+    parameters = _parameters(kind, kernel)
+    work = kind.work(parameters)
+    dtype = _DTYPES.get(str(getattr(parameters, "dtype", "float32")), -1.0)
+    return (
+        *kind.features(parameters).values(),
+        *kind.details(parameters).values(),
+        work.flops,
+        work.read_bytes,
+        work.written_bytes,
+        work.weight_bytes,
+        dtype,
+    )
+
+
+def _names(kind: Kind[Any], kernel: Kernel) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of a kind's features and of its details: the same for every kernel."""
+    parameters = _parameters(kind, kernel)
+    return tuple(kind.features(parameters)), tuple(kind.details(parameters))
+
+
+def _parameters(kind: Kind[Any], kernel: Kernel) -> Any:
+    try:
+        # a kernel that can be looked up has no list in it: nothing is left to freeze
+        return kind.parameters(**dict(kernel.parameters))
+    except (TypeError, ValueError):
+        return kind.parse(kernel)
+
+
+def _logged(values: Floats) -> Floats:
+    logged: Floats = np.sign(values) * np.log1p(np.abs(values))
+    return logged
+
+
+def _element_bytes() -> Floats:
+    # the last entry answers for the code -1, an element type without a known size
+    return np.array([*DTYPE_BYTES.values(), 4], dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Evaluation of estimators on kernels and networks that they were not trained on."""

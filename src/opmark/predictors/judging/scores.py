@@ -1,0 +1,165 @@
+"""How good estimators are: estimator × split × metric, beside the noise floor of the measurement itself."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from opmark.predictors.estimators import ESTIMATORS
+from opmark.predictors.inputs.arrays import Floats
+from opmark.predictors.inputs.single_thread import single_thread
+from opmark.predictors.judging.evidence import Evidence, Judged
+from opmark.predictors.judging.networks import class_errors, judge_networks, split_errors
+from opmark.predictors.judging.op_counts import OP_COUNTS, judge_op_counts
+from opmark.predictors.judging.splits import NETWORKS_UNSEEN, SPLIT_NAMES, split_rows
+from opmark.predictors.model.intervals import calibrate, outside, training_range
+from opmark.predictors.model.metrics import all_metrics, coverage
+from opmark.predictors.model.training import Table, tables
+
+# A kind with fewer rows to learn from says nothing about an estimator.
+LEAST_TRAINING_ROWS = 8
+COVERAGE90 = "coverage90"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One cell of the table. `noise_floor` is the metric of one measurement against another, None where unknown.
+
+    That of whole networks comes from those of the target that were measured again, whoever they train or judge.
+
+    Metrics of `networks-unseen` against the measured network stand beside two halves: `kernel-sum-…` against the sum
+    of measured kernels, and `composition-…` of that sum against the network; `…@CLASS` is over one class of networks.
+    """
+
+    target: str
+    estimator: str
+    split: str
+    metric: str
+    value: float
+    n: int
+    noise_floor: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluation:
+    """One target's scores, and the rows behind them by (estimator, split)."""
+
+    target: str
+    scores: tuple[Score, ...]
+    judged: Mapping[tuple[str, str], Judged]
+
+
+def evaluate(
+    evidence: Evidence,
+    *,
+    estimators: Sequence[str] = ("lightgbm",),
+    splits: Sequence[str] = SPLIT_NAMES,
+    progress: Callable[[str, str], None] | None = None,
+) -> Evaluation:
+    """Every metric of every estimator on every split that the evidence has rows for.
+
+    Beside them, whole networks get the baseline that needs no kernel, `op-counts`. Intervals are scored
+    (`coverage90`) for estimators that calibrate while they fit. `progress` hears what is next.
+    Raises `UnknownNameError`.
+    """
+    scores: list[Score] = []
+    rows: dict[tuple[str, str], Judged] = {}
+    for name in estimators:
+        for split in splits:
+            if progress is not None:
+                progress(name, split)
+            with single_thread():
+                found = judge_networks(evidence, name) if split == NETWORKS_UNSEEN else judge(evidence, name, split)
+            if found is not None:
+                rows[name, split] = found
+                scores += _scores(evidence, name, split, found)
+    if NETWORKS_UNSEEN in splits and (counted := judge_op_counts(evidence)) is not None:
+        rows[OP_COUNTS, NETWORKS_UNSEEN] = counted
+        scores += _scores(evidence, OP_COUNTS, NETWORKS_UNSEEN, counted)
+    return Evaluation(target=evidence.target.name, scores=tuple(scores), judged=rows)
+
+
+def judge(evidence: Evidence, estimator: str, split: str) -> Judged | None:
+    """Fit each kind on one side of `split` and predict the other; None where no kind has two sides."""
+    context = evidence.context
+    sides = []
+    for kind, table in tables(evidence.measurements, evidence.hardware).items():
+        judging = split_rows(split, table.inputs, context)
+        if judging.any() and int((~judging).sum()) >= LEAST_TRAINING_ROWS:
+            sides.append((kind, table.take(~judging), table.take(judging)))
+    return judge_sides(sides, estimator)
+
+
+def judge_sides(sides: Sequence[tuple[str, Table, Table]], estimator: str) -> Judged | None:
+    """Fit `estimator` on the first table of each kind and predict the second; None without any."""
+    learner = ESTIMATORS.load(estimator)
+    kinds: list[str] = []
+    columns: list[Floats] = []
+    calibrated = True
+    for kind, training, test in sides:
+        # hot labels judge and learn nothing from rotated ones, which take half of the time
+        labels = replace(training.labels, rotated_ns=np.full(len(training.inputs), np.nan))
+        fitted = learner.fit(training.inputs, labels)
+        predicted = fitted.predict(test.inputs).hot_ns
+        width = np.zeros_like(predicted)
+        if fitted.held_out is None:
+            calibrated = False
+        else:
+            errors, _ = calibrate(learner, fitted, training.inputs, labels)
+            beyond = outside(test.inputs, training_range(training.inputs))
+            width = np.where(beyond, errors.extrapolated_half_width, errors.half_width)
+        kinds += [kind] * len(predicted)
+        columns.append(np.column_stack([test.labels.hot_ns, predicted, test.variation, width]))
+    if not columns:
+        return None
+    measured, predicted, variation, width = np.vstack(columns).T
+    return Judged(
+        kinds=tuple(kinds),
+        measured_ns=measured,
+        predicted_ns=predicted,
+        variation=variation,
+        low_ns=predicted * np.exp(-width) if calibrated else None,
+        high_ns=predicted * np.exp(width) if calibrated else None,
+    )
+
+
+def noise_floor(measured_ns: Floats, variation: Floats) -> dict[str, float | None]:
+    """Every metric of a second measurement against the first, the two apart by the variation between processes.
+
+    The second reads longer and shorter in turn, so that no bias is made up. None where no variation is known.
+    """
+    known = np.isfinite(variation)
+    if not known.any():
+        return {}
+    first = measured_ns[known]
+    sign = np.where(np.arange(len(first)) % 2 == 0, 1.0, -1.0)
+    return dict(all_metrics(first, first * np.exp(sign * variation[known])))
+
+
+def network_noise_floor(evidence: Evidence) -> dict[str, float | None]:
+    """Every metric of networks measured again against the first time, training ones too; empty where none was."""
+    pairs = [(one.latency_ns, again.latency_ns) for one, again in evidence.network_retests]
+    first, second = np.array([pair for pair in pairs if None not in pair], dtype=np.float64).reshape(-1, 2).T
+    return dict(all_metrics(first, second)) if len(first) else {}
+
+
+def _scores(evidence: Evidence, estimator: str, split: str, judged: Judged) -> list[Score]:
+    networks = split == NETWORKS_UNSEEN
+    floor = network_noise_floor(evidence) if networks else noise_floor(judged.measured_ns, judged.variation)
+    count = len(judged.kinds)
+    values = {name: (value, count) for name, value in all_metrics(judged.measured_ns, judged.predicted_ns).items()}
+    if judged.low_ns is not None and judged.high_ns is not None:
+        values[COVERAGE90] = (coverage(judged.measured_ns, judged.low_ns, judged.high_ns), count)
+    values |= split_errors(judged) | class_errors(judged)
+    return [
+        Score(
+            target=evidence.target.name,
+            estimator=estimator,
+            split=split,
+            metric=metric,
+            value=value,
+            n=n,
+            noise_floor=floor.get(metric),
+        )
+        for metric, (value, n) in values.items()
+    ]

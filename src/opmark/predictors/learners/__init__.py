@@ -1,0 +1,1 @@
+"""Regressors and the interfaces that every estimator implements."""

@@ -1,0 +1,179 @@
+"""What is left after a simple law: boosted trees and a smooth surface, mixed by how well each does on unseen groups.
+
+Trees know thresholds and codes and want many rows; a Gaussian process is better by a factor of two where there are a
+hundred. The share of each is the one with the least error on rows whose shape group was held out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from opmark.core.canonical import content_id
+from opmark.predictors.inputs.arrays import Flags, Floats, from_text, to_text
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
+from opmark.predictors.learners.compact_trees import compact_trees
+from opmark.predictors.learners.gaussian_process import GaussianProcess, fit_process, process_from
+from opmark.predictors.learners.trees import booster_from, fit_trees, predict_trees
+
+# Below this many rows there is nothing to hold out; from here on a smooth surface halves the error of a median.
+LEAST_ROWS = 5
+# Above this many rows trees alone are as good, and predicting with them is faster.
+_MOST_SMOOTH_ROWS = 2000
+_FOLDS = 5
+_FEWER_FOLDS_FROM = 3000
+_USUAL_SHARE = 0.6
+# How much better, with one row, another share must look to be taken; it falls with the root of the rows.
+_DOUBT = 2.0
+_SHARES = np.linspace(0.0, 0.9, 10)
+# How far beyond what was seen a residual may go, in nats.
+_MARGIN = 0.25
+# Columns are logarithms and shares: what differs by less is the same, and is short as text.
+_DECIMALS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Residual:
+    """A fitted residual: `smooth_share` of the process, the rest of the trees, kept within [`low`, `high`]."""
+
+    low: float
+    high: float
+    median: float
+    smooth_share: float
+    codes: Mapping[int, tuple[float, ...]]
+    trees: str = ""
+    process: GaussianProcess | None = None
+    booster: Any = None
+    held_out: Floats | None = field(default=None)
+
+    def predict(self, inputs: Inputs) -> Floats:
+        """The residual of each kernel, in nats."""
+        total = np.zeros(len(inputs))
+        if not len(inputs):
+            return total
+        if self.process is not None:
+            total += self.smooth_share * self.process.predict(_smooth_columns(inputs, self.codes))
+        if self.booster is not None:
+            total += (1 - self.smooth_share) * predict_trees(self.booster, inputs.matrix)
+        if self.process is None and self.booster is None:
+            total += self.median
+        clipped: Floats = np.clip(total, self.low, self.high)
+        return clipped
+
+    def files(self, label: str) -> dict[str, str]:
+        """Text by file name: what starts with `label`, and rows that residuals of the same kernels share."""
+        rows = {} if self.process is None else _rows_file(self.process)
+        values = {
+            "low": self.low,
+            "high": self.high,
+            "median": self.median,
+            "smooth_share": self.smooth_share,
+            "codes": {str(column): list(codes) for column, codes in self.codes.items()},
+            "process": None if self.process is None else {**_listed(self.process), "rows": next(iter(rows))},
+        }
+        found = {f"{label}-smooth.json": to_text(values), **rows}
+        if self.booster is not None:
+            found[f"{label}-trees.txt"] = self.trees
+        return found
+
+
+def residual_from(files: Mapping[str, str], label: str) -> Residual:
+    """What `Residual.files` described. Raises `KeyError` or `ValueError` on foreign text."""
+    values = from_text(files[f"{label}-smooth.json"])
+    trees = files.get(f"{label}-trees.txt", "")
+    return Residual(
+        low=float(values["low"]),
+        high=float(values["high"]),
+        median=float(values["median"]),
+        smooth_share=float(values["smooth_share"]),
+        codes={int(column): tuple(codes) for column, codes in values["codes"].items()},
+        trees=trees,
+        process=None if values["process"] is None else _process_from(values["process"], files),
+        booster=booster_from(trees) if trees else None,
+    )
+
+
+def fit_residual(inputs: Inputs, target: Floats, *, smooth: bool = True) -> Residual:
+    """Learn `target` (nats, one per kernel); with `smooth=False` from trees alone."""
+    median = float(np.median(target))
+    low, high = float(target.min()) - _MARGIN, float(target.max()) + _MARGIN
+    if len(inputs) < LEAST_ROWS:
+        held_out = np.array(
+            [np.median(np.delete(target, row)) if len(target) > 1 else 0.0 for row in range(len(target))]
+        )
+        return Residual(low=low, high=high, median=median, smooth_share=0.0, codes={}, held_out=held_out)
+    folds = group_folds(shape_groups(inputs.kernels), 3 if len(inputs) > _FEWER_FOLDS_FROM else _FOLDS)
+    trained, by_trees = fit_trees(inputs.matrix, target, _varying(inputs), folds)
+    trees = compact_trees(trained)
+    process, share, held_out = None, 0.0, by_trees
+    codes = {column: tuple(np.unique(inputs.matrix[:, column]).tolist()) for column in inputs.categorical}
+    if smooth and len(inputs) <= _MOST_SMOOTH_ROWS:
+        process, by_process = fit_process(_smooth_columns(inputs, codes), target, folds)
+        share = _best_share(target, by_process, by_trees)
+        held_out = share * by_process + (1 - share) * by_trees
+        process = process if share > 0 else None
+    return Residual(
+        low=low,
+        high=high,
+        median=median,
+        smooth_share=share,
+        codes=codes,
+        trees=trees,
+        process=process,
+        booster=booster_from(trees),
+        held_out=np.clip(held_out, low, high),
+    )
+
+
+def _best_share(target: Floats, smooth: Floats, trees: Floats) -> float:
+    # absolute error: a single row that nobody can predict should not decide; nor should the luck of few rows
+    doubt = _DOUBT / np.sqrt(len(target))
+    costs = [
+        float(np.abs(target - share * smooth - (1 - share) * trees).mean()) * (1 + doubt * abs(share - _USUAL_SHARE))
+        for share in _SHARES
+    ]
+    return float(_SHARES[int(np.argmin(costs))])
+
+
+def _varying(inputs: Inputs) -> list[int]:
+    return [column for column in inputs.categorical if np.ptp(inputs.matrix[:, column]) > 0]
+
+
+def _smooth_columns(inputs: Inputs, codes: Mapping[int, tuple[float, ...]]) -> Floats:
+    """Numeric columns as they are, and a 0/1 column per code that occurs beside another."""
+    columns = [inputs.matrix[:, index] for index in inputs.smooth]
+    for column, known in codes.items():
+        if len(known) > 1:
+            columns += [_is(inputs.matrix[:, column], code).astype(np.float64) for code in known]
+    rounded: Floats = np.round(np.column_stack(columns), _DECIMALS).astype(np.float64, copy=False)
+    return rounded
+
+
+def _listed(process: GaussianProcess) -> dict[str, Any]:
+    """Everything of a process but its rows, as lists and numbers."""
+    values = {name: value for name, value in process.values().items() if name != "rows"}
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+
+
+def _rows_file(process: GaussianProcess) -> dict[str, str]:
+    """The rows of a process before they were standardised, column by column, in a file named by its content."""
+    # they were rounded, so undoing the standardisation gives them back to the last bit
+    columns = np.round(process.rows * process.scale + process.centre, _DECIMALS).T.tolist()
+    short = [[int(value) if value == int(value) else value for value in column] for column in columns]
+    text = to_text({"columns": short})
+    return {f"rows-{content_id(text)}.json": text}
+
+
+def _process_from(values: Mapping[str, Any], files: Mapping[str, str]) -> GaussianProcess:
+    centre, scale = np.array(values["centre"], dtype=np.float64), np.array(values["scale"], dtype=np.float64)
+    columns = np.array(from_text(files[values["rows"]])["columns"], dtype=np.float64)
+    # in the order of memory that fitting had, or the last bit of a product differs
+    rows = np.ascontiguousarray(columns.reshape(len(centre), len(values["weights"])).T)
+    return process_from({**values, "rows": (rows - centre) / scale})
+
+
+def _is(column: Floats, code: float) -> Flags:
+    flags: Flags = column == code
+    return flags

@@ -1,0 +1,92 @@
+"""Bundles in a workspace: `predictors/<device>/<version>/<target>/`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from opmark.core.errors import ContentError
+from opmark.core.registry import unknown_name
+from opmark.core.workspace import Workspace, version_key, versions
+from opmark.predictors.model.bundle import FILE, read_manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Where one bundle lies."""
+
+    device: str
+    version: str
+    target: str
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """`<device>/<version>/<target>`, as commands take it."""
+        return f"{self.device}/{self.version}/{self.target}"
+
+
+def stored_bundles(workspace: Workspace) -> list[Stored]:
+    """Every bundle, by device and target, oldest version first."""
+    return sorted(_scan(workspace.predictors), key=lambda one: (one.device, one.target, version_key(one.version)))
+
+
+def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = None) -> Path:
+    """The newest bundle of a target (of `device`, needed where several have it). Raises `ContentError`."""
+    all_bundles = stored_bundles(workspace)
+    found = [one for one in all_bundles if one.target == target_name and device in {None, one.device}]
+    if not found:
+        known = sorted({f"{one.device}/{one.target}" if device else one.target for one in all_bundles})
+        wanted = f"{device}/{target_name}" if device else target_name
+        if known:
+            error = unknown_name("predictor's target", wanted, known)
+            raise ContentError(error.message, where=str(workspace.predictors), hint=error.hint)
+        raise ContentError(
+            f"no predictor of {wanted}", where=str(workspace.predictors), hint="run `opmark predictors train`"
+        )
+    devices = sorted({one.device for one in found})
+    if len(devices) > 1:
+        raise ContentError(
+            f"{target_name} has predictors for {len(devices)} devices: {', '.join(devices)}",
+            where=str(workspace.predictors),
+            hint=f"say which, like {devices[0]}/{target_name}",
+        )
+    return max(found, key=lambda one: version_key(one.version)).path
+
+
+def path_of(workspace: Workspace, name: str) -> Path:
+    """The bundle called `<device>/<version>/<target>`, or the newest of a target or of `<device>/<target>`.
+
+    Raises `ContentError`.
+    """
+    for one in stored_bundles(workspace):
+        if one.name == name:
+            return one.path
+    device, _, target_name = name.rpartition("/")
+    return find_bundle(workspace, target_name, device=device or None)
+
+
+def bundle_path(workspace: Workspace, device: str, version: str, target_name: str) -> Path:
+    """Where the bundle of a release's target belongs."""
+    return workspace.predictors / device / version / target_name
+
+
+def refuse_to_replace(path: Path) -> None:
+    """Raise `ContentError` where `path` holds a predictor that learned from more than transfer does."""
+    if (path / FILE).is_file() and read_manifest(path).transfer is None:
+        raise ContentError(
+            "a predictor trained on the whole release lies there, and is not replaced by one of few samples",
+            where=str(path),
+            hint="keep the new one elsewhere: --to FOLDER",
+        )
+
+
+def _scan(folder: Path) -> Iterator[Stored]:
+    if not folder.is_dir():
+        return
+    for device in folder.iterdir():
+        if device.name.startswith("."):
+            continue
+        for version in versions(device):
+            for target in (device / version).iterdir():
+                if (target / FILE).is_file() and not target.name.startswith("."):
+                    yield Stored(device=device.name, version=version, target=target.name, path=target)

@@ -1,0 +1,130 @@
+"""Latencies of kernels and networks from a bundle: batched, one call per kind, and remembered."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opmark.core.errors import ContentError
+from opmark.core.graph import Graph
+from opmark.core.kernel import Kernel
+from opmark.kinds import kind_of, work_of
+from opmark.predictors.inputs.arrays import Flags, Floats, Integers
+from opmark.predictors.inputs.features import features
+from opmark.predictors.inputs.single_thread import single_thread
+from opmark.predictors.model.bundle import Bundle
+from opmark.predictors.model.intervals import outside
+from opmark.predictors.model.network import NetworkPrediction, Parts, predict_network
+
+BYTES_MOVED = "bytes-moved"
+# The interval of what only its bytes are known of: within a factor of two.
+_ANYTHING_HALF_WIDTH = float(np.log(2.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KernelPredictions:
+    """One entry per kernel asked for; the interval is that of the hot latency."""
+
+    hot_ns: Floats
+    rotated_ns: Floats
+    low_ns: Floats
+    high_ns: Floats
+    extrapolated: Flags
+
+
+class CostModel:
+    """A table of kernel latencies on one target, filled as kernels are asked for.
+
+    `missing` says what a kernel costs whose kind the bundle does not know: `error` refuses, `bytes-moved` goes by its
+    bytes. The kind `bytes-moved` itself is always known: where it was not measured, from the other kinds' bytes.
+    """
+
+    def __init__(self, bundle: Bundle, *, missing: str = "error") -> None:
+        self.bundle = bundle
+        self.missing = missing
+        self._row_of: dict[Kernel, int] = {}
+        self._table = np.empty((0, 5))
+
+    def kernels(self, kernels: Sequence[Kernel]) -> KernelPredictions:
+        """The latencies of `kernels`. Raises `ContentError` listing every kind the bundle does not know."""
+        rows = self._rows(kernels)
+        table = self._table[rows]
+        return KernelPredictions(
+            hot_ns=table[:, 0],
+            rotated_ns=table[:, 1],
+            low_ns=table[:, 0] * np.exp(-table[:, 2]),
+            high_ns=table[:, 0] * np.exp(table[:, 2]),
+            extrapolated=table[:, 3] > 0,
+        )
+
+    def network(self, graph: Graph) -> NetworkPrediction:
+        """The latency of `graph`, its interval and where it goes. Raises `ContentError` as `kernels` does."""
+        return predict_network(graph, self.parts(graph), self.bundle.manifest)
+
+    def parts(self, graph: Graph) -> Parts:
+        """Both labels of every distinct kernel of `graph`, and which of them each node is."""
+        number: dict[Kernel, int] = {}
+        of_node = np.array(
+            [-1 if node.free else number.setdefault(node.kernel, len(number)) for node in graph.nodes], dtype=np.int64
+        )
+        distinct = tuple(number)
+        rows = self._rows(distinct)
+        table = self._table[rows]
+        return Parts(
+            kernels=distinct,
+            of_node=of_node,
+            hot_ns=table[:, 0],
+            rotated_ns=table[:, 1],
+            half_width=table[:, 2],
+            extrapolated=table[:, 3] > 0,
+            by_bytes=table[:, 4] > 0,
+        )
+
+    def _rows(self, kernels: Sequence[Kernel]) -> Integers:
+        unknown = list(dict.fromkeys(kernel for kernel in kernels if kernel not in self._row_of))
+        if unknown:
+            with single_thread():
+                self._add(unknown)
+        return np.array([self._row_of[kernel] for kernel in kernels], dtype=np.int64)
+
+    def _add(self, kernels: Sequence[Kernel]) -> None:
+        by_kind: dict[str, list[Kernel]] = {}
+        for kernel in kernels:
+            by_kind.setdefault(kernel.kind, []).append(kernel)
+        if self.missing != BYTES_MOVED:
+            self._refuse_unknown(by_kind)
+        for kind, group in by_kind.items():
+            rows = self._predict(kind, group) if kind in self.bundle.kinds else self._by_bytes(group)
+            first = len(self._table)
+            self._table = np.vstack([self._table, rows])
+            self._row_of.update(zip(group, range(first, first + len(group)), strict=True))
+
+    def _refuse_unknown(self, kinds: Iterable[str]) -> None:
+        missing = sorted(kind for kind in kinds if kind not in self.bundle.kinds and kind != BYTES_MOVED)
+        if missing:
+            raise ContentError(
+                f"no predictor for kind{'s' if len(missing) > 1 else ''} {', '.join(missing)} on {self.bundle.target}",
+                hint="measure them and train again, or pass --missing bytes-moved to go by the bytes they move",
+            )
+
+    def _predict(self, kind: str, kernels: Sequence[Kernel]) -> Floats:
+        predictor = self.bundle.kinds[kind]
+        inputs = features(kernels, kind_of(kernels[0]), self.bundle.manifest.hardware)
+        # a kind that nothing was measured of on this device names none: its donor's learner checks its own
+        if predictor.entry.features and inputs.names != predictor.entry.features:
+            raise ContentError(
+                f"this bundle knows other features of kind {kind!r} than this version of OpMark makes",
+                hint="train the predictor again",
+            )
+        latencies = predictor.fitted.predict(inputs)
+        beyond = outside(inputs, predictor.entry.range)
+        errors = predictor.entry.errors
+        width = np.where(beyond, errors.extrapolated_half_width, errors.half_width)
+        by_bytes = np.full(len(kernels), float(kind == BYTES_MOVED))
+        return np.column_stack([latencies.hot_ns, latencies.rotated_ns, width, beyond, by_bytes])
+
+    def _by_bytes(self, kernels: Sequence[Kernel]) -> Floats:
+        moved = np.array([work_of(kernel).moved_bytes for kernel in kernels], dtype=np.float64)
+        latency = self.bundle.manifest.anything.latency_ns(np.zeros_like(moved), moved)
+        ones = np.ones_like(moved)
+        return np.column_stack([latency, latency, _ANYTHING_HALF_WIDTH * ones, ones, ones])

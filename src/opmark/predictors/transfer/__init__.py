@@ -1,0 +1,1 @@
+"""Predictors made from few samples and the predictor of another device."""

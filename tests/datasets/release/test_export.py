@@ -1,0 +1,83 @@
+"""Other formats hold the same numbers, and mlcroissant accepts and reads the metadata."""
+
+import csv
+import io
+import json
+import logging
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.datasets import sample
+
+from opmark.core.errors import UnknownNameError, UsageError
+from opmark.datasets.release.croissant import croissant
+from opmark.datasets.release.export import FORMATS, export, write
+from opmark.datasets.release.release import Release, build_from
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Release:
+    return build_from([sample.contents()], tmp_path / "datasets")
+
+
+def test_csv_holds_every_column(release: Release) -> None:
+    rows = list(csv.DictReader(io.StringIO(export(release, "csv").decode())))
+    assert len(rows) == 42
+    assert [row["kernel_key"] for row in rows] == release.kernels["kernel_key"].tolist()
+    usable = next(row for row in rows if row["status"] == "ok")
+    expected = release.kernels.set_index("kernel_key").loc[usable["kernel_key"]]
+    assert float(usable["latency_hot_ns"]) == expected["latency_hot_ns"]
+    assert json.loads(usable["hot_quantiles_ns"]) == list(expected["hot_quantiles_ns"])
+    assert (usable["device"], usable["version"]) == (sample.DEVICE, "1.0.0")
+
+
+def test_parquet_is_flat_and_complete(release: Release) -> None:
+    table = pq.read_table(io.BytesIO(export(release, "parquet", table="networks")))
+    assert table.column_names[:2] == ["device", "version"]
+    assert table["latency_ns"].to_pylist() == [1.5e6]
+
+
+def test_markdown_is_a_table(release: Release) -> None:
+    lines = export(release, "markdown", target=sample.TARGET.name).decode().splitlines()
+    assert len(lines) == 44
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_what_is_not_there_is_named(release: Release) -> None:
+    with pytest.raises(UnknownNameError, match="no format is called 'cvs'") as refused:
+        export(release, "cvs")
+    assert refused.value.hint == "did you mean 'csv'?"
+    with pytest.raises(UnknownNameError, match="no table"):
+        export(release, "csv", table="wires")
+    with pytest.raises(UnknownNameError, match="no target"):
+        export(release, "csv", target="torch-eager-t1")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_exports_go_to_files_but_never_into_the_release(release: Release, tmp_path: Path, name: str) -> None:
+    write(release, name, tmp_path / "out" / "file")
+    assert (tmp_path / "out" / "file").read_bytes() == export(release, name)
+    with pytest.raises(UsageError, match="never changed"):
+        write(release, name, release.path / "more")
+
+
+def test_croissant_in_the_release_is_the_exported_one(release: Release) -> None:
+    written = json.loads((release.path / "croissant.json").read_text())
+    assert written == croissant(release.manifest)
+    assert json.loads(export(release, "croissant")) == written
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_mlcroissant_accepts_the_metadata_and_reads_the_rows(
+    release: Release, caplog: pytest.LogCaptureFixture
+) -> None:
+    mlcroissant = pytest.importorskip("mlcroissant")
+    with caplog.at_level(logging.WARNING):
+        dataset = mlcroissant.Dataset(jsonld=release.path / "croissant.json")
+    assert not dataset.metadata.issues.errors
+    assert not [record for record in caplog.records if "@context" in record.getMessage()]
+    assert dataset.metadata.name == f"opmark-{sample.DEVICE}"
+    rows = list(dataset.records("networks"))
+    assert len(rows) == 1
+    assert rows[0]["networks/latency_ns"] == 1.5e6

@@ -1,0 +1,93 @@
+"""The table of estimator × split × metric."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.predictors import law
+
+from opmark.predictors.estimators import ESTIMATORS
+from opmark.predictors.judging.evidence import Evidence, by_kind
+from opmark.predictors.judging.scores import evaluate, judge, noise_floor
+from opmark.predictors.judging.splits import NETWORKS_UNSEEN
+from opmark.predictors.learners.estimator import Latencies
+from opmark.predictors.model.metrics import METRICS
+
+KERNELS = law.kernels("gemm", 70)
+NET = law.graph("net", KERNELS[60:], weight_bytes=100 << 20)
+
+
+def evidence() -> Evidence:
+    return Evidence(
+        target=law.TARGET,
+        measurements=law.rows(70, ("gemm",)),
+        hardware=law.HARDWARE,
+        networks=[law.network(NET, share=0.5, role="held-out")],
+        graphs={NET.id: NET},
+    )
+
+
+def test_every_split_and_metric_is_there() -> None:
+    scores = evaluate(evidence(), estimators=("lightgbm", "flops")).scores
+    cells = {(score.estimator, score.split, score.metric): score for score in scores}
+    splits = ("random", "shape-group", "frontier", "real-model", NETWORKS_UNSEEN)
+    assert {(e, s, m) for e in ("lightgbm", "flops") for s in splits for m in METRICS} <= set(cells)
+    assert cells["lightgbm", "real-model", "mape"].n == 10
+    assert cells["lightgbm", NETWORKS_UNSEEN, "mape"].n == 1
+    assert cells["lightgbm", "random", "coverage90"].value > 0.6
+    assert ("flops", "random", "coverage90") not in cells
+    for split in ("random", "shape-group", "real-model"):
+        assert cells["lightgbm", split, "mape"].value < cells["flops", split, "mape"].value
+    assert cells["lightgbm", NETWORKS_UNSEEN, "mape"].value < 0.15
+    floor = cells["lightgbm", "random", "mape"].noise_floor
+    assert floor == pytest.approx(0.01, rel=0.02)
+    assert all(score.target == "onnxruntime-cpu-t1" for score in scores)
+
+
+def test_kernels_of_unseen_networks_are_not_learned_from() -> None:
+    found = judge(evidence(), "nearest", "real-model")
+    assert found is not None
+    # a neighbour of itself would be predicted exactly
+    assert (np.abs(found.predicted_ns / found.measured_ns - 1) > 1e-6).all()
+    assert by_kind(found)["gemm"]["mape"] > 0
+
+
+def test_hot_labels_alone_judge_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    learned: list[Latencies] = []
+    learner = ESTIMATORS.load("nearest")
+    fit = type(learner).fit
+    monkeypatch.setattr(
+        type(learner), "fit", lambda own, inputs, labels: learned.append(labels) or fit(own, inputs, labels)
+    )
+    found = judge(evidence(), "nearest", "shape-group")
+    assert found is not None
+    assert learned
+    assert all(np.isnan(labels.rotated_ns).all() and (labels.hot_ns > 0).all() for labels in learned)
+
+
+def test_a_split_nobody_can_judge_is_left_out() -> None:
+    alone = Evidence(target=law.TARGET, measurements=law.rows(30, ("gemm",)))
+    assert {score.split for score in evaluate(alone).scores} == {"random", "shape-group", "frontier"}
+    few = Evidence(target=law.TARGET, measurements=law.rows(6, ("gemm",)))
+    assert evaluate(few).scores == ()
+
+
+def test_the_noise_floor_is_unbiased_and_absent_where_unknown() -> None:
+    measured = np.linspace(100, 1000, 40)
+    floor = noise_floor(measured, np.full(40, 0.03))
+    assert floor["median"] == pytest.approx(0.03, rel=0.03)
+    assert abs(floor["signed-median"] or 0) < 0.001
+    assert floor["acc5"] == 1
+    assert noise_floor(measured, np.full(40, np.nan)) == {}
+
+
+def test_networks_have_the_noise_floor_of_those_measured_again() -> None:
+    trial = law.network(NET, share=0.5, role="training")
+    again = replace(trial, latency_ns=1.04 * trial.latency_ns)
+    found = evaluate(replace(evidence(), network_retests=[(trial, again)]), estimators=("flops",))
+    floors = {(score.estimator, score.split, score.metric): score.noise_floor for score in found.scores}
+    assert floors["flops", NETWORKS_UNSEEN, "median"] == pytest.approx(0.04)
+    assert floors["flops", NETWORKS_UNSEEN, "acc5"] == 1
+    assert floors["flops", "random", "median"] == pytest.approx(0.01, rel=0.02)
+    known = evaluate(evidence(), estimators=("flops",), splits=(NETWORKS_UNSEEN,))
+    assert {score.noise_floor for score in known.scores} == {None}

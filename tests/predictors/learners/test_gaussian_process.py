@@ -1,0 +1,94 @@
+"""The smooth learner: gradient, interpolation, outliers, and held-out predictions without refitting."""
+
+import numpy as np
+import pytest
+
+from opmark.predictors.inputs.arrays import from_text, to_text
+from opmark.predictors.learners import gaussian_process
+from opmark.predictors.learners.gaussian_process import fit_process, process_from
+
+SOURCE = np.random.default_rng(7)
+ROWS = SOURCE.uniform(-2, 2, (70, 3))
+
+
+def surface(rows: np.ndarray) -> np.ndarray:
+    return np.sin(rows[:, 0]) + 0.3 * rows[:, 1]
+
+
+def no_folds(count: int) -> np.ndarray:
+    return np.arange(count) % 5
+
+
+def test_the_gradient_is_the_derivative() -> None:
+    rows, target = ROWS[:20], surface(ROWS[:20])
+    noise = np.linspace(1, 3, 20)
+    hyper = np.log(np.array([0.1, 0.8, 0.4, 0.9, 1.5, 0.7, 2.5]))
+    _, slope = gaussian_process._negative_log_likelihood(hyper, rows, target, noise)
+    for index in range(len(hyper)):
+        step = np.zeros(len(hyper))
+        step[index] = 1e-5
+        above, _ = gaussian_process._negative_log_likelihood(hyper + step, rows, target, noise)
+        below, _ = gaussian_process._negative_log_likelihood(hyper - step, rows, target, noise)
+        assert slope[index] == pytest.approx((above - below) / 2e-5, rel=1e-4, abs=1e-6)
+
+
+def test_it_learns_a_smooth_surface_from_few_rows() -> None:
+    process, _ = fit_process(ROWS, surface(ROWS), no_folds(70))
+    fresh = SOURCE.uniform(-1.8, 1.8, (200, 3))
+    assert np.abs(process.predict(fresh) - surface(fresh)).mean() < 0.02
+
+
+def test_outliers_count_little() -> None:
+    target = surface(ROWS)
+    spoiled = target.copy()
+    spoiled[[3, 30, 55]] += 3.0
+    process, _ = fit_process(ROWS, spoiled, no_folds(70))
+    others = np.setdiff1d(np.arange(70), [3, 30, 55])
+    assert np.abs(process.predict(ROWS[others]) - target[others]).mean() < 0.1
+
+
+def test_held_out_predictions_are_those_of_a_fit_without_the_fold() -> None:
+    target = surface(ROWS) + 0.05 * SOURCE.standard_normal(70)
+    folds = no_folds(70)
+    process, held_out = fit_process(ROWS, target, folds)
+    inside = folds == 2
+    # the same lengths, noise and mean on the other rows, solved from scratch
+    noise = _noise(process, target)
+    other = process.rows[~inside]
+    covariance = gaussian_process._covariance(other, other, process.hyper)
+    covariance += np.diag(gaussian_process._noise_variance(process.hyper) * noise[~inside])
+    weights = np.linalg.solve(covariance, target[~inside] - process.mean)
+    expected = process.mean + gaussian_process._covariance(process.rows[inside], other, process.hyper) @ weights
+    assert held_out[inside] == pytest.approx(expected, abs=1e-6)
+
+
+def _noise(process: gaussian_process.GaussianProcess, target: np.ndarray) -> np.ndarray:
+    """The rows' noise, from K w = y − mean."""
+    smooth = gaussian_process._covariance(process.rows, process.rows, process.hyper)
+    rest = (target - process.mean - smooth @ process.weights) / process.weights
+    return rest / gaussian_process._noise_variance(process.hyper)
+
+
+def test_it_survives_text_and_is_the_same_twice() -> None:
+    process, held_out = fit_process(ROWS, surface(ROWS), no_folds(70))
+    again = process_from(from_text(to_text(process.values())))
+    assert np.array_equal(again.predict(ROWS), process.predict(ROWS))
+    _, second = fit_process(ROWS, surface(ROWS), no_folds(70))
+    assert np.array_equal(held_out, second)
+
+
+def test_constant_columns_and_a_single_fold_do_no_harm() -> None:
+    rows = np.column_stack([ROWS[:15], np.ones(15)])
+    process, held_out = fit_process(rows, np.full(15, 0.4), np.zeros(15, dtype=np.int64))
+    assert np.isfinite(held_out).all()
+    assert process.predict(rows) == pytest.approx(0.4, abs=1e-3)
+    assert process.predict(rows[:0]).shape == (0,)
+
+
+def test_predicting_in_parts_is_the_covariance_times_the_weights() -> None:
+    process, _ = fit_process(ROWS, surface(ROWS), no_folds(len(ROWS)))
+    asked = SOURCE.uniform(-3, 3, (1300, 3))
+    points = (asked - process.centre) / process.scale
+    whole = gaussian_process._covariance(points, process.rows, process.hyper)
+    assert process.predict(asked) == pytest.approx(process.mean + whole @ process.weights, abs=1e-9)
+    assert process.predict(asked[:0]).shape == (0,)

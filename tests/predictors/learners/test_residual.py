@@ -1,0 +1,85 @@
+"""The mixture of trees and a smooth surface."""
+
+import numpy as np
+import pytest
+from tests.predictors import law
+
+from opmark.predictors.inputs.features import Inputs, features
+from opmark.predictors.learners.residual import LEAST_ROWS, fit_residual, residual_from
+from opmark.predictors.learners.roofline import fit_roofline
+from opmark.predictors.learners.trees import booster_from, fit_trees, predict_trees, settings
+
+
+def above_roofline(kernels: tuple) -> tuple[Inputs, np.ndarray]:
+    inputs = features(kernels, None, law.HARDWARE)
+    hot = np.array([law.hot_ns(kernel) for kernel in kernels])
+    roofline = fit_roofline(inputs.flops, inputs.moved_bytes, hot)
+    return inputs, np.log(hot / roofline.latency_ns(inputs.flops, inputs.moved_bytes))
+
+
+def test_it_halves_what_the_roofline_leaves() -> None:
+    inputs, target = above_roofline(law.kernels("gemm", 160))
+    learn, judge = np.arange(160) < 110, np.arange(160) >= 110
+    found = fit_residual(inputs.take(learn), target[learn])
+    error = np.abs(found.predict(inputs.take(judge)) - target[judge]).mean()
+    assert error < 0.5 * np.abs(target[judge] - np.median(target[learn])).mean()
+    assert found.held_out is not None
+    assert np.abs(found.held_out - target[learn]).mean() < np.abs(target[learn]).mean()
+
+
+def test_text_restores_it_to_the_last_bit() -> None:
+    inputs, target = above_roofline(law.kernels("conv", 60))
+    found = fit_residual(inputs, target)
+    files = found.files("hot")
+    again = residual_from(files, "hot")
+    assert np.array_equal(found.predict(inputs), again.predict(inputs))
+    others, _ = above_roofline(law.kernels("conv", 40, seed=2))
+    assert np.array_equal(found.predict(others), again.predict(others))
+    assert again.files("hot") == files
+    (rows,) = set(files) - {"hot-smooth.json", "hot-trees.txt"}
+    assert rows.startswith("rows-")
+
+
+def test_labels_of_the_same_kernels_share_their_rows() -> None:
+    inputs, target = above_roofline(law.kernels("conv", 60))
+    hot, rotated = fit_residual(inputs, target).files("hot"), fit_residual(inputs, 0.5 * target**2).files("rotated")
+    assert hot.keys() & rotated.keys() == {name for name in hot if name.startswith("rows-")}
+    fewer = fit_residual(inputs.take(slice(50)), target[:50]).files("rotated")
+    assert hot.keys().isdisjoint(fewer)
+
+
+@pytest.mark.parametrize("count", [1, 2, LEAST_ROWS - 1])
+def test_a_handful_of_rows_gives_their_median(count: int) -> None:
+    inputs, target = above_roofline(law.kernels("gemm", 20))
+    found = fit_residual(inputs.take(slice(count)), target[:count])
+    assert found.predict(inputs) == pytest.approx(np.full(20, np.median(target[:count])))
+    assert found.held_out is not None
+    assert len(found.held_out) == count
+    assert np.isfinite(found.held_out).all()
+
+
+def test_predictions_stay_near_what_was_seen() -> None:
+    inputs, target = above_roofline(law.kernels("gemm", 60))
+    found = fit_residual(inputs, target)
+    far = features(law.kernels("gemm", 40, seed=5), None, law.HARDWARE)
+    far.matrix[:] *= 3
+    predicted = found.predict(far)
+    assert predicted.min() >= target.min() - 0.26
+    assert predicted.max() <= target.max() + 0.26
+
+
+def test_trees_are_the_same_twice_and_survive_text() -> None:
+    inputs, target = above_roofline(law.kernels("gemm", 80))
+    folds = np.arange(80) % 4
+    text, held_out = fit_trees(inputs.matrix, target, inputs.categorical, folds)
+    second, _ = fit_trees(inputs.matrix, target, inputs.categorical, folds)
+    assert text == second
+    predicted = predict_trees(booster_from(text), inputs.matrix)
+    assert np.abs(predicted - target).mean() < np.abs(held_out - target).mean()
+    with pytest.raises(ValueError, match="not a LightGBM"):
+        booster_from("nonsense")
+
+
+def test_few_rows_get_small_trees() -> None:
+    assert settings(40)["num_leaves"] < settings(400)["num_leaves"] <= 31
+    assert settings(40)["num_threads"] == 1

@@ -1,0 +1,200 @@
+"""Bundles on disk: the same predictions, and every kind of foreign or spoiled folder refused."""
+
+import gzip
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.predictors import law
+
+from opmark.core.canonical import content_id, plain
+from opmark.core.errors import ContentError, OpMarkError
+from opmark.core.files import json_text
+from opmark.core.workspace import Workspace
+from opmark.predictors.model import packing as member
+from opmark.predictors.model.bundle import Bundle, load, read_manifest, save
+from opmark.predictors.model.bundle_card import card
+from opmark.predictors.model.bundle_paths import bundle_path, find_bundle, path_of, stored_bundles
+from opmark.predictors.model.cost_model import CostModel
+from opmark.predictors.model.training import train_on
+
+KERNELS = tuple(kernel for kind in law.KIND_NAMES for kernel in law.kernels(kind, 40))
+
+
+@pytest.fixture(scope="module")
+def bundle() -> Bundle:
+    return train_on(law.rows(30), law.TARGET, hardware=law.HARDWARE)
+
+
+@pytest.fixture
+def folder(bundle: Bundle, tmp_path: Path) -> Path:
+    save(bundle, tmp_path / "bundle")
+    return tmp_path / "bundle"
+
+
+def test_a_saved_bundle_predicts_to_the_last_bit(bundle: Bundle, folder: Path) -> None:
+    loaded = load(folder, target_name="onnxruntime-cpu-t1")
+    before, after = CostModel(bundle).kernels(KERNELS), CostModel(loaded).kernels(KERNELS)
+    assert np.array_equal(before.hot_ns, after.hot_ns)
+    assert np.array_equal(before.rotated_ns, after.rotated_ns)
+    assert np.array_equal(before.high_ns, after.high_ns)
+    assert loaded.target == law.TARGET
+    assert loaded.manifest.kinds == bundle.manifest.kinds
+
+
+def test_saving_twice_gives_the_same_bytes_and_replaces_the_folder(bundle: Bundle, folder: Path) -> None:
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / "stray.txt").write_text("old")
+    save(bundle, folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert [path.name for path in folder.parent.iterdir()] == ["bundle"]
+
+
+def test_nothing_is_a_pickle_and_the_card_tells_errors(bundle: Bundle, folder: Path) -> None:
+    names = {"manifest.json", "README.md", *(f"{kind}.json.gz" for kind in law.KIND_NAMES)}
+    assert {path.name for path in folder.iterdir()} == names
+    texts = json.loads(gzip.decompress((folder / "gemm.json.gz").read_bytes()))
+    assert texts == bundle.kinds["gemm"].texts
+    assert texts["hot-trees.txt"].startswith("tree\nversion=")
+    text = (folder / "README.md").read_text()
+    assert text == card(bundle.manifest)
+    for kind in law.KIND_NAMES:
+        assert f"| {kind} | 30 |" in text
+    assert "no training network" in text
+
+
+def test_another_target_is_refused(folder: Path) -> None:
+    with pytest.raises(ContentError, match="predicts onnxruntime-cpu-t1, not torch-eager-t1"):
+        load(folder, target_name="torch-eager-t1")
+
+
+@pytest.mark.parametrize("name", ["gemm.json.gz", "README.md"])
+def test_a_flipped_byte_is_noticed(folder: Path, name: str) -> None:
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / name).write_bytes(bytes(content))
+    with pytest.raises(ContentError, match=rf"{name}: changed since it was written"):
+        load(folder)
+
+
+def test_a_missing_file_is_noticed(folder: Path) -> None:
+    (folder / "gemm.json.gz").unlink()
+    with pytest.raises(ContentError, match=r"gemm.json.gz: missing"):
+        load(folder)
+    with pytest.raises(ContentError, match="no such predictor bundle"):
+        load(folder / "nowhere")
+
+
+def test_a_changed_manifest_is_noticed(folder: Path) -> None:
+    content = json.loads((folder / "manifest.json").read_text())
+    content["constants"]["gap_ns"] = 5.0
+    (folder / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(ContentError, match=r"manifest.json: changed since"):
+        read_manifest(folder)
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [(99, "newer than 2"), (1, "trained by an earlier version"), (None, "missing"), ("1", "whole number")],
+)
+def test_a_foreign_schema_is_refused(folder: Path, schema: object, message: str) -> None:
+    content = json.loads((folder / "manifest.json").read_text())
+    content["schema"] = schema
+    (folder / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(ContentError, match=message):
+        load(folder)
+
+
+def resigned(folder: Path, name: str, content: bytes) -> None:
+    """Put `content` in place of a member, and make the manifest agree: what only its reader can notice."""
+    (folder / name).write_bytes(content)
+    manifest = read_manifest(folder)
+    files = {**manifest.files, name: hashlib.sha256(content).hexdigest()}
+    unsigned = replace(manifest, files=files, id="")
+    signed = replace(unsigned, id=unsigned.content_id)
+    (folder / "manifest.json").write_text(json_text({"schema": 2, **plain(signed)}))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda packed: packed[: len(packed) // 2], "cut off"),
+        (lambda packed: packed + b"more", "goes on after its end"),
+        (lambda _: b"plain text", "not a compressed member"),
+        (lambda _: gzip.compress(b"{"), "unpacks to no JSON:"),
+        (lambda _: gzip.compress(b"[1]"), "unpacks to no JSON object of texts"),
+        (lambda _: gzip.compress(b"0" * 2_000_000), "unpacks to more than 1 MiB"),
+    ],
+)
+def test_a_member_that_cannot_be_unpacked_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[bytes], bytes], message: str
+) -> None:
+    if "1 MiB" in message:
+        monkeypatch.setattr(member, "MOST_BYTES", 2**20)
+    resigned(folder, "gemm.json.gz", spoil((folder / "gemm.json.gz").read_bytes()))
+    loaded = CostModel(load(folder))
+    assert len(loaded.kernels(law.kernels("conv", 3)).hot_ns) == 3
+    with pytest.raises(ContentError, match=rf"gemm\.json\.gz: {message}"):
+        loaded.kernels(law.kernels("gemm", 3))
+
+
+def test_a_kind_is_unpacked_when_it_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked: list[str] = []
+    real = member.unpack
+    monkeypatch.setattr(member, "unpack", lambda content, where: unpacked.append(where) or real(content, where))
+    model = CostModel(load(folder))
+    assert unpacked == []
+    model.kernels(law.kernels("conv", 3))
+    model.kernels(law.kernels("conv", 5))
+    assert unpacked == [str(folder / "conv.json.gz")]
+
+
+def test_a_kind_without_a_member_is_noticed(folder: Path) -> None:
+    content = json.loads((folder / "manifest.json").read_text())
+    content["kinds"]["matmul"] = content["kinds"]["gemm"]
+    content["id"] = content_id({key: value for key, value in content.items() if key not in {"schema", "id"}})
+    (folder / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(ContentError, match=r"manifest.json: files: 'matmul.json.gz' is not listed"):
+        load(folder)
+
+
+def test_text_of_another_estimator_is_refused(bundle: Bundle) -> None:
+    predictor = replace(bundle.kinds["gemm"], estimator="nearest")
+    odd = Bundle(manifest=bundle.manifest, kinds={"gemm": predictor})
+    with pytest.raises(ContentError, match="not a nearest predictor"):
+        CostModel(odd).kernels(law.kernels("gemm", 1))
+
+
+def test_a_folder_that_cannot_be_written_says_so(bundle: Bundle, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OpMarkError, match="cannot write"):
+        save(bundle, tmp_path / "file" / "bundle")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_newest_version_of_a_target_is_found(bundle: Bundle, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    assert stored_bundles(workspace) == []
+    with pytest.raises(ContentError, match="no predictor of onnxruntime-cpu-t1"):
+        find_bundle(workspace, "onnxruntime-cpu-t1")
+    for version in ("1.9.0", "1.10.0"):
+        save(bundle, bundle_path(workspace, "acme-1", version, "onnxruntime-cpu-t1"))
+    assert find_bundle(workspace, "onnxruntime-cpu-t1").parent.name == "1.10.0"
+    assert [one.version for one in stored_bundles(workspace)] == ["1.9.0", "1.10.0"]
+    assert path_of(workspace, "acme-1/1.9.0/onnxruntime-cpu-t1").parent.name == "1.9.0"
+    with pytest.raises(ContentError) as raised:
+        find_bundle(workspace, "onnxruntime-cpu-t2")
+    assert raised.value.hint == "did you mean 'onnxruntime-cpu-t1'?"
+    save(bundle, bundle_path(workspace, "other-2", "1.0.0", "onnxruntime-cpu-t1"))
+    with pytest.raises(ContentError, match="2 devices: acme-1, other-2") as raised:
+        find_bundle(workspace, "onnxruntime-cpu-t1")
+    assert raised.value.hint == "say which, like acme-1/onnxruntime-cpu-t1"
+    assert find_bundle(workspace, "onnxruntime-cpu-t1", device="other-2").parent.parent.name == "other-2"
+    assert path_of(workspace, "other-2/onnxruntime-cpu-t1").parent.parent.name == "other-2"
+    with pytest.raises(ContentError) as raised:
+        path_of(workspace, "other-3/onnxruntime-cpu-t1")
+    assert raised.value.hint == "did you mean 'other-2/onnxruntime-cpu-t1'?"

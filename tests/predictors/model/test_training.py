@@ -1,0 +1,100 @@
+"""Training on rows at hand: which rows count, what a bundle says, and constants from training networks only."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.predictors import law
+
+from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError
+from opmark.core.kernel import Kernel
+from opmark.core.measurement import FAILED, LOW_QUALITY, Measurement
+from opmark.kinds import work_of
+from opmark.predictors.model.cost_model import CostModel
+from opmark.predictors.model.training import network_sums, tables, train_on
+
+
+def failed(row: Measurement) -> Measurement:
+    return Measurement(
+        kernel=row.kernel, work=work_of(row.kernel), target=row.target, status=FAILED, reason="the worker crashed"
+    )
+
+
+def test_unusable_rows_are_left_out_and_the_settled_repeat_counts() -> None:
+    first, second, third = law.rows(3, ("gemm",))
+    noisy = replace(first, status=LOW_QUALITY, latency_hot_ns=1.0)
+    for order in ((noisy, first), (first, noisy)):
+        table = tables([*order, second, failed(third)], law.HARDWARE)["gemm"]
+        found = dict(zip(table.inputs.kernels, table.labels.hot_ns, strict=True))
+        assert found == {first.kernel: first.latency_hot_ns, second.kernel: second.latency_hot_ns}
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    rows = law.rows(30, ("gemm",))
+    one = train_on(rows, law.TARGET, hardware=law.HARDWARE)
+    other = train_on(rows[::-1], law.TARGET, hardware=law.HARDWARE)
+    assert {k: v.texts for k, v in one.kinds.items()} == {k: v.texts for k, v in other.kinds.items()}
+    assert one.manifest == other.manifest
+
+
+def test_unseen_kernels_are_predicted_within_a_few_percent() -> None:
+    bundle = train_on(law.rows(120), law.TARGET, hardware=law.HARDWARE)
+    model = CostModel(bundle)
+    for kind in law.KIND_NAMES:
+        fresh = [kernel for kernel in law.kernels(kind, 200) if kernel not in law.kernels(kind, 120)]
+        found = model.kernels(fresh)
+        hot = np.array([law.hot_ns(kernel) for kernel in fresh])
+        rotated = np.array([law.rotated_ns(kernel) for kernel in fresh])
+        assert np.median(np.abs(found.hot_ns / hot - 1)) < 0.06, kind
+        assert np.median(np.abs(found.rotated_ns / rotated - 1)) < 0.08, kind
+        covered = ((hot >= found.low_ns) & (hot <= found.high_ns)).mean()
+        assert covered > 0.75, kind
+
+
+def weight_share(kernel: Kernel) -> float:
+    return work_of(kernel).weight_bytes / work_of(kernel).moved_bytes
+
+
+def test_constants_come_from_training_networks_alone() -> None:
+    heavy = sorted(law.kernels("gemm", 40), key=weight_share)[-14:]
+    hot = [law.graph(f"a{n}", heavy[n : n + 12]) for n in range(3)]
+    cold = [law.graph(f"b{n}", heavy[n : n + 12], weight_bytes=200 << 20) for n in range(3)]
+    measured = [law.network(one, share=0.0, gap_ns=500) for one in hot]
+    measured += [law.network(one, share=1.4, gap_ns=500) for one in cold]
+    unseen = law.network(law.graph("u", law.kernels("conv", 5)), share=0, role="held-out", latency_ns=1.0)
+    graphs = {one.id: one for one in (*hot, *cold)} | {"u": law.graph("u", law.kernels("conv", 5))}
+    rows = law.rows(60, noise=0.001)
+    bundle = train_on(rows, law.TARGET, hardware=law.HARDWARE, networks=[*measured, unseen], graphs=graphs)
+    assert bundle.constants.networks == ("a0", "a1", "a2", "b0", "b1", "b2")
+    without = train_on(rows, law.TARGET, hardware=law.HARDWARE, networks=measured, graphs=graphs)
+    assert without.constants == bundle.constants
+    model = CostModel(bundle)
+    for one, row in zip((*hot, *cold), measured, strict=True):
+        assert model.network(one).total_ns == pytest.approx(row.latency_ns, rel=0.12)
+    assert bundle.constants.rotated_share(0.01) < 0.2 < 1.0 < bundle.constants.rotated_share(6)
+
+
+def test_a_family_in_both_roles_is_refused() -> None:
+    one = law.graph("a", law.kernels("conv", 5))
+    both = [law.network(one, share=0), law.network(one, share=0, role="held-out")]
+    with pytest.raises(ContentError, match="both training and held-out"):
+        train_on(law.rows(20), law.TARGET, networks=both, graphs={one.id: one})
+
+
+def test_sums_name_graphs_by_id_or_by_name() -> None:
+    one = law.graph("a", law.kernels("conv", 5))
+    model = CostModel(train_on(law.rows(20, ("conv",)), law.TARGET))
+    row = law.network(one, share=0)
+    by_id = network_sums(model, [row], {one.id: one})
+    assert by_id == network_sums(model, [row], {"a": one})
+    assert by_id[0].calls == 5
+    assert by_id[0].network_class == "float32"
+    assert by_id[0].deviation > 0
+    assert network_sums(model, [row], {}) == []
+
+
+def test_nothing_to_learn_from_is_an_error() -> None:
+    with pytest.raises(NothingSelectedError, match="no usable measurement"):
+        train_on([failed(law.rows(1)[0])], law.TARGET)
+    with pytest.raises(UnknownNameError, match="no estimator"):
+        train_on(law.rows(2), law.TARGET, estimator="oracle")
