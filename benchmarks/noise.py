@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opmark.bench.backend import SINGLE, target_named
-from opmark.bench.backends._onnx_model import stack
-from opmark.bench.environment import caches, device_slug
-from opmark.bench.process import WorkerProcess
-from opmark.bench.protocol import FULL
-from opmark.bench.scheduling import may_use_fifo
+from opmark.bench.backends._onnx.model import stack
+from opmark.bench.clock.machine import caches, device_slug
+from opmark.bench.clock.protocol import FULL
+from opmark.bench.clock.scheduling import may_use_fifo
+from opmark.bench.worker.backend import SINGLE, target_named
+from opmark.bench.worker.process import WorkerProcess
 from opmark.core.canonical import plain
 from opmark.core.folding import fold
 from opmark.core.kernel import Kernel

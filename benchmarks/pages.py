@@ -12,10 +12,10 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from opmark.bench.backend import target_named
-from opmark.bench.environment import caches, device_slug
-from opmark.bench.process import WorkerProcess
-from opmark.bench.protocol import FULL
+from opmark.bench.clock.machine import caches, device_slug
+from opmark.bench.clock.protocol import FULL
+from opmark.bench.worker.backend import target_named
+from opmark.bench.worker.process import WorkerProcess
 from opmark.core.canonical import plain
 from opmark.core.estimate import half_width, label, variation
 from opmark.core.kernel import Kernel
@@ -26,7 +26,7 @@ from opmark.kinds import KINDS
 COPY = """
 import contextlib, json, mmap, sys, time
 import numpy as np
-from opmark.bench.scheduling import fifo, may_use_fifo
+from opmark.bench.clock.scheduling import fifo, may_use_fifo
 bytes_, huge = 4 << 20, 2 << 20
 def array():
     memory = mmap.mmap(-1, bytes_ + huge)

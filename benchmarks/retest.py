@@ -17,11 +17,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from opmark.bench.backend import SINGLE, target_named
-from opmark.bench.environment import device_slug
-from opmark.bench.plan import plan
-from opmark.bench.runner import run
-from opmark.bench.suite import KindSpec, Suite
+from opmark.bench.clock.machine import device_slug
+from opmark.bench.run.runner import run
+from opmark.bench.suite.plan import plan
+from opmark.bench.suite.suite import KindSpec, Suite
+from opmark.bench.worker.backend import SINGLE, target_named
 from opmark.core.errors import OpMarkError
 from opmark.core.estimate import quantile
 from opmark.core.journal import read_journal

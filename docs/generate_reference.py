@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from opmark.bench import suite
+from opmark.bench.suite import suite
 from opmark.core.cluster import Cluster
 from opmark.core.files import json_text
 from opmark.core.schema import json_schema

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opmark.bench.timer import Timer
+from opmark.bench.clock.timer import Timer
 
 FAULTY_FOLDER = Path(__file__).parent / "faulty"
 COMMAND = (
@@ -13,7 +13,7 @@ COMMAND = (
     "-c",
     "import opmark.bench.backends as b, sys\n"
     f"b.__path__.append({str(FAULTY_FOLDER)!r})\n"
-    "from opmark.bench.worker import main\nmain()",
+    "from opmark.bench.worker.server import main\nmain()",
 )
 
 

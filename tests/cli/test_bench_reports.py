@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from opmark.bench import transfers
-from opmark.bench.backends import _cuda_copies
+from opmark.bench.links import cuda_channel as _cuda_copies
+from opmark.bench.links import measuring as transfers
 from opmark.cli.commands._bench_reports import REPORTS
 from opmark.cli.main import cli
 from opmark.core.journal import read_journal

@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from opmark.bench.backend import BACKENDS
+from opmark.bench.worker.backend import BACKENDS
 from opmark.cli.main import cli
 from opmark.core.errors import ExitCode
 from opmark.core.extension_list import PACKAGES, extensions

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tests.datasets import sample
 from tests.predictors import law
 
-from opmark.bench.suite import load_suite
+from opmark.bench.suite.suite import load_suite
 from opmark.cli.main import cli
 from opmark.core.units import format_ns
 from opmark.core.workspace import ROOMS

@@ -7,9 +7,18 @@ from functools import cache
 
 import pytest
 
-from opmark.bench.backend import BACKENDS, CHAIN, CONSTRUCTIONS, SINGLE, Backend, Prepared, backend_of, target_named
-from opmark.bench.environment import block_width
-from opmark.bench.sampling import Sampler
+from opmark.bench.clock.machine import block_width
+from opmark.bench.suite.sampling import Sampler
+from opmark.bench.worker.backend import (
+    BACKENDS,
+    CHAIN,
+    CONSTRUCTIONS,
+    SINGLE,
+    Backend,
+    Prepared,
+    backend_of,
+    target_named,
+)
 from opmark.core.canonical import canonical_json
 from opmark.core.errors import MeasurementError, UnavailableError
 from opmark.core.kernel import Kernel

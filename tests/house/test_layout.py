@@ -64,8 +64,8 @@ def is_tested(module: Path, tests: dict[Path, str]) -> bool:
 
 def test_tests_mirror_the_source() -> None:
     tests = {path: path.read_text() for path in python_files(TESTS) if path.parent.name != "house"}
-    # Modules with a leading underscore are tested through those that use them, `__main__` by running it.
-    public = [path for path in modules() if not path.name.startswith("_")]
+    # Modules and folders with a leading underscore are tested through those that use them, `__main__` by running it.
+    public = [path for path in modules() if not any(part.startswith("_") for part in path.relative_to(SOURCE).parts)]
     untested = [str(path.relative_to(SOURCE)) for path in public if not is_tested(path, tests)]
     assert not untested
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from opmark.bench.backends._aten_tensors import operands
+from opmark.bench.backends._torch.tensors import operands
 from opmark.core.call import AtenCall
 from opmark.core.kind import Setting
 from opmark.core.tensor import TensorSpec

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmark.bench.plan import plan
-from opmark.bench.suite import KindSpec, Suite
+from opmark.bench.suite.plan import plan
+from opmark.bench.suite.suite import KindSpec, Suite
 from opmark.core.records import KernelTrial
 from opmark.predictors.inputs.features import features
 from opmark.predictors.inputs.shape_groups import shape_groups

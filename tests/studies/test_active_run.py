@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from opmark.bench.plan import plan
-from opmark.bench.runner import Progress
-from opmark.bench.suite import KindSpec, Networks, Suite
+from opmark.bench.run.runner import Progress
+from opmark.bench.suite.plan import plan
+from opmark.bench.suite.suite import KindSpec, Networks, Suite
 from opmark.core.errors import NothingSelectedError
 from opmark.core.journal import read_journal
 from opmark.core.records import KernelTrial

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from opmark.bench.backend import BACKENDS
-from opmark.bench.noise import Noise, judged
+from opmark.bench.run.noise import Noise, judged
+from opmark.bench.worker.backend import BACKENDS
 from opmark.core.environment import Environment
 from opmark.core.errors import MissingExtraError
 from opmark.core.registry import Registry

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from opmark.bench.runner import run
-from opmark.bench.suite import KindSpec, Networks, Suite
+from opmark.bench.run.runner import run
+from opmark.bench.suite.suite import KindSpec, Networks, Suite
 from opmark.core.errors import ContentError
 from opmark.core.journal import read_journal
 from opmark.datasets.release.merging import merge

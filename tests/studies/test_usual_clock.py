@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opmark.bench.noise import Noise, judged
+from opmark.bench.run.noise import Noise, judged
 from opmark.core.canonical import plain
 from opmark.core.files import json_text
 from opmark.core.target import Target

@@ -57,7 +57,7 @@ def _models(ctx: click.Context) -> Iterable[str]:
 
 
 def _suites(ctx: click.Context) -> Iterable[str]:
-    from opmark.bench.shipped import suites
+    from opmark.bench.suite.shipped import suites
 
     here = _workspace(ctx)
     return suites(None if here is None else here.suites)

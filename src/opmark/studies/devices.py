@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from opmark.bench.backend import BACKENDS
-from opmark.bench.environment import probe
+from opmark.bench.clock.machine import probe
+from opmark.bench.worker.backend import BACKENDS
 from opmark.core.environment import Environment
 from opmark.core.errors import UnavailableError
 from opmark.studies.gpus import Gpu, gpus

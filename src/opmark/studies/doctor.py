@@ -5,10 +5,10 @@ import importlib.util
 import shutil
 from dataclasses import dataclass
 
-from opmark.bench.backend import BACKENDS
-from opmark.bench.environment import probe
-from opmark.bench.noise import QUIET, Noise
-from opmark.bench.noise import measure as measure_noise
+from opmark.bench.clock.machine import probe
+from opmark.bench.run.noise import QUIET, Noise
+from opmark.bench.run.noise import measure as measure_noise
+from opmark.bench.worker.backend import BACKENDS
 from opmark.core.environment import Environment
 from opmark.core.errors import UnavailableError
 from opmark.core.registry import install_hint

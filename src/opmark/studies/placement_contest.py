@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from opmark.bench.transfers import core_link
+from opmark.bench.links.measuring import core_link
 from opmark.core.canonical import plain
 from opmark.core.cluster import Cluster, Device
 from opmark.core.files import write_json

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opmark.bench.runner import Progress, run
-from opmark.bench.suite import Suite, load_suite
+from opmark.bench.run.runner import Progress, run
+from opmark.bench.suite.suite import Suite, load_suite
 from opmark.core.errors import MeasurementError
 from opmark.core.estimate import median
 from opmark.core.files import sha256, write_json, write_text

@@ -4,8 +4,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from opmark.bench.environment import device_slug
-from opmark.bench.noise import Noise
+from opmark.bench.clock.machine import device_slug
+from opmark.bench.run.noise import Noise
 from opmark.core.errors import ContentError
 from opmark.core.host_clock import host_clock
 from opmark.core.workspace import versions

@@ -5,9 +5,9 @@ from typing import Any
 
 from tests.bench.fake_gpu import FakeGpu, FakeKernel
 
-from opmark.bench.backend import CHAIN, Prepared
 from opmark.bench.backends.torch_cuda import TorchCuda
-from opmark.bench.timer import Timer
+from opmark.bench.clock.timer import Timer
+from opmark.bench.worker.backend import CHAIN, Prepared
 from opmark.core.environment import Fact
 from opmark.core.kernel import Kernel
 from opmark.core.target import Target

@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opmark.bench.backend import PARALLEL, Backend, Prepared, Trial
-from opmark.bench.trial import Bench, KernelTrial
+from opmark.bench.worker.backend import PARALLEL, Backend, Prepared, Trial
+from opmark.bench.worker.host_timing import Bench, KernelTrial
 from opmark.core.environment import Fact
 from opmark.core.errors import MeasurementError
 from opmark.core.kernel import Kernel

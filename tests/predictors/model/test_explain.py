@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.predictors import law
 
-from opmark.bench.plan import plan
-from opmark.bench.suite import load_suite
+from opmark.bench.suite.plan import plan
+from opmark.bench.suite.suite import load_suite
 from opmark.core.errors import NothingSelectedError
 from opmark.kinds import KINDS
 from opmark.predictors.model.bundle import Bundle, load, save

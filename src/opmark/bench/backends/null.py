@@ -5,8 +5,8 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 
-from opmark.bench.backend import CHAIN, Backend, Piece, Prepared
-from opmark.bench.timer import Timer
+from opmark.bench.clock.timer import Timer
+from opmark.bench.worker.backend import CHAIN, Backend, Piece, Prepared
 from opmark.core.environment import Fact
 from opmark.core.kernel import Kernel
 from opmark.core.target import Target

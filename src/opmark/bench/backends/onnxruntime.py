@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from opmark.bench.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
-from opmark.bench.backends._onnx_model import END, Stacked, chain_input, numpy_type, stack
-from opmark.bench.backends._onnx_sequence import pieces, sequence
+from opmark.bench.backends._onnx.model import END, Stacked, chain_input, numpy_type, stack
+from opmark.bench.backends._onnx.sequence import pieces, sequence
+from opmark.bench.worker.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
 from opmark.core.call import OnnxNode, Operand
 from opmark.core.environment import Fact
 from opmark.core.errors import MeasurementError, UnavailableError

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from opmark.bench.backend import CHAIN, PARALLEL, SINGLE, Backend, NetworkBlocks, Prepared, Trial
-from opmark.bench.backends._aten_tensors import chain_argument
-from opmark.bench.backends._torch_calls import Calls, Network, call_of, prepared_calls
-from opmark.bench.cards import card_facts, card_slug
-from opmark.bench.gpu_driver import GpuDriver
-from opmark.bench.gpu_trial import GpuKernelTrial, GpuNetworkTrial, warm_up
-from opmark.bench.protocol import Protocol, Tier
+from opmark.bench.backends._torch.calls import Calls, Network, call_of, prepared_calls
+from opmark.bench.backends._torch.tensors import chain_argument
+from opmark.bench.clock.gpu import card_facts, card_slug
+from opmark.bench.clock.protocol import Protocol, Tier
+from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Backend, NetworkBlocks, Prepared, Trial
+from opmark.bench.worker.gpu_driver import GpuDriver
+from opmark.bench.worker.gpu_timing import GpuKernelTrial, GpuNetworkTrial, warm_up
 from opmark.core.call import AtenCall
 from opmark.core.environment import Fact
 from opmark.core.errors import UnavailableError
@@ -23,7 +23,7 @@ from opmark.models.cuda_graph import CUDA_RUNTIME, kernel_on_gpu
 from opmark.models.variant import is_training, split_variant
 
 if TYPE_CHECKING:
-    from opmark.bench.trial import Bench
+    from opmark.bench.worker.host_timing import Bench
 
 _DEVICE = "cuda"
 _SAMPLES = 20
@@ -153,7 +153,7 @@ class TorchCuda(Backend):
     def sentinels(self) -> Mapping[str, Prepared]:
         """Products of matrices and copies, on the GPU: not the processor's clock, which corrects labels."""
         assert self.driver
-        from opmark.bench.backends._cuda_driver import Copy, Multiply
+        from opmark.bench.backends._torch.cuda_driver import Copy, Multiply
 
         return {"gpu-compute": Multiply(), "gpu-memory": Copy()}
 
@@ -233,7 +233,7 @@ def cuda_call(call: AtenCall) -> AtenCall:
 
 
 def _cuda_driver() -> GpuDriver:
-    from opmark.bench.backends._cuda_driver import CudaDriver
+    from opmark.bench.backends._torch.cuda_driver import CudaDriver
 
     return CudaDriver()
 

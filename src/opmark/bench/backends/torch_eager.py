@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from opmark.bench.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
-from opmark.bench.backends._aten_sequence import Sequenced
-from opmark.bench.backends._aten_tensors import chain_argument
-from opmark.bench.backends._torch_calls import Network, call_of, operator_of, prepared_calls
+from opmark.bench.backends._torch.calls import Network, call_of, operator_of, prepared_calls
+from opmark.bench.backends._torch.sequence import Sequenced
+from opmark.bench.backends._torch.tensors import chain_argument
+from opmark.bench.worker.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
 from opmark.core.call import AtenCall
 from opmark.core.environment import Fact
 from opmark.core.kernel import Kernel

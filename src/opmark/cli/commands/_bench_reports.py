@@ -15,9 +15,9 @@ from opmark.core.errors import ExitCode, UsageError
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 
 if TYPE_CHECKING:
-    from opmark.bench.fusion import FusionReport
-    from opmark.bench.runner import Progress
-    from opmark.bench.transfers import LinkReport
+    from opmark.bench.fusion.report import FusionReport
+    from opmark.bench.links.measuring import LinkReport
+    from opmark.bench.run.runner import Progress
 
 _DEFAULT_TARGET = "onnxruntime-cpu-t1"
 _journal_option = click.option(
@@ -59,8 +59,8 @@ def fusion(
     By the target's own graph, and by the clock. The clock says fused where T1 + T2 - T12 > min(T1, T2) / 2 with 95 %
     confidence, at most of three shapes.
     """
-    from opmark.bench.fusion import measure_fusion
-    from opmark.bench.pairs import pairs_named
+    from opmark.bench.fusion.pairs import pairs_named
+    from opmark.bench.fusion.report import measure_fusion
 
     chosen = pairs_named([name.strip() for name in pairs.split(",") if name.strip()])
     if only_list:
@@ -89,7 +89,7 @@ def links(ctx: click.Context, *, devices: str, most: str, journal: Path | None, 
 
     From 64 B to 256 MiB, as straight lines with their largest error.
     """
-    from opmark.bench.transfers import LEAST_BYTES, measure_links, present
+    from opmark.bench.links.measuring import LEAST_BYTES, measure_links, present
     from opmark.core.units import parse_size_bytes
 
     most_bytes = parse_size_bytes(most)
@@ -136,10 +136,10 @@ def models(
     NAMES are networks of the zoo, .onnx or .pt2 files. The same command again goes on where it stopped; the next
     `opmark datasets build` holds what was measured.
     """
-    from opmark.bench.runner import run
-    from opmark.bench.shipped import find_suite
-    from opmark.bench.suite import load_suite
-    from opmark.bench.whole_networks import every, named_in, parse_batches, parse_sizes, select
+    from opmark.bench.run.runner import run
+    from opmark.bench.suite.shipped import find_suite
+    from opmark.bench.suite.suite import load_suite
+    from opmark.bench.suite.whole_networks import every, named_in, parse_batches, parse_sizes, select
     from opmark.core.journal import read_journal
 
     chosen = [*names]
@@ -226,10 +226,10 @@ def retest(
     Kernels and networks, in new processes. They are taken from the half that was finished first, four networks at
     least; `opmark datasets build` keeps both rows.
     """
-    from opmark.bench.retest import agreement, retest_suite
-    from opmark.bench.runner import run
-    from opmark.bench.shipped import find_suite
-    from opmark.bench.suite import load_suite
+    from opmark.bench.run.retest import agreement, retest_suite
+    from opmark.bench.run.runner import run
+    from opmark.bench.suite.shipped import find_suite
+    from opmark.bench.suite.suite import load_suite
 
     whole = load_suite(find_suite(suite, suites_folder(ctx)))
     before = first or _journal(ctx, whole.name)

@@ -14,8 +14,8 @@ from opmark.core.errors import ExitCode, NothingSelectedError, UsageError
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 
 if TYPE_CHECKING:
-    from opmark.bench.noise import Noise
-    from opmark.bench.runner import Progress, RunSummary
+    from opmark.bench.run.noise import Noise
+    from opmark.bench.run.runner import Progress, RunSummary
     from opmark.core.work import Work
     from opmark.studies.active_run import ActiveSummary
 
@@ -32,8 +32,8 @@ def bench() -> None:
 @click.pass_context
 def list_suites(ctx: click.Context, as_json: bool) -> None:
     """List the suites of the workspace and those shipped with OpMark."""
-    from opmark.bench.shipped import suites
-    from opmark.bench.suite import load_suite
+    from opmark.bench.suite.shipped import suites
+    from opmark.bench.suite.suite import load_suite
 
     rows = [(path, load_suite(path)) for path in suites(suites_folder(ctx)).values()]
     if as_json:
@@ -69,10 +69,10 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
     And how long that may take, by the pace that was recorded for its quality. Targets that are not here, such as a
     GPU's, are planned for all the same.
     """
-    from opmark.bench.duration import duration
-    from opmark.bench.plan import parse_shard, plan
-    from opmark.bench.shipped import find_suite
-    from opmark.bench.suite import load_suite
+    from opmark.bench.suite.duration import duration
+    from opmark.bench.suite.plan import parse_shard, plan
+    from opmark.bench.suite.shipped import find_suite
+    from opmark.bench.suite.suite import load_suite
 
     part = parse_shard(shard)
     planned = plan(
@@ -181,10 +181,10 @@ def run_suite(
     the first trial: `opmark datasets build` takes the better one by its quality, never by its value, and keeps the
     other as a repeat.
     """
-    from opmark.bench.plan import parse_shard
-    from opmark.bench.runner import run
-    from opmark.bench.shipped import find_suite
-    from opmark.bench.suite import load_suite
+    from opmark.bench.run.runner import run
+    from opmark.bench.suite.plan import parse_shard
+    from opmark.bench.suite.shipped import find_suite
+    from opmark.bench.suite.suite import load_suite
 
     if budget is not None and budget <= 0:
         raise UsageError(f"a budget of {budget:g} s leaves no time to measure", hint="write it like 90s, 10m or 2h")
@@ -253,7 +253,7 @@ def noise(ctx: click.Context, seconds: float, target: str, as_json: bool) -> Non
     And how long to wait, or how many samples a label takes. Where a release of this device is at hand, also whether the
     clock is slower than was usual then: in a slow hour kernels may be measured, whole networks should not.
     """
-    from opmark.bench.noise import measure
+    from opmark.bench.run.noise import measure
     from opmark.core.canonical import plain
     from opmark.studies.usual_clock import clock_now
 
@@ -303,8 +303,8 @@ def _reference_rows(found: "Noise") -> list[tuple[str, str]]:
 @json_option
 def backends(as_json: bool) -> None:
     """List the runtimes and the targets they offer here."""
-    from opmark.bench.backend import BACKENDS
-    from opmark.bench.environment import device_slug
+    from opmark.bench.clock.machine import device_slug
+    from opmark.bench.worker.backend import BACKENDS
 
     reasons = {backend.name: backend.unavailable() for backend in BACKENDS}
     targets = {

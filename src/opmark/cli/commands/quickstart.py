@@ -9,7 +9,7 @@ from opmark.cli.output import json_option, progress_bar, show_json, show_table
 from opmark.core.units import format_duration, format_ns
 
 if TYPE_CHECKING:
-    from opmark.bench.runner import Progress
+    from opmark.bench.run.runner import Progress
     from opmark.studies.quickstart import Quickstart
 
 
@@ -38,7 +38,7 @@ def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
     "median_error", "max_error", "standings": [{"rank", "name", "score"}], "report", "seconds"}; errors are signed
     fractions per network, medians and maxima of absolute values.
     """
-    from opmark.bench.shipped import find_suite
+    from opmark.bench.suite.shipped import find_suite
     from opmark.studies.quickstart import quickstart as study
 
     with progress_bar(transient=True) as display:

@@ -1,0 +1,1 @@
+"""ONNX models made of single kernels and of short sequences."""

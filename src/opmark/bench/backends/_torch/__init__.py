@@ -1,0 +1,1 @@
+"""ATen calls with their tensors, on processors and on GPUs."""

@@ -1,0 +1,68 @@
+"""Different ATen calls one after the other, each fed by the one before."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from opmark.bench.backends._torch.refusal import refusal
+from opmark.bench.backends._torch.tensors import operands
+from opmark.core.call import AtenCall
+from opmark.core.errors import MeasurementError
+from opmark.core.tensor import TensorSpec
+
+# Where a call takes the tensor: an argument, or an element of an argument that is a list.
+_Place = tuple[int, int | None]
+
+
+class Sequenced:
+    """Calls and their arguments; `call` makes them in order. Raises `MeasurementError` where torch refuses one."""
+
+    copies = 1
+
+    def __init__(self, calls: Sequence[AtenCall], operators: Sequence[Any]) -> None:
+        import torch
+
+        places: list[_Place | None] = [None]
+        for before, after in pairwise(calls):
+            places.append(_place(after, before.outputs[0]))
+        arguments = [operands(call, copies=1, rotated=False)[0] for call in calls]
+        self._steps = list(zip(operators, arguments, places, strict=True))
+        self._inference_mode = torch.inference_mode
+        self._kept: Any = None
+        with refusal():
+            self.call()
+
+    def call(self) -> None:
+        """All calls once; the last result lives until the next time."""
+        result = None
+        with self._inference_mode():
+            for operator, (positional, keywords), place in self._steps:
+                if place is not None:
+                    index, inside = place
+                    if inside is None:
+                        positional[index] = result
+                    else:
+                        positional[index][inside] = result
+                result = operator(*positional, **keywords)
+                if type(result) is tuple:
+                    result = result[0]
+        self._kept = result
+
+    def close(self) -> None:
+        """Free the tensors."""
+        self._steps.clear()
+        self._kept = None
+
+
+def _place(call: AtenCall, made: TensorSpec) -> _Place:
+    """The first activation of `call` like `made`. Raises `MeasurementError` if there is none."""
+    at = 0
+    for index, argument in enumerate(call.arguments):
+        inside = argument if isinstance(argument, tuple) else (argument,)
+        for position, item in enumerate(inside):
+            if not isinstance(item, TensorSpec):
+                continue
+            if item == made and at not in call.parameters:
+                return (index, position) if isinstance(argument, tuple) else (index, None)
+            at += 1
+    raise MeasurementError(f"{call.op} takes nothing of shape {made.shape}")

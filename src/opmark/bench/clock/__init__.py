@@ -1,0 +1,1 @@
+"""The lowest layer: the machine, its clocks and the rules of measuring."""

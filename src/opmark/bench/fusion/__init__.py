@@ -1,0 +1,1 @@
+"""Fusion reports: which pairs of operators a runtime computes as one kernel."""

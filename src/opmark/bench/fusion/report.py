@@ -1,0 +1,221 @@
+"""A fusion report: for pairs of operators, what the runtime's own graph says and what the clock says."""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opmark.bench.clock.machine import caches, device_slug, probe
+from opmark.bench.clock.protocol import Protocol, protocol_named
+from opmark.bench.fusion.operators import chain, shapes
+from opmark.bench.fusion.pairs import Pair
+from opmark.bench.run.journal_writer import JournalWriter, same_machine
+from opmark.bench.run.runner import Progress
+from opmark.bench.worker.backend import BACKENDS, backend_of, target_named
+from opmark.bench.worker.pool import Crew
+from opmark.bench.worker.process import WorkerLostError, WorkerProcess
+from opmark.core.canonical import content_id, plain
+from opmark.core.errors import OpMarkError, UnavailableError
+from opmark.core.fusion import FusionMeasurement, PairVerdict, pair_verdicts
+from opmark.core.journal import read_journal
+from opmark.core.kernel import Kernel
+from opmark.core.measurement import FAILED, OK, SKIPPED
+from opmark.core.records import Done, FusionRound, FusionTrial, Header, Overhead, Record, Session
+from opmark.core.target import Target
+
+COMMAND = (sys.executable, "-m", "opmark.bench.fusion.worker")
+SUITE = "fusion"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionReport:
+    """Verdicts on every pair of the journal, and the rows behind them; `failures` are those that could not run."""
+
+    journal: Path
+    verdicts: tuple[PairVerdict, ...]
+    rows: tuple[FusionMeasurement, ...]
+    seconds: float
+    complete: bool
+
+    @property
+    def failures(self) -> tuple[FusionMeasurement, ...]:
+        """Rows without a measurement."""
+        return tuple(row for row in self.rows if row.status != OK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planned:
+    trial: FusionTrial
+    pair: Pair
+    kernels: tuple[Kernel, ...]
+    refused: str = ""
+
+
+def measure_fusion(
+    pairs: Sequence[Pair],
+    target_names: Sequence[str],
+    *,
+    journal: Path,
+    quality: str = "full",
+    budget_s: float | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+    command: Sequence[str] = COMMAND,
+) -> FusionReport:
+    """Measure `pairs` on the targets into `journal`, leaving out what it holds already; all it then holds, judged.
+
+    Raises `UnavailableError` where a target cannot be measured here, `ContentError` where the journal is of another
+    machine or quality, `MeasurementError` while another run writes to it.
+    """
+    # Everything that may be refused comes before the journal is made.
+    protocol = protocol_named(quality)
+    targets = [_available(name) for name in target_names]
+    plan = [item for target in targets for item in _planned(target, pairs)]
+    header = Header(suite=SUITE, suite_id=content_id([SUITE, quality]), quality=quality)
+    start = time.monotonic()
+    with JournalWriter(journal, header) as writer:
+        environment = probe(BACKENDS.load(name) for name in sorted({target.backend for target in targets}))
+        same_machine(writer.found, environment)
+        writer.append([Session(environment=environment, targets=tuple(targets))])
+        done = set(writer.found.done)
+        left = [item for item in plan if item.trial.trial not in done]
+        started = [item.trial for item in left if item.trial.trial not in writer.found.fusion_trials]
+        run = _Run(writer, targets, protocol, command)
+        try:
+            for number, item in enumerate(left):
+                seconds = time.monotonic() - start
+                if budget_s is not None and seconds > budget_s:
+                    break
+                pace_s = seconds / number * (len(left) - number) if number else None
+                progress(
+                    Progress(
+                        done=len(plan) - len(left) + number,
+                        total=len(plan),
+                        seconds=seconds,
+                        left_s=pace_s,
+                        doing=item.trial.pair,
+                    )
+                )
+                run.measure(item, new=item.trial in started)
+            else:
+                progress(Progress(done=len(plan), total=len(plan), seconds=seconds_since(start), left_s=0.0, doing=""))
+        finally:
+            run.close()
+    found = read_journal(journal)
+    wanted = {item.trial.trial for item in plan}
+    rows = tuple(
+        row
+        for key, row in zip([k for k in found.fusion_trials if k in found.done], found.fusions, strict=True)
+        if key in wanted
+    )
+    return FusionReport(
+        journal=journal,
+        verdicts=pair_verdicts(rows),
+        rows=rows,
+        seconds=seconds_since(start),
+        complete=len(rows) == len(plan),
+    )
+
+
+def seconds_since(start: float) -> float:
+    """Seconds since `start` of the monotonic clock."""
+    return time.monotonic() - start
+
+
+class _Run:
+    """The workers of one report and what they wrote."""
+
+    def __init__(
+        self, writer: JournalWriter, targets: Sequence[Target], protocol: Protocol, command: Sequence[str]
+    ) -> None:
+        self._writer = writer
+        self._targets = {target.name: target for target in targets}
+        self._protocol = protocol
+        self._crew = Crew(self._protocol, caches(), self._worker_started, command)
+
+    def measure(self, item: _Planned, *, new: bool) -> None:
+        """All rounds of one pair at one shape in every process, then its verdict."""
+        records: list[Record] = [item.trial] if new else []
+        if item.refused:
+            self._writer.append([*records, Done(trial=item.trial.trial, status=SKIPPED, reason=item.refused)])
+            return
+        self._writer.append(records)
+        rounds: list[Record] = []
+        for process in range(self._protocol.processes):
+            answer = self._ask(item, process)
+            for key, status in (("skipped", SKIPPED), ("failed", FAILED)):
+                if key in answer:
+                    self._writer.append([Done(trial=item.trial.trial, status=status, reason=str(answer[key]))])
+                    return
+            try:
+                rounds += _rounds(item.trial.trial, process, answer)
+            except ValueError as error:
+                reason = f"impossible samples: {error}"
+                self._writer.append([Done(trial=item.trial.trial, status=FAILED, reason=reason)])
+                return
+        # In one go: a pair that a kill cut short is measured again as a whole.
+        self._writer.append([*rounds, Done(trial=item.trial.trial, status=OK)])
+
+    def close(self) -> None:
+        """Stop the workers."""
+        self._crew.dismiss_all()
+
+    def _ask(self, item: _Planned, process: int) -> dict[str, Any]:
+        target = self._targets[item.trial.target]
+        request = {
+            "do": "fusion",
+            "operators": item.pair.operators,
+            "split": item.pair.split,
+            "kernels": [{"kind": kernel.kind, "parameters": plain(kernel.params)} for kernel in item.kernels],
+        }
+        try:
+            return self._crew.worker(target, process).ask(request)
+        except WorkerLostError as error:
+            self._crew.dismiss(target, process)
+            return {"failed": error.message}
+
+    def _worker_started(self, target: Target, process: int, worker: WorkerProcess) -> None:
+        self._writer.append([Overhead(target=target.name, process=process, ns=worker.overhead_ns)])
+
+
+def _rounds(trial: str, process: int, answer: dict[str, Any]) -> list[FusionRound]:
+    common = {name: answer[name] for name in ("white_box", "kernels", "inserted_saved")}
+    rounds = []
+    for item in answer["rounds"]:
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in item.items()
+        }
+        rounds.append(FusionRound(trial=trial, process=process, **common, **fields))
+    return rounds
+
+
+def _planned(target: Target, pairs: Sequence[Pair]) -> list[_Planned]:
+    language = backend_of(target.name).language
+    found = []
+    for pair in pairs:
+        for shape in shapes(pair.domain, language):
+            kernels: tuple[Kernel, ...] = ()
+            refused = ""
+            try:
+                kernels = chain(pair.operators, shape, language)
+            except OpMarkError as error:
+                refused = error.message
+            trial = FusionTrial(
+                trial=content_id([target.id, SUITE, pair.name, shape, [kernel.key for kernel in kernels]]),
+                target=target.name,
+                pair=pair.name,
+                first=pair.first,
+                second=pair.second,
+                shape="x".join(map(str, shape)),
+            )
+            found.append(_Planned(trial=trial, pair=pair, kernels=kernels, refused=refused))
+    return found
+
+
+def _available(target_name: str) -> Target:
+    backend = backend_of(target_name)
+    reason = backend.unavailable()
+    if reason is not None:
+        raise UnavailableError(f"cannot measure on {target_name}: {reason}")
+    return target_named(target_name, device_slug())[1]

@@ -1,0 +1,85 @@
+"""The process that measures pairs of operators: both parts and the whole, next to each other.
+
+Run as `python -m opmark.bench.fusion.worker`.
+"""
+
+import math
+import random
+from typing import Any
+
+from opmark.bench.clock.clock import Samples
+from opmark.bench.worker.backend import Piece, Prepared
+from opmark.bench.worker.server import Worker, main
+from opmark.core.fusion import FUSED, NOT_FUSED
+from opmark.core.kernel import Kernel
+
+_PARTS = ("first", "second", "block")
+
+
+class FusionWorker(Worker):
+    """Answers `fusion` too: all rounds of one pair in this process."""
+
+    def fusion(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Rounds over the first `split` kernels, the rest, and all of them, in an order that changes."""
+        backend, target, clock = self._bench.backend, self._bench.target, self._bench.clock
+        kernels = [Kernel.of(item["kind"], item["parameters"]) for item in request["kernels"]]
+        split = request["split"]
+        parts = {"first": kernels[:split], "second": kernels[split:], "block": kernels}
+        pieces = {name: backend.pieces(part, target) for name, part in parts.items()}
+        prepared: dict[str, Prepared] = {}
+        try:
+            for name, part in parts.items():
+                with self._bench.building():
+                    prepared[name] = backend.prepare_sequence(part, target)
+            latency_ns = {name: clock.warm_up(item.call) for name, item in prepared.items()}
+            scheduling = self._bench.settle(max(latency_ns.values()))
+            protocol = clock.protocol
+            wanted = math.ceil(protocol.tier(max(latency_ns.values())).hot / protocol.blocks)
+            rounds = []
+            for _ in range(protocol.blocks):
+                taken: dict[str, Samples] = {}
+                for name in random.sample(_PARTS, len(_PARTS)):
+                    taken[name] = clock.take(
+                        prepared[name].call,
+                        latency_ns=latency_ns[name],
+                        samples=wanted,
+                        limit_s=protocol.trial_limit_s / protocol.blocks / len(_PARTS),
+                    )
+                rounds.append(_encoded(taken, scheduling))
+        finally:
+            for item in prepared.values():
+                item.close()
+        inserted = {name: sum(not piece.covers for piece in found) for name, found in pieces.items()}
+        return {
+            "rounds": rounds,
+            "white_box": FUSED if joined(pieces["block"], split) else NOT_FUSED,
+            "kernels": described(pieces["block"], request["operators"]),
+            "inserted_saved": inserted["first"] + inserted["second"] - inserted["block"],
+        }
+
+
+def joined(pieces: tuple[Piece, ...], split: int) -> bool:
+    """Whether some kernel covers both the operator before `split` and the one at it."""
+    return any({split - 1, split} <= set(piece.covers) for piece in pieces)
+
+
+def described(pieces: tuple[Piece, ...], operators: list[str]) -> str:
+    """Such as `ReorderInput, Conv(conv bn relu), ReorderOutput`."""
+    shown = []
+    for piece in pieces:
+        covered = " ".join(operators[place] for place in piece.covers)
+        shown.append(f"{piece.name}({covered})" if covered else piece.name)
+    return ", ".join(shown)
+
+
+def _encoded(taken: dict[str, Samples], scheduling: str) -> dict[str, Any]:
+    filtered = all(samples.filtered for samples in taken.values())
+    return {
+        **{f"{name}_ns": [round(ns, 1) for ns in taken[name].ns] for name in _PARTS},
+        "clean": ["".join("1" if clean else "0" for clean in taken[name].clean) for name in _PARTS],
+        "scheduling": scheduling if filtered else "unfiltered",
+    }
+
+
+if __name__ == "__main__":
+    main(FusionWorker)

@@ -1,0 +1,1 @@
+"""Transfers between the devices of one machine."""

@@ -1,0 +1,1 @@
+"""Measuring runs: rounds, verdicts and the journal they are written to."""

@@ -1,0 +1,119 @@
+"""What a trial still owes, and when it is good enough: the stop rule."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from opmark.bench.clock.device_clock import MOST_DISCARDED, unsteady_share
+from opmark.bench.clock.protocol import Protocol
+from opmark.core.estimate import median
+from opmark.core.folding import RESOLUTION_NS, Folded, fold
+from opmark.core.measurement import LOW_QUALITY, OK
+from opmark.core.records import HOT, NETWORK, ROTATED, Block, Done, KernelTrial, NetworkTrial
+
+
+@dataclass(kw_only=True)
+class Progressing:
+    """A trial under way. `wanted` is the number of blocks each process owes in all; `spent_s` what it cost so far."""
+
+    trial: KernelTrial | NetworkTrial
+    wanted: dict[int, int]
+    blocks: list[Block] = field(default_factory=list)
+    spent_s: float = 0.0
+    extensions: int = 0
+
+    @property
+    def label(self) -> str:
+        """What its blocks hold first of all."""
+        return NETWORK if isinstance(self.trial, NetworkTrial) else HOT
+
+    def owed(self, process: int) -> tuple[str, ...]:
+        """The labels that `process` must measure in its next round."""
+        taken = sum(1 for block in self.blocks if block.label == self.label and block.process == process)
+        labels = [self.label] if taken < self.wanted.get(process, 0) else []
+        # Rotated samples are taken once, in the first process, right after its first hot block.
+        if self.label == HOT and process == 0 and not any(block.label == ROTATED for block in self.blocks):
+            labels.append(ROTATED)
+        return tuple(labels)
+
+    @property
+    def processes_owing(self) -> list[int]:
+        """The processes that have something left to measure."""
+        return [process for process in sorted({0, *self.wanted}) if self.owed(process)]
+
+
+def begin(trial: KernelTrial | NetworkTrial, blocks: Collection[Block], protocol: Protocol) -> Progressing:
+    """`trial` with the blocks that an earlier run left."""
+    wanted = dict.fromkeys(range(protocol.processes), protocol.blocks)
+    return Progressing(trial=trial, wanted=wanted, blocks=list(blocks))
+
+
+def judge(
+    state: Progressing, protocol: Protocol, *, overhead_ns: float, drifted: Collection[int], final: bool
+) -> Done | None:
+    """The verdict on a trial that owes nothing, or None where more was asked of it (`wanted` has grown).
+
+    With `final`, nothing more can be asked: a trial with at least half of its blocks gets its verdict all the same,
+    one with less stays open.
+    """
+    folded = fold(state.blocks, state.label, overhead_ns)
+    planned = protocol.blocks * protocol.processes
+    taken = sum(1 for block in state.blocks if block.label == state.label)
+    if folded is None or (final and 2 * taken < planned):
+        return None
+    doubts = _doubts(state, folded, protocol, drifted)
+    if not doubts:
+        return Done(trial=state.trial.trial, status=OK)
+    can_go_on = not final and state.spent_s < protocol.trial_limit_s and folded.latency_ns > RESOLUTION_NS
+    if can_go_on and _extend(state, folded, protocol):
+        return None
+    return Done(trial=state.trial.trial, status=LOW_QUALITY, reason="; ".join(doubts))
+
+
+def _doubts(state: Progressing, folded: Folded, protocol: Protocol, drifted: Collection[int]) -> list[str]:
+    doubts = []
+    if folded.latency_ns <= RESOLUTION_NS:
+        doubts.append("shorter than the clock can tell")
+    elif state.label == HOT and folded.samples >= 5 and folded.half_width > protocol.half_width:
+        name = "median" if folded.label_quantile == 0.5 else f"{100 * folded.label_quantile:.0f}th percentile"
+        doubts.append(f"{name} known to ±{folded.half_width:.1%} only")
+    if not _agree(state, protocol):
+        doubts.append(f"processes differ by {folded.variation or 0:.1%}")
+    if folded.clean_fraction == 0:
+        doubts.append("every sample was interrupted")
+    moved = unsteady_share([mhz for block in state.blocks if block.label == state.label for mhz in block.clocks_mhz])
+    if moved > MOST_DISCARDED:
+        doubts.append(f"the device's clock was off its usual in {moved:.0%} of samples")
+    off = sum(1 for block in state.blocks if block.round in drifted)
+    if 2 * off > len(state.blocks):
+        doubts.append("the machine drifted: sentinels were off in most rounds")
+    return doubts
+
+
+def _extend(state: Progressing, folded: Folded, protocol: Protocol) -> bool:
+    """Ask for another process where processes differ, else for more blocks; False where the limit is reached."""
+    if not _agree(state, protocol):
+        if len(state.wanted) >= protocol.most_processes:
+            return False
+        state.wanted[len(state.wanted)] = protocol.blocks
+        return True
+    if folded.half_width <= protocol.half_width or state.extensions + 1 >= protocol.extension:
+        return False
+    state.extensions += 1
+    for process in state.wanted:
+        state.wanted[process] += protocol.blocks
+    return True
+
+
+def _agree(state: Progressing, protocol: Protocol) -> bool:
+    """Whether at least two processes give labels within `agreement` of each other; one alone agrees."""
+    labels = []
+    for process in sorted({block.process for block in state.blocks}):
+        own = fold([block for block in state.blocks if block.process == process], state.label, 0.0)
+        if own is not None:
+            labels.append(own.latency_ns)
+    if len(labels) < 2:
+        return True
+    ordered = sorted(labels)
+    gaps = [high - low for low, high in pairwise(ordered)]
+    return min(gaps) <= protocol.agreement * median(ordered)

@@ -1,0 +1,41 @@
+"""How long measuring a plan will take, by the paces that collections on two virtual cores of an EPYC recorded."""
+
+from dataclasses import dataclass
+
+from opmark.bench.suite.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Trials a second, kernels and networks together, in the slower and in the faster of two recorded runs."""
+
+    slow_per_s: float
+    fast_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duration:
+    """From `low_s` to `high_s` seconds; `budgeted` where the suite's own budget ends it before."""
+
+    low_s: float
+    high_s: float
+    budgeted: bool
+    assumes: str
+
+
+# full: the first release, 6,225 trials in 70 minutes, and throughput.py while the host was calm; quick: quickstarts of
+# 885 kernels in 156 s and of 1,885 in 299 s, their training and ranking included.
+PACES = {"full": Pace(slow_per_s=1.5, fast_per_s=3.0), "quick": Pace(slow_per_s=5.7, fast_per_s=6.3)}
+
+
+def duration(plan: Plan) -> Duration:
+    """The time that the trials of `plan` take at the recorded pace of its quality, no longer than its budget."""
+    pace = PACES[plan.suite.quality]
+    low, high = (len(plan.trials) / rate for rate in (pace.fast_per_s, pace.slow_per_s))
+    budget = plan.suite.budget_s
+    assumes = (
+        f"{pace.slow_per_s:g} to {pace.fast_per_s:g} trials a second, kernels and networks together, as recorded at "
+        f"quality {plan.suite.quality} on two virtual cores; large kernels and slow machines take longer"
+    )
+    most = high if budget is None else budget
+    return Duration(low_s=min(low, most), high_s=min(high, most), budgeted=most < high, assumes=assumes)

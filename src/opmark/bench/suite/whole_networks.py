@@ -1,0 +1,155 @@
+"""A suite of whole networks, made from names: what is measured when only end-to-end latency and memory matter."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opmark.bench.suite.suite import Networks, NetworkSpec, Suite
+from opmark.bench.worker.backend import backend_of
+from opmark.core.errors import NothingSelectedError, OpMarkError, UsageError
+from opmark.models.resolve import graph_of
+from opmark.models.source import Source, source_of
+from opmark.models.zoo import FAMILIES, family_of, held_out
+
+SUITE = "models"
+# What vision networks and most windows of attention divide.
+_STEP = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A network that this target cannot run at this batch and size, and why."""
+
+    network: str
+    target: str
+    batch: int | None
+    size: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The suite, and what was asked for but cannot be measured."""
+
+    suite: Suite
+    refused: tuple[Refused, ...]
+
+
+def every(*, small: bool) -> tuple[str, ...]:
+    """The networks of the zoo, or those small enough to be run within a test."""
+    return tuple(name for family in FAMILIES for name in (family.small if small else family.names))
+
+
+def named_in(suite: Suite) -> tuple[str, ...]:
+    """Every network that `suite` measures whole, once."""
+    return tuple(dict.fromkeys(spec.model for role in ("training", "held-out") for spec in suite.networks.of(role)))
+
+
+def parse_batches(text: str) -> tuple[int, ...]:
+    """`1,8` as numbers. Raises `UsageError`."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise UsageError(f"{text!r} is not a list of batch sizes", hint="write it like 1,8")
+    return tuple(dict.fromkeys(map(int, parts)))
+
+
+def parse_sizes(text: str) -> tuple[int | float, ...]:
+    """`224`, or `0.5x` of a network's own size, separated by commas. Raises `UsageError`."""
+    found: list[int | float] = []
+    for part in (item.strip() for item in text.split(",")):
+        try:
+            value = float(part.removesuffix("x")) if part.endswith("x") else int(part)
+        except ValueError:
+            value = 0
+        if not 0 < value < 1e6:
+            raise UsageError(f"{part!r} is not a size", hint="write it like 224, or 0.5x for half of a network's own")
+        found.append(value)
+    return tuple(dict.fromkeys(found))
+
+
+def size_of(wanted: int | float, own: int) -> int:
+    """The size that `wanted` means for a network whose own is `own`; a factor keeps multiples of 32."""
+    if isinstance(wanted, int):
+        return wanted
+    step = _STEP if own % _STEP == 0 else 1
+    return max(step, round(own * wanted / step) * step)
+
+
+def select(
+    names: Sequence[str],
+    targets: Sequence[str],
+    *,
+    batches: Sequence[int] = (1,),
+    sizes: Sequence[int | float] = (1.0,),
+    quality: str = "full",
+    cache: Path | None = None,
+) -> Selection:
+    """The suite that measures `names` on `targets` at every batch and size; captures their graphs into `cache`.
+
+    Families that nothing is learned from are held out. Raises `NothingSelectedError` with the first reason where
+    nothing is left, `UnknownNameError` for a name that the zoo does not have.
+    """
+    specs: dict[str, list[NetworkSpec]] = {"training": [], "held-out": []}
+    refused: list[Refused] = []
+    for name in dict.fromkeys(names):
+        source = source_of(name)
+        role = _role(source)
+        for batch in batches:
+            for wanted in sizes:
+                dimensions, problem = _dimensions(source, batch, wanted)
+                fitting = []
+                for target in targets:
+                    reason = problem or _problem(name, source, target, dimensions, cache)
+                    if reason:
+                        size = dimensions.get("size")
+                        refused.append(Refused(network=name, target=target, batch=batch, size=size, reason=reason))
+                    else:
+                        fitting.append(target)
+                spec = NetworkSpec(model=name, dimensions=dimensions, targets=tuple(fitting))
+                if fitting and spec not in specs[role]:
+                    specs[role].append(spec)
+    if not any(specs.values()):
+        why = f": {refused[0].network} on {refused[0].target}: {refused[0].reason}" if refused else ""
+        raise NothingSelectedError(f"no network to measure{why}")
+    return Selection(
+        suite=Suite(
+            name=SUITE,
+            targets=tuple(targets),
+            quality=quality,
+            networks=Networks(training=tuple(specs["training"]), held_out=tuple(specs["held-out"])),
+        ),
+        refused=tuple(refused),
+    )
+
+
+def _role(source: Source) -> str:
+    """Files of one's own are what predictions are checked on; the zoo's, by their family."""
+    try:
+        return "held-out" if held_out(source.base) else "training"
+    except UsageError:
+        return "held-out"
+
+
+def _dimensions(source: Source, batch: int, wanted: int | float) -> tuple[dict[str, int], str]:
+    """What differs from the network's own batch and size, and why that cannot be."""
+    if source.path is not None:
+        changed = batch != 1 or wanted != 1.0
+        return {}, "the shapes of a file are its own" if changed else ""
+    family = family_of(source.base)
+    own = family.sizes[source.base]
+    size = size_of(wanted, own)
+    dimensions = {"batch": batch} if batch != family.default_batch else {}
+    return dimensions | ({"size": size} if size != own else {}), ""
+
+
+def _problem(name: str, source: Source, target: str, dimensions: dict[str, int], cache: Path | None) -> str:
+    backend = backend_of(target)
+    if source.variant and source.language != backend.language and backend.name != "null":
+        return f"the variant {source.variant!r} is for other targets"
+    if source.is_onnx and backend.language == "aten":
+        return "an ONNX file, and torch has no kernels for one"
+    try:
+        graph_of(name, target, cache=cache, dimensions=dimensions)
+    except OpMarkError as error:
+        return error.message
+    return ""

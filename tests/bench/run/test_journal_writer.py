@@ -1,0 +1,61 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from opmark.bench.run.journal_writer import JournalWriter
+from opmark.core.errors import ContentError, MeasurementError, OpMarkError
+from opmark.core.journal import read_records
+from opmark.core.records import Done, Header
+
+HEADER = Header(suite="s", suite_id="1", quality="full")
+
+
+def test_a_new_journal_starts_with_its_header(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "j.jsonl"
+    with JournalWriter(path, HEADER) as writer:
+        writer.append([Done(trial="a", status="ok")])
+    records, _ = read_records(path)
+    assert records == [HEADER, Done(trial="a", status="ok")]
+
+
+def test_a_line_cut_short_is_dropped_before_more_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with JournalWriter(path, HEADER) as writer:
+        writer.append([Done(trial="a", status="ok")])
+    with path.open("a") as stream:
+        stream.write('{"type":"done","tri')
+    with JournalWriter(path, HEADER) as writer:
+        assert set(writer.found.done) == {"a"}
+        writer.append([Done(trial="b", status="ok")])
+    assert [json.loads(line)["type"] for line in path.read_text().splitlines()] == ["journal", "done", "done"]
+
+
+def test_only_one_writes_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    with JournalWriter(path, HEADER):
+        before = path.read_bytes()
+        with pytest.raises(MeasurementError, match="another run is writing this journal"):
+            JournalWriter(path, HEADER)
+        assert path.read_bytes() == before
+    JournalWriter(path, HEADER).close()
+
+
+def test_a_journal_of_another_suite_or_damaged_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    JournalWriter(path, HEADER).close()
+    before = path.read_bytes()
+    with pytest.raises(ContentError, match="belongs to suite 's'"):
+        JournalWriter(path, Header(suite="other", suite_id="2", quality="full"))
+    assert path.read_bytes() == before
+    path.write_bytes(before + b"rubbish\n" + before)
+    with pytest.raises(ContentError, match="damaged"):
+        JournalWriter(path, HEADER)
+    path.write_bytes(before)
+    JournalWriter(path, HEADER).close()
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OpMarkError, match="cannot write"):
+        JournalWriter(tmp_path / "file" / "j.jsonl", HEADER)

@@ -1,0 +1,268 @@
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bench.fake import COMMAND, FAULTY_FOLDER
+
+from opmark.bench import backends
+from opmark.bench.clock.protocol import QUICK
+from opmark.bench.run import runner
+from opmark.bench.run.runner import Progress, RunSummary, run
+from opmark.bench.suite.plan import Plan
+from opmark.bench.suite.suite import KindSpec, Suite
+from opmark.bench.worker.backend import BACKENDS
+from opmark.bench.worker.process import WorkerProcess
+from opmark.core import registry
+from opmark.core.errors import ContentError, MeasurementError
+from opmark.core.journal import Journal, read_journal
+from opmark.core.records import KernelTrial
+from opmark.kinds import KINDS, work_of
+
+SUITE = Suite(
+    name="tiny",
+    targets=("null-a-t1", "null-b-t1"),
+    quality="quick",
+    kinds={"gemm": KindSpec(count=8), "elementwise": KindSpec(count=6)},
+)
+SCRIPT = """
+import sys
+from pathlib import Path
+from opmark.bench.run.runner import run
+from opmark.bench.suite.suite import KindSpec, Suite
+suite = Suite(name="tiny", targets=("null-a-t1", "null-b-t1"), quality="quick",
+              kinds={"gemm": KindSpec(count=50), "elementwise": KindSpec(count=30)})
+summary = run(suite, journal=Path(sys.argv[1]))
+print(summary.interrupted, summary.done, summary.planned)
+"""
+
+
+def check_whole(journal: Journal, *, protocol_blocks: int = QUICK.blocks) -> None:
+    """No block twice, none missing."""
+    for trial, blocks in journal.blocks.items():
+        seen = [(block.label, block.process, block.round) for block in blocks]
+        assert len(seen) == len(set(seen)), trial
+        counts = Counter(block.label for block in blocks)
+        assert counts["hot"] == protocol_blocks, trial
+        assert counts["rotated"] == 1, trial
+    assert set(journal.blocks) == set(journal.trials) == set(journal.done)
+
+
+def test_a_suite_becomes_rows_with_every_label(tmp_path: Path) -> None:
+    told: list[Progress] = []
+    summary = run(SUITE, journal=tmp_path / "j.jsonl", progress=told.append)
+    assert summary.complete
+    assert summary.planned == summary.done == 28
+    journal = read_journal(tmp_path / "j.jsonl")
+    check_whole(journal)
+    assert {row.target for row in journal.measurements} == {"null-a-t1", "null-b-t1"}
+    for row in journal.measurements:
+        assert row.status == "ok"
+        assert row.latency_hot_ns is not None
+        assert row.latency_rotated_ns is not None
+        assert row.latency_rotated_ns > 0.98 * row.latency_hot_ns
+        assert row.overhead_ns == pytest.approx(2000, rel=0.02)
+        assert len(row.hot_quantiles_ns) == len(row.rotated_quantiles_ns) == 21
+    assert told[-1].done == told[-1].total == 28
+    assert any(step.left_s is not None for step in told)
+
+
+def test_labels_match_the_formula_behind_the_null_backend(tmp_path: Path) -> None:
+    from opmark.bench.backends.null import kernel_ns
+
+    run(SUITE, journal=tmp_path / "j.jsonl")
+    journal = read_journal(tmp_path / "j.jsonl")
+    targets = {target.name: target for target in journal.targets}
+    for row in journal.measurements:
+        hot = kernel_ns(row.kernel, row.work, targets[row.target], rotated=False)
+        assert row.latency_hot_ns == pytest.approx(hot, rel=0.02)
+
+
+def test_a_second_run_has_nothing_left_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    run(SUITE, journal=path)
+    before = read_journal(path)
+    again = run(SUITE, journal=path)
+    after = read_journal(path)
+    assert again.complete
+    assert after.blocks == before.blocks
+    assert after.done == before.done
+
+
+@pytest.mark.parametrize("lines", [12, 150, 300])
+def test_a_killed_run_goes_on_without_measuring_anything_twice(tmp_path: Path, lines: int) -> None:
+    path = tmp_path / "j.jsonl"
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)], stdout=subprocess.DEVNULL)
+    while process.poll() is None and (not path.exists() or path.read_bytes().count(b"\n") < lines):
+        time.sleep(0.005)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL, "it must not have finished before it was killed"
+    kept = path.read_bytes()
+    # What a cut in the middle of a record looks like.
+    path.write_bytes(kept[:-9])
+    whole = kept[: kept[:-9].rfind(b"\n") + 1]
+    done = subprocess.run([sys.executable, "-c", SCRIPT, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "160", "160"]
+    assert path.read_bytes().startswith(whole), "what was finished stays as it was"
+    check_whole(read_journal(path))
+
+
+def _records(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_twenty_kills_at_random_moments_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    chance = random.Random(20)
+    for _ in range(20):
+        enough = _records(path) + chance.randrange(25)
+        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)], stdout=subprocess.DEVNULL)
+        while process.poll() is None and _records(path) < enough:
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0, 0.01))
+        process.kill()
+        assert process.wait() == -signal.SIGKILL, "it must not finish by itself"
+    finished = path.read_bytes()
+    finished = finished[: finished.rfind(b"\n") + 1]
+    subprocess.run([sys.executable, "-c", SCRIPT, str(path)], capture_output=True, check=True)
+    assert path.read_bytes().startswith(finished)
+    check_whole(read_journal(path))
+
+
+def test_a_kernel_whose_samples_are_no_numbers_becomes_a_failed_row(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ask = WorkerProcess.ask
+
+    def broken(self: WorkerProcess, request: Mapping[str, Any]) -> dict[str, Any]:
+        answer = ask(self, request)
+        return {**answer, "ns": [math.nan for _ in answer["ns"]]} if request["do"] == "kernel" else answer
+
+    monkeypatch.setattr(WorkerProcess, "ask", broken)
+    summary = run(SUITE, journal=tmp_path / "j.jsonl")
+    assert summary.statuses == {"failed": summary.planned}
+    reasons = {done.reason for done in read_journal(tmp_path / "j.jsonl").done.values()}
+    assert all(reason.startswith("impossible samples") for reason in reasons)
+
+
+def test_ctrl_c_stops_cleanly_and_the_rest_follows_later(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)], stdout=subprocess.PIPE, text=True)
+    while process.poll() is None and (not path.exists() or path.read_bytes().count(b"\n") < 100):
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGINT)
+    told, _ = process.communicate()
+    interrupted, done, planned = told.split()
+    assert process.returncode == 0
+    assert interrupted == "True"
+    assert int(done) < int(planned)
+    assert path.read_bytes().endswith(b"\n")
+    read_journal(path)
+    subprocess.run([sys.executable, "-c", SCRIPT, str(path)], capture_output=True, check=True)
+    check_whole(read_journal(path))
+
+
+def test_a_budget_ends_the_run_and_leaves_the_rest_for_later(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    summary = run(replace(SUITE, kinds={"gemm": KindSpec(count=400)}), journal=path, budget_s=0.7)
+    assert not summary.complete
+    assert not summary.interrupted
+    read_journal(path)
+
+
+def test_another_suite_or_machine_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    run(SUITE, journal=path)
+    before = path.read_bytes()
+    with pytest.raises(ContentError, match="belongs to suite 'tiny'"):
+        run(replace(SUITE, seed=1), journal=path)
+    assert path.read_bytes() == before
+    other = before.replace(b'"processors":', b'"processors":1')
+    path.write_bytes(other)
+    with pytest.raises(ContentError, match="another machine: processors"):
+        run(SUITE, journal=path)
+    assert path.read_bytes() == other
+
+
+def test_two_runs_on_one_journal_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    from opmark.bench.run.journal_writer import JournalWriter
+    from opmark.core.records import Header
+
+    path = tmp_path / "j.jsonl"
+    header = Header(suite=SUITE.name, suite_id=SUITE.id, quality=SUITE.quality)
+    with JournalWriter(path, header), pytest.raises(MeasurementError, match="another run is writing this journal"):
+        run(SUITE, journal=path)
+    assert run(SUITE, journal=path).complete
+
+
+@pytest.fixture
+def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(FAULTY_FOLDER)])
+    registry._module_names.cache_clear()
+    yield
+    registry._module_names.cache_clear()
+
+
+def test_a_crash_a_hang_and_a_refusal_become_rows_and_the_run_goes_on(
+    faulty: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kind = KINDS.load("gemm")
+    trials = []
+    for fault in ("", "crash", "hang", "raise", "refuse", "allocate", "nan"):
+        kernel = kind.kernel(kind.parameters(m=8, k=8, n=8, activation=fault, dtype="float32"))
+        trials.append(KernelTrial(trial=fault or "fine", target="faulty-t1", kernel=kernel, work=work_of(kernel)))
+    target = BACKENDS.load("faulty").targets("d")[0]
+    suite = Suite(name="faults", targets=("faulty-t1",), quality="quick")
+    planned = Plan(suite=suite, targets=(target,), kernels=tuple(trials), networks=(), models={})
+    monkeypatch.setattr(runner, "plan", lambda *_, **__: planned)
+    monkeypatch.setattr(runner, "protocol_named", lambda _: replace(QUICK, answer_limit_s=4.0))
+
+    summary: RunSummary = run(suite, journal=tmp_path / "j.jsonl", command=COMMAND)
+
+    assert summary.complete
+    done = read_journal(tmp_path / "j.jsonl").done
+    assert done["fine"].status in {"ok", "low_quality"}
+    assert (done["crash"].status, done["crash"].reason) == ("failed", "killed by SIGSEGV")
+    assert (done["hang"].status, done["hang"].reason) == ("failed", "no answer for 4 s")
+    assert (done["raise"].status, done["raise"].reason) == ("failed", "ZeroDivisionError: in the kernel")
+    assert (done["refuse"].status, done["refuse"].reason) == ("skipped", "no such kernel here")
+    assert (done["allocate"].status, done["allocate"].reason) == ("failed", "MemoryError: ")
+    assert done["nan"].status == "failed"
+    assert done["nan"].reason.startswith("impossible samples")
+    rows = {row.kernel.params["activation"]: row for row in read_journal(tmp_path / "j.jsonl").measurements}
+    assert rows["crash"].latency_hot_ns is None
+    assert rows[""].latency_hot_ns == pytest.approx(50_000, rel=0.5)
+
+
+def test_a_full_disk_is_one_sentence_and_the_journal_stays_readable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from opmark.bench.run import journal_writer as journal_module
+    from opmark.core.errors import OpMarkError
+
+    real, written = os.write, Counter[str]()
+
+    def write(descriptor: int, content: bytes) -> int:
+        written["bytes"] += len(content)
+        if written["bytes"] > 4000:
+            real(descriptor, bytes(content)[:10])
+            raise OSError(28, "No space left on device")
+        return real(descriptor, content)
+
+    monkeypatch.setattr(journal_module.os, "write", write)
+    with pytest.raises(OpMarkError, match="No space left on device"):
+        run(SUITE, journal=tmp_path / "j.jsonl")
+    monkeypatch.undo()
+    for line in (tmp_path / "j.jsonl").read_text().splitlines():
+        json.loads(line)
+    assert run(SUITE, journal=tmp_path / "j.jsonl").complete

@@ -1,0 +1,93 @@
+"""What the suites of released datasets promise, as far as it can be told without a capture."""
+
+from collections import Counter
+
+import pytest
+
+from opmark.bench.suite.plan import plan
+from opmark.bench.suite.shipped import find_suite
+from opmark.bench.suite.suite import NetworkSpec, Suite, load_suite, specs
+from opmark.models.source import source_of
+from opmark.models.variant import VARIANTS, split_variant
+from opmark.models.zoo import family_of, held_out
+
+FULL = load_suite(find_suite("full"))
+GPU = load_suite(find_suite("full-gpu"))
+LINEARS = load_suite(find_suite("linears-bf16"))
+
+
+def base(spec: NetworkSpec) -> str:
+    return split_variant(spec.model)[0]
+
+
+def rows(suite_target: str) -> list[NetworkSpec]:
+    """The whole networks of the full suite on one target."""
+    language = "onnx" if suite_target.startswith("onnx") else "aten"
+    named = [spec for role in ("training", "held-out") for spec in FULL.networks.of(role)]
+    return [
+        spec
+        for spec in named
+        if (suite_target in spec.targets if spec.targets else source_of(spec.model).language == language)
+    ]
+
+
+@pytest.mark.parametrize("suite", [FULL, GPU], ids=["full", "full-gpu"])
+def test_nothing_is_learned_from_a_held_out_family(suite: Suite) -> None:
+    learned = [*specs(suite.prior.networks), *suite.networks.of("training")]
+    assert not {spec.model for spec in learned if held_out(base(spec))}
+    assert all(held_out(base(spec)) for spec in suite.networks.of("held-out"))
+    assert not {spec for spec in suite.prior.networks if isinstance(spec, NetworkSpec) and spec.family}
+
+
+def test_the_full_suite_asks_for_what_a_release_promises() -> None:
+    onnx, torch = (FULL.counts_on(target) for target in FULL.targets)
+    # Kernels that judge count too: nearly all of them are in 32 bits.
+    assert onnx["float32"] + FULL.judging["onnxruntime-cpu-t1"] >= 6_500
+    assert onnx["int8"] >= 1_500
+    assert sum(torch.values()) + FULL.judging["torch-eager-t1"] >= 4_000
+    assert set(FULL.counts_on("torch-eager-t1")) == {"float32", "bfloat16"}
+    assert FULL.at_least >= 60
+    assert FULL.at_least_per_operator >= 20
+
+
+def test_the_full_suite_measures_enough_networks_of_enough_families() -> None:
+    measured = [spec for target in FULL.targets for spec in rows(target)]
+    assert len(measured) >= 150
+    assert len({source_of(spec.model).family for spec in measured}) >= 35
+    assert {spec.dimensions.get("batch") for spec in measured} >= {1, 8}
+    assert {split_variant(spec.model)[1] for spec in measured} == {"", *VARIANTS}
+    sizes: dict[str, set[int]] = {}
+    for spec in measured:
+        if "size" in spec.dimensions:
+            sizes.setdefault(base(spec), set()).add(spec.dimensions["size"])
+    assert sum(len(found) >= 2 for found in sizes.values()) >= 35
+    repeated = Counter(
+        (target, spec.model, tuple(sorted(spec.dimensions.items()))) for target in FULL.targets for spec in rows(target)
+    )
+    assert max(repeated.values()) == 1
+    # A training step's kernels are drawn only where a network has one.
+    assert sum("training" in spec.model for spec in specs(FULL.prior.networks)) >= 10
+
+
+def test_the_suite_of_a_gpu_has_the_dense_kinds_first_and_forty_networks() -> None:
+    assert sum(GPU.counts_on("torch-cuda-t1").values()) >= 4_000
+    assert set(GPU.first) <= set(GPU.kinds)
+    assert len([*GPU.networks.of("training"), *GPU.networks.of("held-out")]) >= 40
+    assert all(family_of(base(spec)) for spec in specs(GPU.prior.networks))
+    assert all(
+        source_of(spec.model).language == "aten" for role in ("training", "held-out") for spec in GPU.networks.of(role)
+    )
+
+
+def test_two_hundred_linears_are_within_published_sizes() -> None:
+    sizes = {tuple(one.kernel.params[name] for name in ("m", "n", "k")) for one in LINEARS.exact}
+    assert len(LINEARS.exact) == len(sizes) == 200
+    assert {one.kernel.params["dtype"] for one in LINEARS.exact} == {"bfloat16"}
+    assert max(max(size) for size in sizes) <= 16_384  # type: ignore[type-var]
+    assert {one.kind for one in LINEARS.exact} == {"gemm"}
+
+
+def test_a_suite_of_a_gpu_is_planned_without_one() -> None:
+    planned = plan(LINEARS, elsewhere=True)
+    assert len(planned.kernels) == 200
+    assert {trial.target for trial in planned.kernels} == {"torch-cuda-t1"}

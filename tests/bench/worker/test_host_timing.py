@@ -1,0 +1,224 @@
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from tests.bench.fake import FakeTime
+
+from opmark.bench.backends import null
+from opmark.bench.clock.clock import Clock
+from opmark.bench.clock.protocol import FULL
+from opmark.bench.worker import host_timing as trial
+from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE
+from opmark.bench.worker.host_timing import Bench, KernelTrial, NetworkTrial, stack_copies
+from opmark.core.errors import MeasurementError
+from opmark.core.folding import fold
+from opmark.core.kernel import Kernel
+from opmark.core.records import Block
+from opmark.core.target import Target
+from opmark.core.work import Work
+from opmark.kinds import KINDS, work_of
+
+TARGET = Target(device="d", backend="null")
+CALL_NS = 2_000.0
+
+
+@dataclass
+class Copies:
+    """Copies on a fake clock; what was prepared is written down."""
+
+    time: FakeTime
+    copies: int
+    each_ns: float
+
+    def call(self) -> None:
+        self.time.latency_ns = CALL_NS + self.copies * self.each_ns
+        self.time.work()
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+class Runtime(null.Null):
+    """A null backend on a clock of the test's, whose kernels all take `each_ns`."""
+
+    def __init__(self, time: FakeTime, each_ns: float, way: str) -> None:
+        self.time, self.each_ns, self.way = time, each_ns, way
+        self.made: list[tuple[int, str, bool]] = []
+
+    def construction(self, kernel: Kernel) -> str:
+        return self.way
+
+    def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Any:
+        self.made.append((copies, construction, rotated))
+        return Copies(self.time, copies, self.each_ns * (2 if rotated else 1))
+
+    def prepare_empty(self, target: Target, *, copies: int) -> Any:
+        return Copies(self.time, copies, 100.0)
+
+    def facts(self) -> Mapping[str, Any]:
+        return {}
+
+
+def bench(each_ns: float, way: str = CHAIN) -> tuple[Runtime, Bench]:
+    time = FakeTime()
+    runtime = Runtime(time, each_ns, way)
+    made = Bench(
+        backend=runtime,
+        target=TARGET,
+        clock=Clock(timer=time.timer(), protocol=FULL),
+        settle=lambda _: "fifo",
+        level2_bytes=1 << 20,
+        last_level_bytes=32 << 20,
+    )
+    return runtime, replace(made, overhead_ns=made.measure_overhead())
+
+
+def gemm(m: int = 16, k: int = 16, n: int = 16) -> Kernel:
+    kind = KINDS.load("gemm")
+    return kind.kernel(kind.parameters(m=m, k=k, n=n, dtype="float32"))
+
+
+def relu(*shape: int) -> Kernel:
+    kind = KINDS.load("elementwise")
+    return kind.kernel(kind.parameters(op="relu", shapes=(shape,), dtype="float32"))
+
+
+def latency(answer: dict[str, Any], overhead_ns: float) -> float:
+    fields = {**answer, "ns": tuple(answer["ns"]), "base_ns": tuple(answer["base_ns"])}
+    folded = fold([Block(trial="k", process=0, round=0, **fields)], answer["label"], overhead_ns)
+    assert folded is not None
+    return folded.latency_ns
+
+
+def test_the_cost_of_a_call_is_the_intercept_of_empty_chains() -> None:
+    _, made = bench(1000.0)
+    assert made.overhead_ns == pytest.approx(CALL_NS, rel=0.01)
+
+
+@pytest.mark.parametrize("each_ns", [50.0, 900.0, 12_000.0, 39_000.0])
+@pytest.mark.parametrize("way", [CHAIN, PARALLEL])
+def test_short_kernels_are_told_from_the_call_by_a_slope(each_ns: float, way: str) -> None:
+    runtime, made = bench(each_ns, way)
+    trial = KernelTrial(gemm(), made)
+    answer = trial.hot()
+    assert answer["construction"] == way
+    assert answer["base_copies"] == (2 if way == CHAIN else 1)
+    assert latency(answer, made.overhead_ns) == pytest.approx(each_ns, rel=0.01)
+    assert all(not rotated for _, _, rotated in runtime.made)
+
+
+def test_long_matrix_kernels_run_alone_and_lose_the_overhead() -> None:
+    _, made = bench(300_000.0)
+    answer = KernelTrial(gemm(), made).hot()
+    assert (answer["construction"], answer["copies"], answer["base_copies"]) == (SINGLE, 1, 0)
+    assert latency(answer, made.overhead_ns) == pytest.approx(300_000, rel=0.01)
+
+
+def test_what_works_in_place_runs_in_chains_however_long_it_takes() -> None:
+    _, made = bench(300_000.0)
+    answer = KernelTrial(relu(1024, 1024), made).hot()
+    assert answer["construction"] == CHAIN
+    assert latency(answer, made.overhead_ns) == pytest.approx(300_000, rel=0.01)
+
+
+def test_samples_follow_the_tier_and_the_blocks() -> None:
+    for each_ns, per_process in ((1e5, 60), (2e6, 20), (2e7, 10)):
+        _, made = bench(each_ns)
+        assert len(KernelTrial(gemm(), made).hot()["ns"]) * FULL.blocks == per_process
+
+
+@pytest.mark.parametrize(("m", "each_ns"), [(16, 1000.0), (512, 400_000.0), (2048, 3e6)])
+def test_rotated_copies_fill_more_than_the_cache_or_there_are_sixty_four(m: int, each_ns: float) -> None:
+    runtime, made = bench(each_ns)
+    kernel = gemm(m, m, m)
+    trial = KernelTrial(kernel, made)
+    answer = trial.rotated()
+    copies = sum(count for count, _, rotated in runtime.made if rotated)
+    assert copies >= FULL.rotated_copies or copies * work_of(kernel).moved_bytes >= 1.4 * (32 << 20)
+    assert answer["calls"] == 1, "a second call would find its copies in cache"
+    assert latency(answer, made.overhead_ns) == pytest.approx(2 * each_ns, rel=0.02)
+
+
+def test_groups_of_rotated_copies_are_about_a_sample_long() -> None:
+    _, made = bench(100_000.0)
+    assert KernelTrial(gemm(64, 64, 64), made).rotated()["copies"] <= 4
+    _, made = bench(500.0)
+    assert KernelTrial(gemm(64, 64, 64), made).rotated()["copies"] == 64
+
+
+def test_a_view_is_the_same_in_and_out_of_cache() -> None:
+    kind = KINDS.load("movement")
+    view = kind.kernel(kind.parameters(op="reshape", shapes=((64, 64),), arguments=(4096,), dtype="float32"))
+    runtime, made = bench(200.0)
+    answer = KernelTrial(view, made).rotated()
+    assert answer["label"] == "rotated"
+    assert not any(rotated for _, _, rotated in runtime.made)
+
+
+def test_a_kernel_larger_than_the_limit_is_refused() -> None:
+    _, made = bench(1000.0)
+    with pytest.raises(MeasurementError, match=r"needs .* GiB, more than 1\.00 GiB"):
+        KernelTrial(gemm(20_000, 20_000, 20_000), made)
+
+
+def test_stacks_keep_their_weights_in_the_level_two_cache() -> None:
+    def work(weight_bytes: int) -> Work:
+        return Work(flops=1, read_bytes=weight_bytes, written_bytes=1, weight_bytes=weight_bytes)
+
+    assert stack_copies(1000.0, work(0), 1 << 20, 32) == 32
+    assert stack_copies(1000.0, work(64 << 10), 1 << 20, 32) == 8
+    assert stack_copies(1000.0, work(1 << 20), 1 << 20, 32) == 4, "but never too few for a slope"
+    assert stack_copies(39_000.0, work(0), 1 << 20, 32) == 9
+
+
+class Hungry(Runtime):
+    """Its networks take small pieces of the heap: 32 MiB of them, and as much again for a library with the first."""
+
+    library: list[bytearray]
+
+    def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Any:
+        if not hasattr(self, "library"):
+            self.library = pieces()
+        return Holding(self.time, 1, self.each_ns, held=pieces())
+
+
+@dataclass
+class Holding(Copies):
+    """Copies that need memory until they are closed."""
+
+    held: list[bytearray]
+
+    def close(self) -> None:
+        self.held.clear()
+
+
+def pieces() -> list[bytearray]:
+    return [bytearray(64 << 10) for _ in range(512)]
+
+
+@pytest.fixture
+def hungry(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    if not os.access("/proc/self/clear_refs", os.W_OK):
+        pytest.skip("the system keeps no peak to be reset")
+    monkeypatch.setattr(trial, "_LOADED", set())
+    time = FakeTime()
+    return replace(bench(50_000.0)[1], backend=Hungry(time, 50_000.0, CHAIN))
+
+
+def peak_bytes(bench: Bench) -> int:
+    return int(NetworkTrial("any", {}, bench).block()["peak_memory_bytes"])
+
+
+def test_a_network_in_pages_that_another_left_still_needs_them(hungry: Bench) -> None:
+    left = pieces()
+    # The last one stays, so that the heap does not shrink by itself.
+    del left[:-1]
+    assert peak_bytes(hungry) > 24 << 20
+    assert len(left) == 1
+
+
+def test_what_comes_with_a_first_network_is_not_its_memory(hungry: Bench) -> None:
+    assert 24 << 20 < peak_bytes(hungry) < 48 << 20
+    assert 24 << 20 < peak_bytes(hungry) < 48 << 20

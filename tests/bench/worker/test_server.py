@@ -1,0 +1,101 @@
+import io
+import json
+import math
+from typing import Any
+
+import pytest
+
+from opmark.bench.clock.protocol import FULL, PROTOCOLS, QUICK, protocol_named
+from opmark.bench.clock.timer import Timer
+from opmark.bench.worker import server as worker
+from opmark.bench.worker.messages import protocol_content, protocol_from, target_from
+from opmark.core.canonical import plain
+from opmark.core.errors import UnknownNameError
+from opmark.core.target import Target
+from opmark.kinds import KINDS
+
+TARGET = Target(device="d", backend="null", provider="a", version="1.0", options=("x=1",))
+START = {
+    "do": "start",
+    "target": plain(TARGET),
+    "protocol": protocol_content(QUICK),
+    "level2_bytes": 1 << 20,
+    "last_level_bytes": 1 << 25,
+}
+
+
+def served(*requests: dict[str, Any]) -> list[dict[str, Any]]:
+    answers = io.StringIO()
+    worker.serve(io.StringIO("".join(json.dumps(request) + "\n" for request in requests)), answers)
+    return [json.loads(line) for line in answers.getvalue().splitlines()]
+
+
+def kernel(kind: str, **parameters: Any) -> dict[str, Any]:
+    family = KINDS.load(kind)
+    content = plain(family.parameters(**parameters))
+    return {"do": "kernel", "trial": kind, "label": "hot", "kernel": {"kind": kind, "parameters": content}}
+
+
+def test_every_request_has_an_answer_whatever_happens() -> None:
+    gemm = kernel("gemm", m=8, k=8, n=8, dtype="float32")
+    broken = {**gemm, "trial": "broken", "kernel": {"kind": "gemm", "parameters": {"m": 1}}}
+    unknown = {**gemm, "trial": "unknown", "kernel": {"kind": "poem", "parameters": {}}}
+    answers = served(
+        START, gemm, broken, unknown, {"do": "nonsense"}, {"do": "sentinel"}, {"do": "close", "trials": ["gemm"]}
+    )
+    assert answers[0]["overhead_ns"] == pytest.approx(2000, rel=0.02)
+    assert len(answers[1]["ns"]) == 8
+    assert "not a gemm kernel" in answers[2]["skipped"]
+    assert "no kind is called 'poem'" in answers[3]["skipped"]
+    assert "nonsense" in answers[4]["failed"]
+    assert set(answers[5]) == {"compute", "memory"}
+    assert answers[6] == {}
+
+
+def test_what_is_asked_before_the_start_fails_and_nothing_more() -> None:
+    first, second = served({"do": "sentinel"}, START)
+    assert "failed" in first
+    assert "overhead_ns" in second
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
+def test_rules_and_targets_survive_the_pipe(protocol: Any) -> None:
+    assert protocol_from(json.loads(json.dumps(protocol_content(protocol), allow_nan=False))) == protocol
+    assert target_from(json.loads(json.dumps(plain(TARGET)))) == TARGET
+
+
+def test_the_presets_follow_the_rules() -> None:
+    assert protocol_named("full") is FULL
+    with pytest.raises(UnknownNameError):
+        protocol_named("sloppy")
+    assert [FULL.tier(ns).hot for ns in (9e5, 5e6, 5e7)] == [60, 20, 9]
+    assert [FULL.tier(ns).rotated for ns in (9e5, 5e6, 5e7)] == [15, 8, 3]
+    for protocol in PROTOCOLS.values():
+        assert 200_000 <= protocol.sample_ns <= 500_000
+        assert protocol.burst_ns <= 200_000_000
+        assert protocol.tiers[-1].below_ns == math.inf
+
+
+@pytest.mark.parametrize(
+    ("pressures", "latency_ns", "scheduling", "waited_s"),
+    [
+        ([90.0], 1e6, "normal", 0.0),
+        ([5.0], 1e7, "normal", 0.0),
+        ([90.0, 40.0, 9.0], 1e7, "normal", 1.0),
+        ([90.0] * 99, 1e7, "contended", FULL.gate_limit_s),
+        ([None], 1e7, "normal", 0.0),
+    ],
+)
+def test_without_priority_long_samples_wait_for_a_quiet_machine(
+    monkeypatch: pytest.MonkeyPatch,
+    pressures: list[float | None],
+    latency_ns: float,
+    scheduling: str,
+    waited_s: float,
+) -> None:
+    seen = iter(pressures)
+    slept: list[float] = []
+    monkeypatch.setattr(worker, "cpu_pressure", lambda: next(seen))
+    timer = Timer(now_ns=lambda: 0, preemptions=None, faults=lambda: 0, sleep=slept.append)
+    assert worker._settle(FULL, timer, latency_ns) == scheduling
+    assert sum(slept) == waited_s
