@@ -8,7 +8,8 @@ from opmark.bench.backends._torch.tensors import operands
 from opmark.core.call import AtenCall
 from opmark.core.kind import Setting
 from opmark.core.tensor import TensorSpec
-from opmark.kinds import GENERIC, KINDS, _aten, of_aten
+from opmark.kinds import GENERIC, KINDS, of_aten
+from opmark.kinds._aten import calls as _aten
 
 ATEN = [name for name in KINDS.names() if "aten" in KINDS.load(name).languages]
 

@@ -12,7 +12,7 @@ from opmark.core.kind import Kind, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import GENERIC, KINDS, kind_of, of_onnx
-from opmark.kinds._onnx import build, constant, data, weight
+from opmark.kinds._onnx.nodes import build, constant, data, weight
 
 INT8 = [name for name in KINDS.names() if "int8" in KINDS.load(name).dtypes and "onnx" in KINDS.load(name).languages]
 MICROSOFT = "com.microsoft"

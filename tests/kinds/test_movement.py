@@ -6,9 +6,10 @@ import pytest
 from tests.kinds.single_node import promised, results
 
 from opmark.core.kind import Setting
-from opmark.kinds import KINDS, _movement_draw, of_onnx
-from opmark.kinds._movement_onnx import NAMES
-from opmark.kinds._onnx import qualified
+from opmark.kinds import KINDS, of_onnx
+from opmark.kinds._onnx.movement import NAMES
+from opmark.kinds._onnx.nodes import qualified
+from opmark.kinds._shared import movement as _movement_draw
 from opmark.kinds.movement import ARGUMENTS, VIEWS, Movement
 from opmark.models.capture.onnx_session import block_width
 

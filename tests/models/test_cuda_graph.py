@@ -7,8 +7,8 @@ import pytest
 from opmark.kinds import KINDS
 from opmark.models import resolve
 from opmark.models.cuda_graph import as_on_gpu, kernel_on_gpu
+from opmark.models.graphs.shipped import save
 from opmark.models.resolve import graph_of, graph_origin
-from opmark.models.stored import save
 
 
 def attention(**changes):

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from opmark.core.call import AtenCall
 from opmark.core.tensor import TensorSpec
-from opmark.kinds import _aten
-from opmark.kinds._functions import COMPARISONS
+from opmark.kinds._aten import calls as _aten
+from opmark.kinds._shared.functions import COMPARISONS
 
 if TYPE_CHECKING:
     from opmark.kinds.elementwise import Elementwise

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from opmark.core.call import AtenCall
 from opmark.core.tensor import TensorSpec
-from opmark.kinds import _aten
+from opmark.kinds._aten import calls as _aten
 
 if TYPE_CHECKING:
     from opmark.kinds.gather import Gather

@@ -4,8 +4,8 @@ from typing import Any
 
 from opmark.core.call import OnnxNode, Operand
 from opmark.core.tensor import TensorSpec
-from opmark.kinds._onnx import MICROSOFT, build, data, present, qualified, weight
-from opmark.kinds._quantised import EIGHT_BITS, is_per_channel, quantisation, weight_quantisation, zero_point
+from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, qualified, weight
+from opmark.kinds._onnx.quantised import EIGHT_BITS, is_per_channel, quantisation, weight_quantisation, zero_point
 
 # Where each operator has its operands; `a` and `b` are the sides, `y` the result.
 _PLACES = {

@@ -9,8 +9,8 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _aten
-from opmark.kinds._shapes import code, scaled, size_bytes
+from opmark.kinds._aten import calls as _aten
+from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 _PREFIX = "_scaled_dot_product_"
 _SUFFIX = "_attention_backward"

@@ -8,9 +8,9 @@ from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Kind, Range, Setting
 from opmark.core.tensor import TensorSpec, dtype_bytes
 from opmark.core.work import Work
-from opmark.kinds import _aten
-from opmark.kinds._onnx import build, data
-from opmark.kinds._shapes import scaled
+from opmark.kinds._aten import calls as _aten
+from opmark.kinds._onnx.nodes import build, data
+from opmark.kinds._shared.shapes import scaled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,15 +10,15 @@ from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import _conv_aten
-from opmark.kinds._activations import (
+from opmark.kinds._onnx.activations import (
     ACTIVATIONS,
     activation_flops,
     activation_from_onnx,
     activation_to_onnx,
     fusable,
 )
-from opmark.kinds._onnx import MICROSOFT, NCHWC, build, data, present, qualified, weight
-from opmark.kinds._shapes import code, resolved_pads, scaled, size_bytes, valid_taps, waste, window_output
+from opmark.kinds._onnx.nodes import MICROSOFT, NCHWC, build, data, present, qualified, weight
+from opmark.kinds._shared.shapes import code, resolved_pads, scaled, size_bytes, valid_taps, waste, window_output
 
 _FUSED = f"{MICROSOFT}:FusedConv"
 _BLOCKED = f"{NCHWC}:Conv"

@@ -9,9 +9,9 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _aten
+from opmark.kinds._aten import calls as _aten
 from opmark.kinds._conv_aten import is_channels_last
-from opmark.kinds._shapes import size_bytes
+from opmark.kinds._shared.shapes import size_bytes
 from opmark.kinds.conv import KIND as CONV
 from opmark.kinds.conv import Conv
 from opmark.kinds.conv_transpose import ConvTranspose

@@ -9,8 +9,8 @@ from opmark.core.call import OnnxNode, Operand
 from opmark.core.kind import Choice, Kind, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._onnx import MICROSOFT, build, data, present, weight
-from opmark.kinds._quantised import (
+from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, weight
+from opmark.kinds._onnx.quantised import (
     EIGHT_BITS,
     is_per_channel,
     nchw,
@@ -19,7 +19,7 @@ from opmark.kinds._quantised import (
     weight_quantisation,
     zero_point,
 )
-from opmark.kinds._shapes import code, resolved_pads
+from opmark.kinds._shared.shapes import code, resolved_pads
 from opmark.kinds.conv import KIND as CONV
 from opmark.kinds.conv import Conv
 

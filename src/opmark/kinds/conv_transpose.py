@@ -10,8 +10,8 @@ from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import _conv_aten
-from opmark.kinds._onnx import build, data, present, weight
-from opmark.kinds._shapes import scaled, size_bytes
+from opmark.kinds._onnx.nodes import build, data, present, weight
+from opmark.kinds._shared.shapes import scaled, size_bytes
 
 _MOST_FLOPS = 6_000_000_000
 

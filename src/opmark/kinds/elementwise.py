@@ -10,10 +10,10 @@ from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec, broadcast_shape
 from opmark.core.work import Work
 from opmark.kinds import _functions_aten
-from opmark.kinds._functions import BINARY, COMPARISONS, FLOPS, FROM_ONNX, LOGICAL, ONNX, OPERATIONS, UNARY
-from opmark.kinds._onnx import build, constant, data, present, qualified, weight
-from opmark.kinds._quantised import EIGHT_BITS, interleaved, quantisation, spread
-from opmark.kinds._shapes import code, size_bytes, varied, varied_like, without_channels
+from opmark.kinds._onnx.nodes import build, constant, data, present, qualified, weight
+from opmark.kinds._onnx.quantised import EIGHT_BITS, interleaved, quantisation, spread
+from opmark.kinds._shared.functions import BINARY, COMPARISONS, FLOPS, FROM_ONNX, LOGICAL, ONNX, OPERATIONS, UNARY
+from opmark.kinds._shared.shapes import code, size_bytes, varied, varied_like, without_channels
 
 _MOST_BYTES = 128 * 2**20
 # What networks do in place.

@@ -10,9 +10,9 @@ from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import _gather_aten
-from opmark.kinds._onnx import build, constant, data, present, weight
-from opmark.kinds._quantised import EIGHT_BITS
-from opmark.kinds._shapes import code, scaled, size_bytes, varied, without_channels
+from opmark.kinds._onnx.nodes import build, constant, data, present, weight
+from opmark.kinds._onnx.quantised import EIGHT_BITS
+from opmark.kinds._shared.shapes import code, scaled, size_bytes, varied, without_channels
 
 _ONNX = {
     "gather": "Gather",

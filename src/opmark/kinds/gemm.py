@@ -9,9 +9,15 @@ from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import _matmul_aten
-from opmark.kinds._activations import ACTIVATIONS, activation_flops, activation_from_onnx, activation_to_onnx, fusable
-from opmark.kinds._onnx import MICROSOFT, build, data, present, weight
-from opmark.kinds._shapes import code, scaled, size_bytes
+from opmark.kinds._onnx.activations import (
+    ACTIVATIONS,
+    activation_flops,
+    activation_from_onnx,
+    activation_to_onnx,
+    fusable,
+)
+from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, weight
+from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 _FUSED = f"{MICROSOFT}:FusedGemm"
 _MOST_FLOPS = 6_000_000_000

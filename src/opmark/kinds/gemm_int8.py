@@ -12,8 +12,8 @@ from opmark.core.tensor import TensorSpec, broadcast_shape
 from opmark.core.work import Work
 from opmark.kinds import _gemm_int8_onnx
 from opmark.kinds._gemm_int8_onnx import OPERATIONS
-from opmark.kinds._quantised import EIGHT_BITS
-from opmark.kinds._shapes import code, scaled, size_bytes
+from opmark.kinds._onnx.quantised import EIGHT_BITS
+from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 _MOST_FLOPS = 6_000_000_000
 _MOST_BYTES = 256 * 2**20

@@ -9,8 +9,8 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _aten
-from opmark.kinds._shapes import code, scaled, size_bytes
+from opmark.kinds._aten import calls as _aten
+from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 _NLL = {"nll_loss_forward": "nll", "nll_loss2d_forward": "nll"}
 _NLL_BACKWARD = {"nll_loss_backward": "nll-backward", "nll_loss2d_backward": "nll-backward"}

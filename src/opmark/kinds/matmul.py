@@ -10,8 +10,8 @@ from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec, broadcast_shape
 from opmark.core.work import Work
 from opmark.kinds import _matmul_aten
-from opmark.kinds._onnx import MICROSOFT, build, data, present, qualified, weight
-from opmark.kinds._shapes import scaled, size_bytes
+from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, qualified, weight
+from opmark.kinds._shared.shapes import scaled, size_bytes
 
 _FUSED = f"{MICROSOFT}:FusedMatMul"
 _MOST_FLOPS = 6_000_000_000

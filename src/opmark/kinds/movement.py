@@ -9,9 +9,11 @@ from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _movement_aten, _movement_draw, _movement_onnx
-from opmark.kinds._quantised import EIGHT_BITS
-from opmark.kinds._shapes import Shape, code, scaled, size_bytes, varied, varied_like, without_channels
+from opmark.kinds._aten import movement as _movement_aten
+from opmark.kinds._onnx import movement as _movement_onnx
+from opmark.kinds._onnx.quantised import EIGHT_BITS
+from opmark.kinds._shared import movement as _movement_draw
+from opmark.kinds._shared.shapes import Shape, code, scaled, size_bytes, varied, varied_like, without_channels
 
 # What `arguments` holds, per operation. Append only: a learner's category codes are the places in this list.
 ARGUMENTS = {

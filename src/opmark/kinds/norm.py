@@ -10,8 +10,8 @@ from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import _norm_aten
-from opmark.kinds._onnx import MICROSOFT, build, data, present, qualified, weight
-from opmark.kinds._shapes import code, scaled, size_bytes, varied, without_channels
+from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, qualified, weight
+from opmark.kinds._shared.shapes import code, scaled, size_bytes, varied, without_channels
 
 # Append only: a learner's category codes are the places in this list.
 OPERATIONS = (

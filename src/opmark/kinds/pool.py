@@ -10,9 +10,9 @@ from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import _pool_aten
-from opmark.kinds._onnx import MICROSOFT, NCHWC, build, data, present
-from opmark.kinds._quantised import EIGHT_BITS, nchw, nhwc, quantisation
-from opmark.kinds._shapes import code, resolved_pads, scaled, size_bytes, valid_taps, waste, window_output
+from opmark.kinds._onnx.nodes import MICROSOFT, NCHWC, build, data, present
+from opmark.kinds._onnx.quantised import EIGHT_BITS, nchw, nhwc, quantisation
+from opmark.kinds._shared.shapes import code, resolved_pads, scaled, size_bytes, valid_taps, waste, window_output
 
 _ONNX = {
     "max": "MaxPool",

@@ -9,9 +9,9 @@ from opmark.core.call import OnnxNode
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._onnx import MICROSOFT, build, data, present, weight
-from opmark.kinds._quantised import weight_quantisation
-from opmark.kinds._shapes import code, varied, without_channels
+from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, weight
+from opmark.kinds._onnx.quantised import weight_quantisation
+from opmark.kinds._shared.shapes import code, varied, without_channels
 
 _ONNX = {"quantize": "QuantizeLinear", "dequantize": "DequantizeLinear", "dynamic": "DynamicQuantizeLinear"}
 _FROM_ONNX = {name: op for op, name in _ONNX.items()}

@@ -8,8 +8,8 @@ from opmark.core.call import OnnxNode, Operand
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._onnx import build, data, present, weight
-from opmark.kinds._shapes import code, scaled, size_bytes
+from opmark.kinds._onnx.nodes import build, data, present, weight
+from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 _ONNX = {"lstm": "LSTM", "gru": "GRU", "rnn": "RNN"}
 _FROM_ONNX = {name: cell for cell, name in _ONNX.items()}

@@ -10,8 +10,8 @@ from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds import _reduce_aten
-from opmark.kinds._onnx import build, constant, data, present, whole
-from opmark.kinds._shapes import code, size_bytes, varied, without_channels
+from opmark.kinds._onnx.nodes import build, constant, data, present, whole
+from opmark.kinds._shared.shapes import code, size_bytes, varied, without_channels
 
 _REDUCTIONS = {
     "mean": "ReduceMean",

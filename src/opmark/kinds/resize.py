@@ -9,10 +9,10 @@ from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _aten
-from opmark.kinds._onnx import build, constant, data, present
-from opmark.kinds._quantised import nchw, nhwc
-from opmark.kinds._shapes import code, size_bytes, varied, without_channels
+from opmark.kinds._aten import calls as _aten
+from opmark.kinds._onnx.nodes import build, constant, data, present
+from opmark.kinds._onnx.quantised import nchw, nhwc
+from opmark.kinds._shared.shapes import code, size_bytes, varied, without_channels
 
 # Append only: a learner's category codes are the places in these lists.
 MODES = ("nearest", "linear", "cubic", "area")

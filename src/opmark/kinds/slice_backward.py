@@ -9,8 +9,8 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _aten
-from opmark.kinds._shapes import scaled, size_bytes, varied, without_channels
+from opmark.kinds._aten import calls as _aten
+from opmark.kinds._shared.shapes import scaled, size_bytes, varied, without_channels
 
 _MOST_BYTES = 128 * 2**20
 

@@ -9,10 +9,10 @@ from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _aten
-from opmark.kinds._onnx import MICROSOFT, build, data, present
-from opmark.kinds._quantised import EIGHT_BITS, interleaved, quantisation
-from opmark.kinds._shapes import size_bytes, varied, without_channels
+from opmark.kinds._aten import calls as _aten
+from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present
+from opmark.kinds._onnx.quantised import EIGHT_BITS, interleaved, quantisation
+from opmark.kinds._shared.shapes import size_bytes, varied, without_channels
 
 _PER_ELEMENT_FLOPS = 12  # maximum, subtraction, exponential (8), sum, division
 _MOST_BYTES = 128 * 2**20

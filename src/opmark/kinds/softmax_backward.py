@@ -9,8 +9,8 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Kind, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _aten
-from opmark.kinds._shapes import size_bytes, varied, without_channels
+from opmark.kinds._aten import calls as _aten
+from opmark.kinds._shared.shapes import size_bytes, varied, without_channels
 from opmark.kinds.softmax import KIND as SOFTMAX
 
 _FLOPS = 4  # product, sum, difference, product

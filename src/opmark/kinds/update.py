@@ -8,8 +8,8 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _aten
-from opmark.kinds._shapes import code, scaled, size_bytes
+from opmark.kinds._aten import calls as _aten
+from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 # By operation: ATen name with overload, lists of tensors (the first is written), numbers, FLOPs per element.
 _FOREACH: dict[str, tuple[str, int, tuple[Any, ...], int]] = {

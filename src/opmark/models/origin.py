@@ -17,7 +17,9 @@ _CAPTURE = {
     ),
     "aten": tuple(f"models/capture/{name}.py" for name in ("_recorder", "aten", "lower", "program", "training")),
 }
-_SHARED = tuple(f"models/zoo/{name}.py" for name in ("__init__", "_blocks", "_transformers", "_weights"))
+_SHARED = tuple(
+    f"models/zoo/{name}.py" for name in ("__init__", "_shared/blocks", "_shared/transformers", "_shared/weights")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,13 @@ from opmark.core.errors import ContentError, UnavailableError, UsageError
 from opmark.core.graph import Graph
 from opmark.core.registry import require
 from opmark.core.target import parse_target_name
-from opmark.models import store
 from opmark.models.cuda_graph import CUDA_RUNTIME, as_on_gpu
 from opmark.models.export import exported_program, exported_zoo_model
+from opmark.models.graphs import encoding as store
+from opmark.models.graphs.shipped import graphs_folder, stored_graph
 from opmark.models.origin import Origin, origin_of
 from opmark.models.quantised import quantised
 from opmark.models.source import Source, source_of, zoo_sizes
-from opmark.models.stored import graphs_folder, stored_graph
 from opmark.models.variant import is_bf16, is_training, variant_language
 
 if TYPE_CHECKING:

@@ -118,8 +118,8 @@ def test_gradients_of_a_depthwise_convolution_are_not_those_of_a_dense_one() -> 
 
 def test_a_network_of_seven_billion_weights_is_traced_without_computing_any() -> None:
     """Llama-7B has 225 products and 32 attentions; its 27 GB of weights are never touched."""
-    from opmark.models.zoo import _transformers
-    from opmark.models.zoo._weights import without_initialisation
+    from opmark.models.zoo._shared import transformers as _transformers
+    from opmark.models.zoo._shared.weights import without_initialisation
 
     sizes = {"hidden_size": 4096, "intermediate_size": 11008, "vocab_size": 32000, "use_cache": False}
     blocks = {"num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32}

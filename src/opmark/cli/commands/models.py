@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opmark.core.graph import Graph
     from opmark.core.kernel import Kernel
     from opmark.models.coverage import Coverage
-    from opmark.models.storing import Stored
+    from opmark.models.graphs.refresh import Stored
 
 
 @click.group(name="models")
@@ -140,7 +140,7 @@ def store(
     Machines without the runtimes can read them. A graph that is there already, of the same code and versions, is kept:
     run the command again to go on. --all makes whatever else the folder holds anew too, in its sizes.
     """
-    from opmark.models.storing import held, store_graphs, targets_of, travelling
+    from opmark.models.graphs.refresh import held, store_graphs, targets_of, travelling
 
     if everything == bool(names):
         raise UsageError("say which graphs to store", hint="name networks, or give --all")

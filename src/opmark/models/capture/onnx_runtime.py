@@ -108,7 +108,7 @@ def _kernels(graph: "onnx.GraphProto", nodes: tuple[OnnxNode, ...], origins: Ori
 def _constants(graph: "onnx.GraphProto", where: str) -> dict[str, Operand]:
     import onnx
 
-    from opmark.kinds._onnx import DTYPES
+    from opmark.kinds._onnx.nodes import DTYPES
 
     found = {}
     for item in graph.initializer:

@@ -5,7 +5,7 @@ from functools import cache
 from opmark.core.errors import UsageError
 from opmark.core.registry import Registry, unknown_name
 from opmark.models.family import Built, Family
-from opmark.models.zoo._held_out import HELD_OUT
+from opmark.models.zoo._shared.held_out import HELD_OUT
 
 FAMILIES: Registry[Family] = Registry("opmark.models.zoo", "FAMILY", "network family")
 
@@ -45,7 +45,7 @@ def build(model: str, *, batch: int | None = None, size: int | None = None, weig
 
     import torch
 
-    from opmark.models.zoo._weights import sane_weights, without_initialisation
+    from opmark.models.zoo._shared.weights import sane_weights, without_initialisation
 
     with torch.random.fork_rng(devices=[]), without_initialisation():
         torch.manual_seed(0)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, ClassVar
 
-from opmark.models.zoo import _transformers
+from opmark.models.zoo._shared import transformers as _transformers
 
 if TYPE_CHECKING:
     import torch

@@ -41,7 +41,7 @@ class Inception(Family):
         import torch
         from torch import nn
 
-        from opmark.models.zoo._blocks import conv_norm_relu as unit
+        from opmark.models.zoo._shared.blocks import conv_norm_relu as unit
 
         class Block(nn.Module):
             def __init__(self, channels: int, sizes: tuple[int, ...]) -> None:

@@ -23,7 +23,7 @@ class NasnetLike(Family):
         import torch
         from torch import nn
 
-        from opmark.models.zoo._blocks import classifier, conv_norm_relu, separable
+        from opmark.models.zoo._shared.blocks import classifier, conv_norm_relu, separable
 
         class Cell(nn.Module):
             def __init__(self, before: int, channels: int, width: int, shrink: bool, reduced: bool) -> None:

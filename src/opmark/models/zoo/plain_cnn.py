@@ -44,7 +44,7 @@ class PlainCnn(Family):
 def _vgg(widths: tuple[int, ...]) -> "nn.Module":
     from torch import nn
 
-    from opmark.models.zoo._blocks import classifier
+    from opmark.models.zoo._shared.blocks import classifier
 
     layers: list[nn.Module] = []
     channels = 3
@@ -60,7 +60,7 @@ def _resnet(widths: tuple[int, ...], *, bottleneck: bool) -> "nn.Module":
     import torch
     from torch import nn
 
-    from opmark.models.zoo._blocks import classifier, conv_norm_relu
+    from opmark.models.zoo._shared.blocks import classifier, conv_norm_relu
 
     class Block(nn.Module):
         def __init__(self, channels: int, features: int, stride: int) -> None:
@@ -98,7 +98,7 @@ def _mobilenet() -> "nn.Module":
     import torch
     from torch import nn
 
-    from opmark.models.zoo._blocks import classifier
+    from opmark.models.zoo._shared.blocks import classifier
 
     def unit(channels: int, features: int, kernel: int, stride: int = 1, groups: int = 1) -> "nn.Sequential":
         return nn.Sequential(
@@ -135,7 +135,7 @@ def _squeeze() -> "nn.Module":
     import torch
     from torch import nn
 
-    from opmark.models.zoo._blocks import classifier
+    from opmark.models.zoo._shared.blocks import classifier
 
     class Fire(nn.Module):
         def __init__(self, channels: int, squeezed: int, expanded: int) -> None:

@@ -24,7 +24,7 @@ class RandWire(Family):
         import torch
         from torch import nn
 
-        from opmark.models.zoo._blocks import classifier, conv_norm_relu, separable
+        from opmark.models.zoo._shared.blocks import classifier, conv_norm_relu, separable
 
         class Stage(nn.Module):
             def __init__(self, nodes: int, channels: int, width: int, seed: int) -> None:

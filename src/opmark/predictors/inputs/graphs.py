@@ -7,9 +7,9 @@ from pathlib import Path
 from opmark.core.errors import ContentError, OpMarkError
 from opmark.core.graph import Graph
 from opmark.core.measurement import NetworkMeasurement
-from opmark.models import store
+from opmark.models.graphs import encoding as store
+from opmark.models.graphs.shipped import graphs_folder, sized_graphs
 from opmark.models.resolve import default_cache, graph_of
-from opmark.models.stored import graphs_folder, sized_graphs
 
 
 def graphs_of(

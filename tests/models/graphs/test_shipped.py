@@ -9,9 +9,9 @@ import pytest
 
 from opmark.core.errors import MissingExtraError
 from opmark.models import origin, resolve
+from opmark.models.graphs.shipped import graph_path, graphs_folder, is_stored, save, sized_graphs, stored_graph
 from opmark.models.resolve import captured_graph, graph_of, graph_origin
 from opmark.models.source import source_of
-from opmark.models.stored import graph_path, graphs_folder, is_stored, save, sized_graphs, stored_graph
 
 PAIRS = [("encoder-tiny", "torch-eager-t1"), ("plain-tiny", "onnxruntime-cpu-t1")]
 

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from opmark.kinds import KINDS
-from opmark.kinds._shapes import valid_taps, waste, window_output
+from opmark.kinds._shared.shapes import valid_taps, waste, window_output
 from opmark.kinds.movement import Movement, moved_axes, squeezed
 from opmark.kinds.norm import Norm
 

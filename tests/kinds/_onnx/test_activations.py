@@ -4,7 +4,7 @@ import pytest
 from tests.kinds.single_node import promised, results
 
 from opmark.kinds import KINDS, of_onnx
-from opmark.kinds._activations import ACTIVATIONS, activation_flops, activation_from_onnx, fusable
+from opmark.kinds._onnx.activations import ACTIVATIONS, activation_flops, activation_from_onnx, fusable
 from opmark.kinds.conv import Conv
 from opmark.kinds.gemm import Gemm
 

@@ -4,7 +4,7 @@ import pytest
 from tests.kinds.single_node import promised, results
 
 from opmark.kinds import KINDS, of_onnx
-from opmark.kinds._functions import BINARY, FLOPS, FROM_ONNX, LOGICAL, ONNX, UNARY
+from opmark.kinds._shared.functions import BINARY, FLOPS, FROM_ONNX, LOGICAL, ONNX, UNARY
 from opmark.kinds.elementwise import Elementwise
 
 TWO = {

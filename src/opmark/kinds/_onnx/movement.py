@@ -5,7 +5,7 @@ from typing import Any
 
 from opmark.core.call import OnnxNode, Operand
 from opmark.core.tensor import TensorSpec
-from opmark.kinds._onnx import (
+from opmark.kinds._onnx.nodes import (
     DTYPES,
     MICROSOFT,
     NCHWC,
@@ -17,8 +17,8 @@ from opmark.kinds._onnx import (
     weight,
     whole,
 )
-from opmark.kinds._quantised import interleaved, quantisation, spread
-from opmark.kinds._shapes import Shape
+from opmark.kinds._onnx.quantised import interleaved, quantisation, spread
+from opmark.kinds._shared.shapes import Shape
 
 _NAMES = {
     "transpose": "Transpose",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from opmark.models.stored import graphs_folder
-from opmark.models.storing import Stored, held, store_graphs, targets_of, travelling
+from opmark.models.graphs.refresh import Stored, held, store_graphs, targets_of, travelling
+from opmark.models.graphs.shipped import graphs_folder
 from opmark.models.zoo import models
 
 SHIPPED = graphs_folder()

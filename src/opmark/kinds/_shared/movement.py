@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from opmark.core.kind import Setting
-from opmark.kinds._quantised import EIGHT_BITS
+from opmark.kinds._onnx.quantised import EIGHT_BITS
 
 # Blocked layouts are of floating numbers, and nobody counts in eight bits.
 _WIDE_ONLY = {"reorder-input", "reorder-output", "range", "cast"}

@@ -8,9 +8,9 @@ from pathlib import Path
 from opmark.core.errors import OpMarkError
 from opmark.models.coverage import coverage
 from opmark.models.cuda_graph import CUDA_RUNTIME
+from opmark.models.graphs.shipped import graph_path, is_stored, save
 from opmark.models.resolve import captured_graph, graph_origin
 from opmark.models.source import source_of
-from opmark.models.stored import graph_path, is_stored, save
 from opmark.models.zoo import models
 
 TARGETS = ("onnxruntime-cpu-t1", "torch-eager-t1")

@@ -3,8 +3,9 @@ import json
 import pytest
 
 from opmark.core.errors import ContentError
-from opmark.models import store, zoo
+from opmark.models import zoo
 from opmark.models.capture.aten import capture
+from opmark.models.graphs import encoding as store
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from opmark.core.errors import ContentError, UnavailableError
 from opmark.core.files import write_bytes
 from opmark.core.graph import Graph
 from opmark.core.shipped import shipped_content
-from opmark.models import store
+from opmark.models.graphs import encoding as store
 from opmark.models.origin import Origin
 from opmark.models.zoo import models
 

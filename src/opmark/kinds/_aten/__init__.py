@@ -1,0 +1,1 @@
+"""Reading and building ATen calls, shared by the kinds."""

@@ -1,0 +1,1 @@
+"""Reading and building ONNX nodes, shared by the kinds."""

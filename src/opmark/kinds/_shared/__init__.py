@@ -1,0 +1,1 @@
+"""Shapes and formulas that several kinds share, independent of any framework."""

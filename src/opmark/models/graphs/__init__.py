@@ -1,0 +1,1 @@
+"""Stored graphs: their file format, and those that come with OpMark."""

@@ -1,0 +1,1 @@
+"""Building blocks and rules that network families share."""
