@@ -22,7 +22,7 @@ from pathlib import Path
 from opmark.core.canonical import plain
 from opmark.core.graph import Graph
 from opmark.datasets.release.release import load as load_release
-from opmark.models.stored import sized_graphs
+from opmark.models.graphs.shipped import sized_graphs
 from opmark.predictors.inputs.graphs import graphs_of
 from opmark.predictors.model.bundle import load
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
