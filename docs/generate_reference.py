@@ -13,7 +13,7 @@ from opmark.bench.suite import suite
 from opmark.core.cluster import Cluster
 from opmark.core.files import json_text
 from opmark.core.schema import json_schema
-from opmark.leaderboards.making import recipe
+from opmark.leaderboards.making import model_problem as recipe
 from opmark.leaderboards.problem import placement, problem
 from opmark.leaderboards.scoring import track
 from opmark.leaderboards.submissions import manifest

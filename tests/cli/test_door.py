@@ -14,7 +14,7 @@ from opmark.cli.main import cli
 from opmark.cli.ranking import score
 from opmark.core.errors import ExitCode
 from opmark.leaderboards.problem.problem import save_problem
-from opmark.leaderboards.scoring.run_entries import Progress
+from opmark.leaderboards.scoring.scoring_jobs import Progress
 from opmark.leaderboards.submissions.sandbox.choice import SANDBOXES
 
 

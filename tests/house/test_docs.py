@@ -195,7 +195,7 @@ def test_json_examples_load() -> None:
 
 
 def test_the_example_of_a_cluster_loads(tmp_path: Path) -> None:
-    from opmark.leaderboards.making.recipe import load_cluster
+    from opmark.leaderboards.making.model_problem import load_cluster
 
     (block,) = re.findall(r"```yaml\n(.*?)```", (DOCS / "reference" / "json.md").read_text(), flags=re.DOTALL)
     (tmp_path / "cluster.yaml").write_text(block)

@@ -14,7 +14,7 @@ from opmark.core.errors import CheckFailedError, NothingSelectedError
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
-    from opmark.leaderboards.scoring.run_entries import Progress
+    from opmark.leaderboards.scoring.scoring_jobs import Progress
     from opmark.leaderboards.scoring.track import Track
 
 FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)

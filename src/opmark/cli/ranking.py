@@ -50,7 +50,7 @@ def score(
     interrupted goes on.
     """
     from opmark.leaderboards.scoring.hidden import need_hidden
-    from opmark.leaderboards.scoring.run_entries import score_track
+    from opmark.leaderboards.scoring.scoring_jobs import score_track
     from opmark.leaderboards.scoring.track import load_track
     from opmark.leaderboards.search.placer import PLACERS
 
@@ -103,7 +103,7 @@ def freeze(ctx: click.Context, *, track_name: str, again: bool, hidden: bool, as
 
     Scores are held against them.
     """
-    from opmark.leaderboards.making.track_recipe import recipe_names
+    from opmark.leaderboards.making.recipe import recipe_names
     from opmark.leaderboards.scoring.hidden import need_hidden
     from opmark.leaderboards.scoring.track import freeze_track, load_track
 

@@ -18,7 +18,7 @@ def make_track(ctx: click.Context, *, track: str, again: bool, as_json: bool) ->
     Those that leave something to win are kept. What did not change keeps its file; an interrupted run goes on.
     Candidates that need predictors this workspace does not have wait for them.
     """
-    from opmark.leaderboards.scoring.track_maker import make_track as make
+    from opmark.leaderboards.scoring.selection import make_track as make
 
     place = workspace(ctx)
     steps = []

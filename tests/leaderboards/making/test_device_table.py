@@ -11,7 +11,7 @@ from opmark.core.kernel import Kernel
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.leaderboards.making.device_table import KindRoofline, costs_of, load_table, table_names
-from opmark.leaderboards.making.table_costs import TableCosts
+from opmark.leaderboards.making.rooflines import TableCosts
 from opmark.leaderboards.problem.prediction_error import error_factors
 
 ANALYTIC = """

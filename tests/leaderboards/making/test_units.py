@@ -12,7 +12,7 @@ from opmark.core.graph import Graph, Node
 from opmark.core.kernel import Kernel
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.leaderboards.making.grouping import units_of
+from opmark.leaderboards.making.kernel_matching import units_of
 from opmark.leaderboards.making.units import make_problem
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.simulator.evaluation import evaluate

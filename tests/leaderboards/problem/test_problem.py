@@ -11,7 +11,7 @@ from tests.leaderboards.examples import device, graph, pair
 
 from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import ContentError
-from opmark.leaderboards.making.recipe import load_cluster
+from opmark.leaderboards.making.model_problem import load_cluster
 from opmark.leaderboards.problem.problem import Problem, Reference, Tensor, Unit, load_problem, save_problem
 
 

@@ -12,7 +12,7 @@ from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Reference, save_problem
 from opmark.leaderboards.scoring.robustness import robustness
-from opmark.leaderboards.scoring.run_entries import score_track
+from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.track import Track, freeze_track, load_track, track_names
 from opmark.leaderboards.site.exhibition import publish_tracks
 

@@ -17,8 +17,8 @@ from opmark.core.files import json_text
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.response_time import guarantee_ns
 from opmark.leaderboards.making.disguise import disguise
-from opmark.leaderboards.making.question import Question, asked
 from opmark.leaderboards.making.served_problem import served
+from opmark.leaderboards.making.workload import Question, asked
 from opmark.leaderboards.problem.placement import Solution, placement_of
 from opmark.leaderboards.problem.problem import Problem, load_problem, save_problem
 from opmark.leaderboards.problem.rules.arrival_process import ARRIVAL_PROCESSES, drawn_arrivals

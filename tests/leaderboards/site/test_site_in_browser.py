@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.leaderboards.chromium import Browser, find_chromium
-from tests.leaderboards.site.test_exhibit import problem, standings
+from tests.leaderboards.site.test_exhibition import problem, standings
 from tests.leaderboards.site.test_site import card
 
 from opmark.leaderboards.site.exhibit import board_of

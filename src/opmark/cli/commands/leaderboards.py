@@ -142,8 +142,8 @@ def make_problem(
 
     MODEL is an .onnx or .pt2 file, or a name that `opmark models list` knows.
     """
-    from opmark.leaderboards.making.question import Question, asked
-    from opmark.leaderboards.making.recipe import load_cluster, problem_of_model
+    from opmark.leaderboards.making.model_problem import load_cluster, problem_of_model
+    from opmark.leaderboards.making.workload import Question, asked
     from opmark.leaderboards.problem.problem import save_problem
 
     cluster = load_cluster(cluster_file)

@@ -9,7 +9,7 @@ directed acyclic graphs", SIAM J. Sci. Comput. 41(4), 2019. Cheap units go first
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from opmark.leaderboards.making.quotient import joined
+from opmark.leaderboards.making.merging import joined
 from opmark.leaderboards.problem.problem import Problem, Unit
 
 # A unit may grow to this many times its fair share of the whole; doubled whenever nothing fits any more.

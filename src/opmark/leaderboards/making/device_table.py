@@ -128,7 +128,7 @@ def table_names(leaderboards: Path) -> tuple[str, ...]:
 
 def costs_of(table: DeviceTable, leaderboards: Path) -> "Costs":
     """The cost model of an imported or analytic device. Raises `ContentError` for a measured one or a wrong file."""
-    from opmark.leaderboards.making.table_costs import TableCosts
+    from opmark.leaderboards.making.rooflines import TableCosts
 
     if table.bundle:
         raise ContentError(f"the costs of {table.title} are in its predictors", where=table.bundle)

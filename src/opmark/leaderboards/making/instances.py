@@ -13,8 +13,8 @@ from opmark.leaderboards.making.cluster_plan import PlannedCluster, load_plan
 from opmark.leaderboards.making.coarsening import coarsened, colocated_by_weight
 from opmark.leaderboards.making.device_table import DeviceTable, costs_of
 from opmark.leaderboards.making.drawn_network import drawn_network, is_drawn
+from opmark.leaderboards.making.recipe import Candidate, Recipe
 from opmark.leaderboards.making.served_problem import served
-from opmark.leaderboards.making.track_recipe import Candidate, Recipe
 from opmark.leaderboards.making.units import Costs, make_problem
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit

@@ -1,55 +1,149 @@
-"""From a model, a cluster file and predictor bundles to a problem."""
+"""`recipe.yaml` of a track: which instances are tried, and what makes one worth keeping."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError
 from opmark.core.schema import load
-from opmark.core.workspace import Workspace
-from opmark.leaderboards.making.units import make_problem
-from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.problem import MEMORY_MODES
+from opmark.leaderboards.problem.rules.objective import OBJECTIVES
+from opmark.leaderboards.scoring.track import SPLITS
 
-CLUSTER_SCHEMA = 1
-
-
-def load_cluster(path: Path) -> Cluster:
-    """The checked cluster in a YAML file. Raises `ContentError` naming the file and every wrong key."""
-    return load(path, Cluster, schema=CLUSTER_SCHEMA).checked(str(path))
+SCHEMA = 1
+FILE = "recipe.yaml"
+# Quick ones that disagree: what they find tells whether there is anything to win.
+JUDGES = ("heft", "peft", "m-topo", "etf", "local-search", "opmark")
 
 
-def problem_of_model(
-    model: str,
-    cluster: Cluster,
-    workspace: Workspace,
-    *,
-    name: str = "",
-    bundles: Sequence[Path] = (),
-    missing: str = "error",
-    dimensions: Mapping[str, int] | None = None,
-) -> Problem:
-    """The problem of running `model` (an `.onnx` or `.pt2` file, or a zoo name) on `cluster`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One instance: networks that run side by side on a cluster.
 
-    A device's `target` is a target name or `<device>/<version>/<target>`; its bundle is the one given for that target
-    name in `bundles`, else the newest of the workspace. `missing` says what a kernel without predictor costs.
-    Raises `ContentError` where a bundle is missing or of another target, or a kind has no predictor.
+    With a `memory_share` every device but the host holds only that share of what everything on it would take at its
+    peak; `host_memory_share` says the same of the host. `dimensions` are batch and size of zoo networks. A name of
+    `models` may be a drawn network: `random-cells#7` is the seventh of that family. With a process of `arrivals` the
+    networks are served to requests, so many that each network has `load` times what the best single device can serve.
+    An `objective` and a `memory_mode` of its own stand before the track's: a training step of `micro_batches` is judged
+    by its latency.
     """
-    from opmark.models.resolve import graph_of
-    from opmark.predictors.model.bundle import load as load_bundle
-    from opmark.predictors.model.bundle_paths import path_of
-    from opmark.predictors.model.cost_model import CostModel
 
-    given = {bundle.target.name: bundle for bundle in map(load_bundle, bundles)}
-    graphs, costs, sources = {}, {}, {}
-    for device in cluster.devices:
-        if not device.target:
-            raise ContentError("missing", where=f"{cluster.name}: devices.{device.name}.target")
-        if device.target in graphs:
-            continue
-        target = device.target.rpartition("/")[2]
-        bundle = given.get(target) or load_bundle(path_of(workspace, device.target), target_name=target)
-        costs[device.target] = CostModel(bundle, missing=missing)
-        sources[device.target] = f"{bundle.target} {bundle.manifest.content_id}"
-        graphs[device.target] = graph_of(model, target, cache=workspace.cache, dimensions=dimensions)
-    title = name or f"{Path(model).stem}-{cluster.name}"
-    return make_problem(title, graphs, cluster, costs, model=model, bundles=sources)
+    models: tuple[str, ...]
+    cluster: str
+    split: str = "public"
+    name: str = ""
+    dimensions: Mapping[str, int] = field(default_factory=dict)
+    memory_share: float = 0.0
+    host_memory_share: float = 0.0
+    units_at_most: int = 0
+    contiguous: bool = False
+    replication: bool = False
+    objective: str = ""
+    memory_mode: str = ""
+    micro_batches: int = 0
+    arrivals: str = ""
+    load: float = 0.7
+
+    @property
+    def title(self) -> str:
+        """The problem's name."""
+        if self.name:
+            return self.name
+        models = "+".join(model.replace("@", "-").replace("#", "-") for model in self.models)
+        sizes = "".join(f"-{key[0]}{value}" for key, value in sorted(self.dimensions.items()))
+        share = f"-m{round(100 * self.memory_share)}" if self.memory_share else ""
+        joint = "-joint" if self.contiguous else ""
+        joint += f"-mb{self.micro_batches}" if self.micro_batches else ""
+        joint += f"-{self.arrivals}" if self.arrivals else ""
+        return f"{models}{sizes}-{self.cluster}{share}{joint}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenPart:
+    """What hidden instances are drawn from, so many that leave something to win.
+
+    `models` maps zoo networks to the batches they may have (none: the network's own), and families of drawn networks,
+    like `random-cells`, to nothing. Parts of instances are `pairs` of networks, `contiguous`, or `tight`, with memories
+    of a share between the two of `memory_shares`.
+    """
+
+    count: int
+    models: Mapping[str, tuple[int, ...]]
+    clusters: tuple[str, ...]
+    pairs: float = 0.0
+    tight: float = 0.0
+    memory_shares: tuple[float, float] = (0.4, 0.7)
+    contiguous: float = 0.0
+
+    def problems(self) -> list[str]:
+        """Everything that is wrong with this part, one sentence each."""
+        found = []
+        if self.count < 1 or not self.models or not self.clusters:
+            found.append("hidden: count, models and clusters must not be empty")
+        found += [
+            f"hidden.{name}: must be from 0 to 1, not {share:g}"
+            for name, share in (("pairs", self.pairs), ("tight", self.tight), ("contiguous", self.contiguous))
+            if not 0 <= share <= 1
+        ]
+        if not 0 < self.memory_shares[0] <= self.memory_shares[1]:
+            found.append("hidden.memory_shares: must be two positive shares, the smaller first")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a track's instances are made.
+
+    `seed` decides drawn networks. An instance is kept where the best single device costs at least `headroom_at_least`
+    more than the best that the `judges` find within `judge_s` each.
+    """
+
+    candidates: tuple[Candidate, ...]
+    units_at_most: int = 120
+    headroom_at_least: float = 0.03
+    seed: int = 0
+    judges: tuple[str, ...] = JUDGES
+    judge_s: float = 2.0
+    memory_mode: str = "liveness"
+    unit: str = "us"
+    hidden: HiddenPart | None = None
+
+    def problems(self) -> list[str]:
+        """Everything that is wrong with this recipe, one sentence each."""
+        found = []
+        names = [candidate.title for candidate in self.candidates]
+        if self.memory_mode not in MEMORY_MODES:
+            found.append(f"memory_mode: one of {', '.join(MEMORY_MODES)}, not {self.memory_mode!r}")
+        found += [f"candidates: {name!r} appears twice" for name in sorted({n for n in names if names.count(n) > 1})]
+        if self.hidden:
+            found += self.hidden.problems()
+        for name, candidate in zip(names, self.candidates, strict=True):
+            key = f"candidates.{name}"
+            if not candidate.models:
+                found.append(f"{key}.models: at least one is needed")
+            if candidate.split not in SPLITS:
+                found.append(f"{key}.split: one of {', '.join(SPLITS)}, not {candidate.split!r}")
+            if candidate.objective and candidate.objective not in OBJECTIVES.names():
+                known = ", ".join(OBJECTIVES.names())
+                found.append(f"{key}.objective: one of {known}, not {candidate.objective!r}")
+            if candidate.memory_mode and candidate.memory_mode not in MEMORY_MODES:
+                found.append(f"{key}.memory_mode: one of {', '.join(MEMORY_MODES)}, not {candidate.memory_mode!r}")
+            if candidate.micro_batches < 0:
+                found.append(f"{key}.micro_batches: must not be negative")
+            if min(candidate.memory_share, candidate.host_memory_share) < 0:
+                found.append(f"{key}: shares of memory must not be negative")
+        return found
+
+
+def load_recipe(folder: Path) -> Recipe:
+    """The checked recipe of a track's folder. Raises `ContentError` naming the file and every wrong key."""
+    path = folder / FILE
+    recipe = load(path, Recipe, schema=SCHEMA)
+    if found := recipe.problems():
+        raise ContentError("; ".join(found), where=str(path))
+    return recipe
+
+
+def recipe_names(folder: Path) -> frozenset[str]:
+    """The names of all instances that a track's recipe makes. Raises `ContentError` as `load_recipe` does."""
+    return frozenset(candidate.title for candidate in load_recipe(folder).candidates)

@@ -12,7 +12,7 @@ from opmark.core.errors import ContentError
 from opmark.core.graph import Graph
 from opmark.leaderboards.making.aliases import aliases
 from opmark.leaderboards.making.boundaries import boundary_of, unit_layout_ns
-from opmark.leaderboards.making.grouping import units_of
+from opmark.leaderboards.making.kernel_matching import units_of
 from opmark.leaderboards.problem.prediction_error import error_factors, shape_group_of, weighted_interval
 from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit
 

@@ -8,7 +8,7 @@ from opmark.core.errors import ContentError, UsageError
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.disguise import disguise
 from opmark.leaderboards.making.instances import Sources
-from opmark.leaderboards.making.track_recipe import FILE, load_recipe
+from opmark.leaderboards.making.recipe import FILE, load_recipe
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.hidden_draw import drawn_problems, generator_of
 from opmark.leaderboards.scoring.track import REFERENCES, Track, read_references

@@ -13,7 +13,7 @@ from opmark.core.errors import ContentError, PlacementError, SubmissionError
 from opmark.leaderboards.making.disguise import disguise
 from opmark.leaderboards.making.drawn_network import MARK, drawn_families
 from opmark.leaderboards.making.instances import Sources, problem_of
-from opmark.leaderboards.making.track_recipe import Candidate, HiddenPart, Recipe
+from opmark.leaderboards.making.recipe import Candidate, HiddenPart, Recipe
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.single import best_single_device

@@ -11,7 +11,14 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.scoring.metric import METRICS, Drawn, Result
 from opmark.leaderboards.scoring.robustness import drawn_factors, has_intervals, robustness_of_all
-from opmark.leaderboards.scoring.score import gain, geometric_mean, has_headroom, interval, quality, shared_ranks
+from opmark.leaderboards.scoring.score_formulas import (
+    gain,
+    geometric_mean,
+    has_headroom,
+    interval,
+    quality,
+    shared_ranks,
+)
 from opmark.leaderboards.search.single import best_single_device
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 

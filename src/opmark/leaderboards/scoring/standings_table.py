@@ -4,7 +4,7 @@ from statistics import median
 from typing import Any
 
 from opmark.leaderboards.scoring.metric import Result
-from opmark.leaderboards.scoring.score import geometric_mean, quality
+from opmark.leaderboards.scoring.score_formulas import geometric_mean, quality
 from opmark.leaderboards.scoring.standings import Row, Standings
 
 

@@ -10,9 +10,9 @@ from opmark.core.errors import OpMarkError, SubmissionError
 from opmark.leaderboards.making.disguise import disguise
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import Attempt
-from opmark.leaderboards.submissions.contestant import Contestant
 from opmark.leaderboards.submissions.manifest import Submission, load_submission
 from opmark.leaderboards.submissions.pack import digest, pack, unpacked
+from opmark.leaderboards.submissions.runner import Contestant
 from opmark.leaderboards.submissions.sandbox.choice import Sandbox
 from opmark.leaderboards.submissions.sandbox.session import LATE
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from opmark.core.errors import SubmissionError
 from opmark.core.files import write_bytes, write_json
 from opmark.leaderboards.scoring.hidden import hidden_track
-from opmark.leaderboards.scoring.run_entries import Progress, score_entries
+from opmark.leaderboards.scoring.scoring_jobs import Progress, score_entries
 from opmark.leaderboards.scoring.standings import Row
 from opmark.leaderboards.scoring.track import Track
-from opmark.leaderboards.submissions.contestant import Contestant
 from opmark.leaderboards.submissions.manifest import Submission, load_submission
 from opmark.leaderboards.submissions.pack import ARCHIVE, digest, pack, unpacked
+from opmark.leaderboards.submissions.runner import Contestant
 from opmark.leaderboards.submissions.sandbox.choice import Sandbox
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from opmark.leaderboards.scoring.metric import Metric, Result
-from opmark.leaderboards.scoring.score import geometric_mean
+from opmark.leaderboards.scoring.score_formulas import geometric_mean
 
 
 class Quality(Metric):

@@ -15,7 +15,7 @@ from opmark.core.workspace import Workspace
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.response_time import guarantee_ns
 from opmark.leaderboards.making.instances import Sources, problem_of
-from opmark.leaderboards.making.track_recipe import Candidate, Recipe, load_recipe
+from opmark.leaderboards.making.recipe import Candidate, Recipe, load_recipe
 from opmark.leaderboards.problem.problem import Problem, Reference, load_problem, save_problem
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.scoring.track import Track, load_track, problem_name

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.leaderboards.examples import graph, pair
 
-from opmark.leaderboards.making.quotient import joined
+from opmark.leaderboards.making.merging import joined
 from opmark.leaderboards.problem.problem import Tensor
 
 

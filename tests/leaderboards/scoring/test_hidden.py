@@ -4,19 +4,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.leaderboards.scoring.test_track_maker import RECIPE, TRACK, workspace
+from tests.leaderboards.scoring.test_selection import RECIPE, TRACK, workspace
 
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.files import read_json
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.instances import Sources
-from opmark.leaderboards.making.track_recipe import load_recipe
+from opmark.leaderboards.making.recipe import load_recipe
 from opmark.leaderboards.problem.problem import Provenance
 from opmark.leaderboards.scoring.hidden import VARIABLE, hidden_track, need_hidden, seed_hash
 from opmark.leaderboards.scoring.hidden_draw import drawn_problems, has_something_to_win
-from opmark.leaderboards.scoring.run_entries import score_track
+from opmark.leaderboards.scoring.scoring_jobs import score_track
+from opmark.leaderboards.scoring.selection import make_track
 from opmark.leaderboards.scoring.track import REFERENCES, freeze_track, load_track, read_references
-from opmark.leaderboards.scoring.track_maker import make_track
 
 __all__ = ["workspace"]
 SEED = "a seed that nobody knows"

@@ -10,7 +10,14 @@ from opmark.core.files import json_text
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Reference
 from opmark.leaderboards.scoring.metric import METRICS, Drawn, Result
-from opmark.leaderboards.scoring.score import gain, geometric_mean, has_headroom, interval, quality, shared_ranks
+from opmark.leaderboards.scoring.score_formulas import (
+    gain,
+    geometric_mean,
+    has_headroom,
+    interval,
+    quality,
+    shared_ranks,
+)
 from opmark.leaderboards.scoring.standings import rank_solutions, score_placers
 
 

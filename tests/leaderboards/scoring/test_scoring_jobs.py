@@ -11,12 +11,12 @@ from opmark.core.canonical import plain
 from opmark.core.errors import SubmissionError
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem, save_problem
-from opmark.leaderboards.scoring import run_entries as scoring
+from opmark.leaderboards.scoring import scoring_jobs as scoring
 from opmark.leaderboards.scoring.attempt import Attempt, attempt
 from opmark.leaderboards.scoring.placer_process import PlacerProcess
 from opmark.leaderboards.scoring.placer_worker import compile_simulator
-from opmark.leaderboards.scoring.run_entries import Progress, score_entries, score_track
 from opmark.leaderboards.scoring.run_record import RunRecord, code_of_placer, read_runs, write_runs
+from opmark.leaderboards.scoring.scoring_jobs import Progress, score_entries, score_track
 from opmark.leaderboards.scoring.time_limit import budget_by_size_s, hard_end_s
 from opmark.leaderboards.scoring.track import Track, load_track
 from opmark.leaderboards.search import anytime

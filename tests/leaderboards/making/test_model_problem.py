@@ -13,7 +13,7 @@ from tests.predictors import law
 from opmark.cli.main import cli
 from opmark.core.errors import ContentError
 from opmark.core.workspace import ROOMS, Workspace
-from opmark.leaderboards.making.recipe import load_cluster, problem_of_model
+from opmark.leaderboards.making.model_problem import load_cluster, problem_of_model
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.models.resolve import graph_of

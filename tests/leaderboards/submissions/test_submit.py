@@ -20,16 +20,16 @@ from opmark.leaderboards.making.disguise import disguise
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem, save_problem
 from opmark.leaderboards.scoring.hidden import VARIABLE, hidden_problems, hidden_track, need_hidden, seed_hash
-from opmark.leaderboards.scoring.run_entries import score_track
+from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.track import Track, load_track
 from opmark.leaderboards.search.single import best_single_device
 from opmark.leaderboards.submissions import driver
 from opmark.leaderboards.submissions.budget import Budget, as_solution
 from opmark.leaderboards.submissions.check import check, smallest_first
-from opmark.leaderboards.submissions.contestant import Contestant
 from opmark.leaderboards.submissions.manifest import load_submission
 from opmark.leaderboards.submissions.pack import digest, pack, unpacked
 from opmark.leaderboards.submissions.protocol import question
+from opmark.leaderboards.submissions.runner import Contestant
 from opmark.leaderboards.submissions.sandbox.limits import Limits
 from opmark.leaderboards.submissions.sandbox.unprotected import Unprotected
 from opmark.leaderboards.submissions.submit import submit

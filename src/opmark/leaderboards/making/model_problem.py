@@ -1,0 +1,55 @@
+"""From a model, a cluster file and predictor bundles to a problem."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from opmark.core.cluster import Cluster
+from opmark.core.errors import ContentError
+from opmark.core.schema import load
+from opmark.core.workspace import Workspace
+from opmark.leaderboards.making.units import make_problem
+from opmark.leaderboards.problem.problem import Problem
+
+CLUSTER_SCHEMA = 1
+
+
+def load_cluster(path: Path) -> Cluster:
+    """The checked cluster in a YAML file. Raises `ContentError` naming the file and every wrong key."""
+    return load(path, Cluster, schema=CLUSTER_SCHEMA).checked(str(path))
+
+
+def problem_of_model(
+    model: str,
+    cluster: Cluster,
+    workspace: Workspace,
+    *,
+    name: str = "",
+    bundles: Sequence[Path] = (),
+    missing: str = "error",
+    dimensions: Mapping[str, int] | None = None,
+) -> Problem:
+    """The problem of running `model` (an `.onnx` or `.pt2` file, or a zoo name) on `cluster`.
+
+    A device's `target` is a target name or `<device>/<version>/<target>`; its bundle is the one given for that target
+    name in `bundles`, else the newest of the workspace. `missing` says what a kernel without predictor costs.
+    Raises `ContentError` where a bundle is missing or of another target, or a kind has no predictor.
+    """
+    from opmark.models.resolve import graph_of
+    from opmark.predictors.model.bundle import load as load_bundle
+    from opmark.predictors.model.bundle_paths import path_of
+    from opmark.predictors.model.cost_model import CostModel
+
+    given = {bundle.target.name: bundle for bundle in map(load_bundle, bundles)}
+    graphs, costs, sources = {}, {}, {}
+    for device in cluster.devices:
+        if not device.target:
+            raise ContentError("missing", where=f"{cluster.name}: devices.{device.name}.target")
+        if device.target in graphs:
+            continue
+        target = device.target.rpartition("/")[2]
+        bundle = given.get(target) or load_bundle(path_of(workspace, device.target), target_name=target)
+        costs[device.target] = CostModel(bundle, missing=missing)
+        sources[device.target] = f"{bundle.target} {bundle.manifest.content_id}"
+        graphs[device.target] = graph_of(model, target, cache=workspace.cache, dimensions=dimensions)
+    title = name or f"{Path(model).stem}-{cluster.name}"
+    return make_problem(title, graphs, cluster, costs, model=model, bundles=sources)
