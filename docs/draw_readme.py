@@ -1,10 +1,12 @@
-"""Draw the README's pictures and fill in its table from the workspace of a quickstart.
+"""Draw the pictures of the READMEs and fill in their table from the workspace of a quickstart.
 
 python docs/draw_readme.py quickstart
 """
 
 import sys
 from pathlib import Path
+
+from readme_translation import replace_part
 
 from opmark.core.files import read_json, write_text
 from opmark.core.units import format_ns
@@ -33,7 +35,7 @@ def main(folder: Path) -> None:
         for network in found["networks"]
     ]
     images = ROOT / "docs" / "images"
-    title = "Networks no sample came from: predicted against measured latency"
+    title = "Networks outside the training data: predicted against measured latency"
     write_text(images / "networks.svg", scatter(points, radius=4.5, title=title, alone=True))
     track = load_track(Workspace(folder).leaderboards, TRACK)
     (problem,) = track.problems()
@@ -42,10 +44,7 @@ def main(folder: Path) -> None:
     timeline = timeline_of(problem, standings.evaluations[best, problem.name])
     picture = gantt(timeline.bars, lanes=timeline.lanes, title=f"{problem.name}, placed by {best}", alone=True)
     write_text(images / "schedule.svg", picture)
-    readme = ROOT / "README.md"
-    before, _, rest = readme.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    write_text(readme, f"{before}{BEGIN}\n{table(found)}\n{END}{after}")
+    replace_part(BEGIN, END, table(found))
 
 
 def table(found: dict) -> str:

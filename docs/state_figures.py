@@ -1,4 +1,4 @@
-"""Fill in the README's table of a release: what was measured, how well it repeats, how well it is predicted.
+"""Fill in the table of a release in both READMEs: its size, how well it repeats, how well it is predicted.
 
 opmark predictors evaluate DEVICE --estimator lightgbm --json > figures.json
 python docs/state_figures.py DEVICE figures.json
@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from opmark.core.files import write_text
+from readme_translation import replace_part
+
 from opmark.core.workspace import Workspace
 from opmark.datasets.format import manifest
 from opmark.datasets.format.manifest import Manifest
@@ -24,10 +25,7 @@ ESTIMATOR = "lightgbm"
 def main(name: str, figures: Path) -> None:
     release = manifest.read(path_of(name, Workspace(ROOT).datasets))
     scores = json.loads(figures.read_text(encoding="utf-8"))
-    readme = ROOT / "README.md"
-    before, _, rest = readme.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    write_text(readme, f"{before}{BEGIN}\n{table(release, scores)}\n{END}{after}")
+    replace_part(BEGIN, END, table(release, scores))
 
 
 def table(release: Manifest, scores: Iterable[Mapping[str, Any]]) -> str:

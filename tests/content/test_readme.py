@@ -1,6 +1,9 @@
-"""The figures of the README are those of the newest release, and the script that writes them reads what is printed."""
+"""The READMEs: their figures are those of the newest release, and both languages say the same."""
 
-import importlib.util
+import importlib
+import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -16,14 +19,18 @@ HOW = "run docs/state_figures.py: its first lines say how"
 pytestmark = pytest.mark.skipif(not RELEASES, reason="no release yet")
 
 
+def loaded(name: str) -> ModuleType:
+    """A script of the documentation as a module. The scripts there import one another by name."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+
+
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("state_figures", ROOT / "docs" / "state_figures.py")
-    assert spec is not None
-    assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+    return loaded("state_figures")
 
 
 def test_what_was_measured_is_what_the_release_says(script: ModuleType) -> None:
@@ -51,3 +58,49 @@ def test_scores_become_rows(script: ModuleType) -> None:
     assert any(line.startswith("| networks of unseen families within ±10 % | 91 % of 34 |") for line in lines)
     assert sum(line.startswith("| their median error | 3.3 % |") for line in lines) == 2
     assert any(line.startswith("| 90 % intervals hold, networks and kernels | 85 %, 85 % |") for line in lines)
+
+
+def headings(text: str) -> list[str]:
+    """The level of each heading outside code."""
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    return re.findall(r"^(#+) ", prose, flags=re.MULTILINE)
+
+
+def commands(text: str) -> list[str]:
+    """Every command of the code blocks, without its comment."""
+    blocks = re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL)
+    return [line.partition("#")[0].strip() for block in blocks for line in block.splitlines()]
+
+
+def figures(text: str) -> list[str]:
+    """Every number of the tables, in order."""
+    rows = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("|-")]
+    return [number for row in rows for number in re.findall(r"[-+]?\d[\d.,]*", row)]
+
+
+def links(text: str) -> list[str]:
+    """Every target of a link or picture, in order, without the link from each README to its twin."""
+    found = re.findall(r"\]\(([^)]+)\)|src=\"([^\"]+)\"", text)
+    return [one for pair in found for one in pair if one and not one.startswith("README")]
+
+
+@pytest.mark.parametrize("part", [headings, commands, figures, links])
+def test_the_chinese_readme_keeps_in_step(part: Callable[[str], list[str]]) -> None:
+    english, chinese = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh.md"))
+    assert part(english)
+    assert part(chinese) == part(english)
+
+
+def test_a_figure_changed_in_one_language_only_would_be_noticed() -> None:
+    english = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = english.partition("<!-- figures: begin -->")[2]
+    number = figures(table)[-1]
+    assert figures(english.replace(number, "12.3456")) != figures(english)
+
+
+def test_the_demo_table_is_translated_whole(script: ModuleType) -> None:
+    chinese = (ROOT / "README.zh.md").read_text(encoding="utf-8")
+    english = (ROOT / "README.md").read_text(encoding="utf-8")
+    for begin, end in ((script.BEGIN, script.END), ("<!-- demo: begin -->", "<!-- demo: end -->")):
+        shown = [text.partition(begin)[2].partition(end)[0] for text in (english, chinese)]
+        assert loaded("readme_translation").translated(shown[0]) == shown[1]
