@@ -19,9 +19,9 @@ from opmark.leaderboards.placers.heft import mean_upward_rank
 from opmark.leaderboards.placers.sct import favourite_children, sct_schedule
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
-from opmark.leaderboards.search.cuts.acyclic_clusters import acyclic_clusters
+from opmark.leaderboards.search.cuts.acyclic_regions import acyclic_clusters
 from opmark.leaderboards.search.cuts.blocks import blocks_of
-from opmark.leaderboards.search.cuts.pipeline_stages import balanced_stages, cut_ns, device_rows
+from opmark.leaderboards.search.cuts.stages import balanced_stages, cut_ns, device_rows
 from opmark.leaderboards.search.groups import groups_of
 
 

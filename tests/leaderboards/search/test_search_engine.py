@@ -6,7 +6,7 @@ from tests.contracts.test_placers import branchy
 from opmark.leaderboards.search import search_engine
 from opmark.leaderboards.search.guided_search import GuidedSearch, spread_ranks
 from opmark.leaderboards.search.incumbent import Incumbent
-from opmark.leaderboards.search.lists import list_engine
+from opmark.leaderboards.search.lists import assignment_loops as list_engine
 
 
 def test_a_gap_must_be_long_enough() -> None:

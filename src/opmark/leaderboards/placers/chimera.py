@@ -10,7 +10,7 @@ stashed activations. There both pipelines hold all weights; so they do in a step
 from opmark.leaderboards.problem.placement import Placement, Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.cuts.blocks import blocks_of
-from opmark.leaderboards.search.cuts.pipeline_stages import balanced_stages, device_rows
+from opmark.leaderboards.search.cuts.stages import balanced_stages, device_rows
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import Placer
 from opmark.leaderboards.search.single import best_single_device

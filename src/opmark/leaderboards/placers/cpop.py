@@ -10,7 +10,7 @@ from opmark.leaderboards.placers.heft import cheapest, mean_ns, mean_upward_rank
 from opmark.leaderboards.problem.placement import Solution, solution_of
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import groups_of
-from opmark.leaderboards.search.lists.built_schedule import (
+from opmark.leaderboards.search.lists.list_schedule import (
     BuiltSchedule,
     build_in_sequence,
     mean_travel_ns,

@@ -15,9 +15,9 @@ from opmark.leaderboards.placers.dnn_partitioning_dp_linear import (
 from opmark.leaderboards.problem.placement import Solution, solution_of
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.cuts.blocks import blocks_of
-from opmark.leaderboards.search.cuts.contiguous_repair import fitting, quick_split
-from opmark.leaderboards.search.cuts.contiguous_split import Splitter
-from opmark.leaderboards.search.cuts.lattice import every_ideal
+from opmark.leaderboards.search.cuts.ideals import every_ideal
+from opmark.leaderboards.search.cuts.max_load_split import Splitter
+from opmark.leaderboards.search.cuts.repair import fitting, quick_split
 from opmark.leaderboards.search.placer import Placer
 
 # Ideals times numbers of used devices that are kept in memory at most: three tables of 8 bytes each.

@@ -12,9 +12,9 @@ from opmark.leaderboards.problem.placement import Solution, solution_of
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.smallest import smallest_problem
 from opmark.leaderboards.search.cuts.blocks import Blocks, blocks_of
-from opmark.leaderboards.search.cuts.contiguous_repair import fitting, quick_split
-from opmark.leaderboards.search.cuts.contiguous_split import Split, Splitter
-from opmark.leaderboards.search.cuts.lattice import depth_first_orders, prefixes
+from opmark.leaderboards.search.cuts.ideals import depth_first_orders, prefixes
+from opmark.leaderboards.search.cuts.max_load_split import Split, Splitter
+from opmark.leaderboards.search.cuts.repair import fitting, quick_split
 from opmark.leaderboards.search.placer import Placer
 
 # No load can be larger than this.

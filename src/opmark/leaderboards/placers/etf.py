@@ -10,7 +10,7 @@ from opmark.leaderboards.placers.heft import cheapest, mean_upward_rank
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Solution, solution_of
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search.lists.built_schedule import BuiltSchedule, build_earliest_first
+from opmark.leaderboards.search.lists.list_schedule import BuiltSchedule, build_earliest_first
 from opmark.leaderboards.search.placer import Placer
 
 

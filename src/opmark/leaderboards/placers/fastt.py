@@ -15,7 +15,7 @@ from opmark.leaderboards.problem.placement import Placement, Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.incumbent import Incumbent
-from opmark.leaderboards.search.lists.built_schedule import (
+from opmark.leaderboards.search.lists.list_schedule import (
     BuiltSchedule,
     build_in_sequence,
     mean_travel_ns,

@@ -12,7 +12,7 @@ from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement, Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.cuts.blocks import Blocks, blocks_of
-from opmark.leaderboards.search.cuts.pipeline_stages import balanced_stages, device_rows
+from opmark.leaderboards.search.cuts.stages import balanced_stages, device_rows
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import Placer
 from opmark.leaderboards.search.single import best_single_device

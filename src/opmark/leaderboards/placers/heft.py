@@ -13,8 +13,8 @@ import numpy as np
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement, Solution, solution_of
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search.cuts.contiguous_repair import held_together
-from opmark.leaderboards.search.lists.built_schedule import BuiltSchedule, build_in_sequence, mean_travel_ns
+from opmark.leaderboards.search.cuts.repair import held_together
+from opmark.leaderboards.search.lists.list_schedule import BuiltSchedule, build_in_sequence, mean_travel_ns
 from opmark.leaderboards.search.placer import Placer
 from opmark.leaderboards.simulator.simulate import fits, simulate
 

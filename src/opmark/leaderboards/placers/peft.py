@@ -11,7 +11,7 @@ from opmark.leaderboards.placers.heft import cheapest
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Solution, solution_of
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search.lists.built_schedule import (
+from opmark.leaderboards.search.lists.list_schedule import (
     BuiltSchedule,
     build_in_sequence,
     mean_travel_ns,

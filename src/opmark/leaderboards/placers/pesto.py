@@ -14,7 +14,7 @@ from opmark.leaderboards.bounds.relaxation import is_load
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement, Solution
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search.cuts.acyclic_clusters import AcyclicClusters, acyclic_clusters
+from opmark.leaderboards.search.cuts.acyclic_regions import AcyclicClusters, acyclic_clusters
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import Placer

@@ -17,8 +17,8 @@ from opmark.leaderboards.problem.placement import Placement, Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.smallest import smallest_problem
 from opmark.leaderboards.search.cuts.blocks import Blocks, blocks_of
-from opmark.leaderboards.search.cuts.contiguous_repair import quick_split
-from opmark.leaderboards.search.cuts.lattice import Lattice, depth_first_orders, every_ideal, prefixes
+from opmark.leaderboards.search.cuts.ideals import Lattice, depth_first_orders, every_ideal, prefixes
+from opmark.leaderboards.search.cuts.repair import quick_split
 from opmark.leaderboards.search.cuts.stepping import run_in_slices
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import Placer
@@ -70,7 +70,7 @@ def _compile() -> None:
 
 
 def _stages(problem: Problem, blocks: Blocks, lattice: Lattice, size: Any, deadline: float) -> Placement | None:
-    from opmark.leaderboards.search.cuts import partition_dp
+    from opmark.leaderboards.search.cuts import ideal_programs as partition_dp
 
     arrays = problem.arrays
     total = np.where(blocks.run_ns < 0, np.inf, blocks.run_ns).sum(axis=0)

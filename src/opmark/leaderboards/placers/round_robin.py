@@ -4,7 +4,7 @@ import numpy as np
 
 from opmark.leaderboards.problem.placement import Placement, Solution, solution_of
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search.cuts.contiguous_repair import held_together
+from opmark.leaderboards.search.cuts.repair import held_together
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.placer import Placer
 

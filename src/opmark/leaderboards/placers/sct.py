@@ -15,7 +15,7 @@ from opmark.leaderboards.placers.heft import cheapest, mean_ns, mean_upward_rank
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Solution, solution_of
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search.lists.built_schedule import BuiltSchedule, build_earliest_first, mean_travel_ns
+from opmark.leaderboards.search.lists.list_schedule import BuiltSchedule, build_earliest_first, mean_travel_ns
 from opmark.leaderboards.search.placer import Placer
 
 # Beyond this the program takes minutes; then the dearest transfer of each unit is its favourite.

@@ -24,7 +24,7 @@ from opmark.leaderboards.search.cluster_levels import ClusterLevels, cluster_lev
 from opmark.leaderboards.search.critical_units import critical_units
 from opmark.leaderboards.search.groups import Groups, groups_of
 from opmark.leaderboards.search.incumbent import Incumbent
-from opmark.leaderboards.search.lists.built_schedule import build_earliest_first, build_in_sequence, reader_rows
+from opmark.leaderboards.search.lists.list_schedule import build_earliest_first, build_in_sequence, reader_rows
 from opmark.leaderboards.simulator.simulate import INVALID_COST, costs_and_peaks, fits, simulate
 
 Floats = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ from opmark.leaderboards.problem.contiguity import returning_unit
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of, solution_of
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.anytime import listening, offer
-from opmark.leaderboards.search.cuts.contiguous_repair import held_together
+from opmark.leaderboards.search.cuts.repair import held_together
 from opmark.leaderboards.search.placer import Placer
 from opmark.leaderboards.simulator.simulate import fits, simulate
 

@@ -10,7 +10,7 @@ from tests.leaderboards.reference_schedule import mean_travel_ns as plain_mean_t
 from opmark.leaderboards.placers.heft import heft_schedule
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import profile_named
-from opmark.leaderboards.search.lists.built_schedule import (
+from opmark.leaderboards.search.lists.list_schedule import (
     NEVER_NS,
     build_earliest_first,
     mean_travel_ns,

@@ -7,7 +7,7 @@ import numpy as np
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.cuts.blocks import Blocks
-from opmark.leaderboards.search.cuts.lattice import depth_first_orders
+from opmark.leaderboards.search.cuts.ideals import depth_first_orders
 
 _NEVER = 2**62
 
@@ -74,7 +74,7 @@ def _cut(
 
 def cut_ns(problem: Problem, blocks: Blocks) -> Integers:
     """Per block, what its forward inputs from other blocks take to travel, in ns on the mean of all routes."""
-    from opmark.leaderboards.search.lists.built_schedule import mean_travel_ns
+    from opmark.leaderboards.search.lists.list_schedule import mean_travel_ns
 
     arrays = problem.arrays
     travel = mean_travel_ns(problem)

@@ -18,10 +18,10 @@ from opmark.core.errors import PlacementError
 from opmark.leaderboards.placers.dnn_partitioning_dp_linear import UNBOUNDED_NS
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
-from opmark.leaderboards.search.cuts import partition_dp
+from opmark.leaderboards.search.cuts import ideal_programs as partition_dp
 from opmark.leaderboards.search.cuts.blocks import blocks_of
-from opmark.leaderboards.search.cuts.contiguous_split import Splitter
-from opmark.leaderboards.search.cuts.lattice import depth_first_orders, every_ideal, prefixes
+from opmark.leaderboards.search.cuts.ideals import depth_first_orders, every_ideal, prefixes
+from opmark.leaderboards.search.cuts.max_load_split import Splitter
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.placer import PLACERS
 from opmark.leaderboards.simulator.simulate import INVALID_COST, simulate_many

@@ -42,7 +42,7 @@ def build_in_sequence(
     What must follow a unit counts too: `ahead_ns` (U×D), and the way of its graph outputs back to the host. A unit
     goes where it is `forced` (a device, or -1) if its class may go there.
     """
-    from opmark.leaderboards.search.lists import list_engine
+    from opmark.leaderboards.search.lists import assignment_loops as list_engine
 
     arrays = problem.arrays
     ahead = return_ns(problem) if ahead_ns is None else np.maximum(ahead_ns, return_ns(problem))
@@ -71,7 +71,7 @@ def build_earliest_first(
 
     A device waits up to `wake_ns` after the end of its last unit for that unit's `favourite` reader (-1: none).
     """
-    from opmark.leaderboards.search.lists import list_engine
+    from opmark.leaderboards.search.lists import assignment_loops as list_engine
 
     arrays = problem.arrays
     offsets, readers = reader_rows(problem)

@@ -16,8 +16,8 @@ from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.cuts.blocks import Blocks, blocks_of
-from opmark.leaderboards.search.cuts.lattice import depth_first_orders
-from opmark.leaderboards.search.cuts.pipeline_stages import balanced_stages, device_rows
+from opmark.leaderboards.search.cuts.ideals import depth_first_orders
+from opmark.leaderboards.search.cuts.stages import balanced_stages, device_rows
 from opmark.leaderboards.simulator.simulate import fits, simulate
 
 Floats = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.cuts.blocks import blocks_of
-from opmark.leaderboards.search.cuts.contiguous_repair import fitting, held_together, quick_split, together_rows
+from opmark.leaderboards.search.cuts.repair import fitting, held_together, quick_split, together_rows
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import PLACERS

@@ -14,7 +14,7 @@ import numpy as np
 from opmark.leaderboards.problem.integers import Integers, integers, rows
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.cuts.blocks import Blocks
-from opmark.leaderboards.search.cuts.lattice import Lattice
+from opmark.leaderboards.search.cuts.ideals import Lattice
 from opmark.leaderboards.search.cuts.stepping import run_in_slices
 from opmark.leaderboards.simulator.device_prices import device_prices
 
@@ -89,7 +89,7 @@ class Splitter:
 
         None where there is none, or `deadline` (as `time.monotonic`) came first.
         """
-        from opmark.leaderboards.search.cuts import partition_dp
+        from opmark.leaderboards.search.cuts import ideal_programs as partition_dp
 
         compiled: Any = partition_dp.least_max_load
         count = lattice.count
