@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.leaderboards.reference_schedule import reference_heft
 
-from opmark.cli.output import show_table
+from opmark.cli.text.terminal import show_table
 from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import SubmissionError
 from opmark.leaderboards.placers.heft import heft_schedule

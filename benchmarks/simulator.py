@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.leaderboards.reference import Reference
 
-from opmark.cli.output import show_table
+from opmark.cli.text.terminal import show_table
 from opmark.core.cluster import Cluster, Device, Link
 from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
 from opmark.leaderboards.simulator.simulate import simulate_many

@@ -15,7 +15,7 @@ from opmark.leaderboards.scoring.track import load_track
 from opmark.leaderboards.site.timeline import timeline_of
 from opmark.pages.gantt import gantt
 from opmark.pages.scatter import Point, scatter
-from opmark.studies.placement_contest import TRACK
+from opmark.studies.quickstart.contest import TRACK
 
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- demo: begin -->", "<!-- demo: end -->"

@@ -6,8 +6,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from opmark.cli.context import DURATION, workspace
 from opmark.cli.main import COMMANDS, LazyGroup, cli
+from opmark.cli.options import DURATION, workspace
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError, UnavailableError
 from opmark.core.workspace import ROOMS
 

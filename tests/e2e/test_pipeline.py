@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from opmark.cli.main import cli
 from opmark.core.files import sha256
-from opmark.studies.quickstart import Quickstart, quickstart
+from opmark.studies.quickstart.run import Quickstart, quickstart
 
 SUITE = """
 schema: 1

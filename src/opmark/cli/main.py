@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from opmark.cli.output import show_error
+from opmark.cli.text.terminal import show_error
 from opmark.core.errors import ExitCode, MissingExtraError, OpMarkError
 from opmark.core.registry import Registry, install_hint
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from opmark.cli.context import DURATION
+from opmark.cli.options import DURATION
 
 OBJECTIVES = ("latency", "throughput", "cost", "serving")
 

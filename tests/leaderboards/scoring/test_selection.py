@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.leaderboards.making.test_cluster_plan import LINKS, PLAN
 from tests.leaderboards.making.test_device_table import ANALYTIC, EFFICIENCY
 
-from opmark.cli import track_making
+from opmark.cli.commands.leaderboards import tracks as track_making
 from opmark.cli.main import cli
 from opmark.core.errors import ContentError
 from opmark.core.files import read_text

@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from opmark.cli.completing import releases
-from opmark.cli.context import workspace
-from opmark.cli.output import counted, json_option, show_json, show_table
+from opmark.cli.completers import releases
+from opmark.cli.options import workspace
+from opmark.cli.text.terminal import counted, json_option, show_json, show_table
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.units import format_bytes, format_ns
 

@@ -2,7 +2,7 @@
 
 import click
 
-from opmark.cli.output import json_option, show_json, show_table
+from opmark.cli.text.terminal import json_option, show_json, show_table
 
 
 @click.group()
@@ -17,7 +17,7 @@ def show(*, as_json: bool) -> None:
 
     Those that are checked must agree before measurements merge, the others are noted for the reader.
     """
-    from opmark.studies.devices import this_machine
+    from opmark.studies.machine.facts import this_machine
 
     machine = this_machine()
     if as_json:

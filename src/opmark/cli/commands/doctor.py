@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opmark.cli.context import DURATION
-from opmark.cli.output import json_option, show_json, show_table, show_text
+from opmark.cli.options import DURATION
+from opmark.cli.text.terminal import json_option, show_json, show_table, show_text
 from opmark.core.units import format_bytes
 
 if TYPE_CHECKING:
-    from opmark.studies.doctor import Diagnosis
+    from opmark.studies.machine.doctor import Diagnosis
 
 
 @click.command(epilog="Example: opmark doctor --watch 10s")
@@ -20,7 +20,7 @@ def doctor(*, watch: float, as_json: bool) -> None:
 
     And what to do about it: what to install, what to permit, what to wait for.
     """
-    from opmark.studies.doctor import diagnose
+    from opmark.studies.machine.doctor import diagnose
 
     found = diagnose(seconds=watch)
     if as_json:

@@ -2,7 +2,7 @@
 
 import click
 
-from opmark.cli.output import json_option, show_json, show_table
+from opmark.cli.text.terminal import json_option, show_json, show_table
 from opmark.core.extension_list import PACKAGES
 
 

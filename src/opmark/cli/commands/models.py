@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opmark.cli import completing
-from opmark.cli.commands.predict import DEFAULT_TARGET
-from opmark.cli.context import cache_folder, workspace
-from opmark.cli.output import json_option, progress_bar, show_json, show_table
-from opmark.cli.prediction_text import parameters_text
+from opmark.cli import completers as completing
+from opmark.cli.commands.predictors.predict import DEFAULT_TARGET
+from opmark.cli.options import cache_folder, workspace
 from opmark.cli.sizes import chosen_sizes, size_options
+from opmark.cli.text.predictions import parameters_text
+from opmark.cli.text.terminal import json_option, progress_bar, show_json, show_table
 from opmark.core.errors import CheckFailedError, UsageError
 from opmark.core.units import format_bytes, format_count
 from opmark.core.work import Work

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from opmark.cli.context import workspace
+from opmark.cli.options import workspace
 
 
 @click.command(name="new", epilog="Example: opmark new submission my-idea")

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opmark.cli.output import json_option, progress_bar, show_json, show_table
+from opmark.cli.text.terminal import json_option, progress_bar, show_json, show_table
 from opmark.core.units import format_duration, format_ns
 
 if TYPE_CHECKING:
     from opmark.bench.run.runner import Progress
-    from opmark.studies.quickstart import Quickstart
+    from opmark.studies.quickstart.run import Quickstart
 
 
 @click.command(epilog="Example: opmark quickstart --minutes 4")
@@ -39,7 +39,7 @@ def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
     fractions per network, medians and maxima of absolute values.
     """
     from opmark.bench.suite.shipped import find_suite
-    from opmark.studies.quickstart import quickstart as study
+    from opmark.studies.quickstart.run import quickstart as study
 
     with progress_bar(transient=True) as display:
         task = display.add_task("measuring", total=None)

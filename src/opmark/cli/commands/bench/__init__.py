@@ -1,0 +1,5 @@
+"""`opmark bench`: measure kernels and networks on this machine."""
+
+from opmark.cli.commands.bench.suites import COMMAND
+
+__all__ = ["COMMAND"]

@@ -1,0 +1,87 @@
+"""Scores of estimators as tables for people."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from opmark.cli.text.terminal import show_table
+from opmark.core.units import format_ns
+
+if TYPE_CHECKING:
+    from opmark.predictors.judging.scores import Score
+
+_HALVES = ("acc10", "median", "kernel-sum-median", "kernel-sum-p90", "composition-median", "composition-p90")
+USUAL = (
+    "median",
+    "mape",
+    "p90",
+    "acc5",
+    "acc10",
+    "weighted-acc10",
+    "rmspe",
+    "signed-median",
+    "kendall-tau",
+    "coverage90",
+)
+
+
+def show_scores(scores: "Sequence[Score]", metrics: Sequence[str] = USUAL) -> None:
+    """One table per target, split by split with the least median error first, and one of a network's error's halves."""
+    from opmark.predictors.judging.splits import NETWORKS_UNSEEN, SPLIT_NAMES
+
+    for target in sorted({score.target for score in scores}):
+        cells: dict[tuple[str, str], dict[str, str]] = {}
+        for score in (score for score in scores if score.target == target):
+            row = cells.setdefault((score.split, score.estimator), {})
+            row[score.metric] = _cell(score)
+            row.setdefault("n", f"{score.n:,}")
+            if score.metric == "median" and score.noise_floor is not None:
+                row["noise floor"] = f"{score.noise_floor:.1%}"
+        medians = {
+            (one.split, one.estimator): one.value for one in scores if (one.target, one.metric) == (target, "median")
+        }
+        order = sorted(cells, key=lambda cell: (SPLIT_NAMES.index(cell[0]), medians.get(cell, float("inf")), cell))
+        columns = ("noise floor", *metrics, "n")
+        rows = [
+            (split, estimator, *(row.get(column, "–") for column in columns))
+            for split, estimator in order
+            if (row := cells[split, estimator])
+        ]
+        show_table(("split", "estimator", *columns), rows, left=2, title=target)
+        counts = {
+            (one.estimator, one.metric): one.n for one in scores if (one.target, one.split) == (target, NETWORKS_UNSEEN)
+        }
+        halves = [
+            (
+                estimator,
+                of.removeprefix("@") or "all",
+                *(row.get(f"{column}{of}", "–") for column in _HALVES),
+                *(f"{counts.get((estimator, f'{column}{of}'), 0):,}" for column in (_HALVES[0], _HALVES[-1])),
+            )
+            for split, estimator in order
+            if split == NETWORKS_UNSEEN and (row := cells[split, estimator])
+            for of in sorted({"".join(name.partition("@")[1:]) for name in row})
+            if f"acc10{of}" in row and (of or _HALVES[-1] in row)
+        ]
+        if halves:
+            header = (NETWORKS_UNSEEN, "class", *_HALVES, "n", "n measured")
+            show_table(header, halves, left=2, title="where a network's error comes from")
+
+
+def chosen_metrics(text: str) -> tuple[str, ...]:
+    """The metrics named in `rmse,acc15`; the usual ones for an empty text. Raises `UnknownNameError`."""
+    from opmark.core.registry import unknown_name
+    from opmark.predictors.judging.scores import COVERAGE90
+    from opmark.predictors.model.metrics import METRICS
+
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    known = (*METRICS, COVERAGE90)
+    for name in names:
+        if name not in known:
+            raise unknown_name("metric", name, known)
+    return names or USUAL
+
+
+def _cell(score: "Score") -> str:
+    if score.metric == "rmse":
+        return format_ns(score.value)
+    return f"{score.value:.3f}" if score.metric == "kendall-tau" else f"{score.value:.1%}"

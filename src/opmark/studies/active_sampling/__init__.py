@@ -1,0 +1,1 @@
+"""Active sampling: measure in rounds, each where predictions are least certain, until the error is small enough."""

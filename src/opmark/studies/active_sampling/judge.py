@@ -1,0 +1,100 @@
+"""How well each cell is predicted from what a journal holds so far."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from opmark.core.measurement import USABLE, Measurement
+from opmark.predictors.estimators import ESTIMATORS
+from opmark.predictors.inputs.arrays import Flags, Floats
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.hardware import Hardware
+from opmark.predictors.inputs.single_thread import single_thread
+from opmark.predictors.model.intervals import KindErrors, TrainingRange, calibrate, outside, training_range
+from opmark.predictors.model.metrics import METRICS
+from opmark.predictors.model.training import Table, tables
+from opmark.studies.active_sampling.allocation import Cell
+
+# What a curve says of a target beside its error.
+CURVE_METRICS = ("median", "p90", "acc10")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CellJudgement:
+    """What was learned of a cell, and how far off it is.
+
+    `error` is the median absolute relative error of its training rows, each predicted without its shape group;
+    `measured_ns` and `predicted_ns` are of the rows set aside, which never were in training.
+    """
+
+    known: Inputs
+    range: TrainingRange
+    errors: KindErrors
+    error: float
+    measured_ns: Floats
+    predicted_ns: Floats
+
+    def widths(self, candidates: Inputs) -> Floats:
+        """Half-width of the 90 % interval of each candidate, in nats."""
+        beyond: Flags = outside(candidates, self.range)
+        widths: Floats = np.where(beyond, self.errors.extrapolated_half_width, self.errors.half_width)
+        return widths
+
+
+@dataclass(kw_only=True)
+class Judge:
+    """Fits an estimator per cell, again only where there are new rows."""
+
+    estimator: str = "lightgbm"
+    hardware: Hardware = field(default_factory=Hardware)
+    _kept: dict[Cell, tuple[tuple[int, int], CellJudgement]] = field(default_factory=dict)
+
+    def judge(
+        self, measurements: Sequence[Measurement], judging: Collection[tuple[str, str]]
+    ) -> dict[Cell, CellJudgement]:
+        """Every cell with a usable row to learn from; `judging` are (target, kernel key) of what only judges."""
+        found: dict[Cell, CellJudgement] = {}
+        for target in sorted({row.target for row in measurements}):
+            usable = [row for row in measurements if row.target == target and row.status in USABLE]
+            learn, test = (
+                tables([row for row in usable if ((target, row.kernel.key) in judging) == judges], self.hardware)
+                for judges in (False, True)
+            )
+            for kind, table in learn.items():
+                judges = test.get(kind)
+                rows = len(table.inputs), 0 if judges is None else len(judges.inputs)
+                kept = self._kept.get((target, kind))
+                if kept is None or kept[0] != rows:
+                    kept = rows, self._judged(table, judges)
+                    self._kept[target, kind] = kept
+                found[target, kind] = kept[1]
+        return found
+
+    def _judged(self, table: Table, test: Table | None) -> CellJudgement:
+        learner = ESTIMATORS.load(self.estimator)
+        with single_thread():
+            fitted = learner.fit(table.inputs, table.labels)
+            errors, held_out = calibrate(learner, fitted, table.inputs, table.labels)
+            predicted = np.empty(0) if test is None else fitted.predict(test.inputs).hot_ns
+        return CellJudgement(
+            known=table.inputs,
+            range=training_range(table.inputs),
+            errors=errors,
+            error=METRICS["median"](table.labels.hot_ns, held_out.hot_ns),
+            measured_ns=np.empty(0) if test is None else test.labels.hot_ns,
+            predicted_ns=predicted,
+        )
+
+
+def target_metrics(judgements: Mapping[Cell, CellJudgement]) -> dict[str, dict[str, float]]:
+    """By target: median and 90th percentile error and the share within 10 % of all rows set aside, and how many."""
+    found = {}
+    for target in sorted({target for target, _ in judgements}):
+        mine = [one for cell, one in judgements.items() if cell[0] == target]
+        measured = np.concatenate([one.measured_ns for one in mine])
+        predicted = np.concatenate([one.predicted_ns for one in mine])
+        if len(measured):
+            values = {name: METRICS[name](measured, predicted) for name in CURVE_METRICS}
+            found[target] = {**values, "n": float(len(measured))}
+    return found

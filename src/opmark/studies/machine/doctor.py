@@ -1,0 +1,139 @@
+"""What this machine is, what works on it, how noisy it is now, and what to do about it."""
+
+import importlib.metadata
+import importlib.util
+import shutil
+from dataclasses import dataclass
+
+from opmark.bench.clock.machine import probe
+from opmark.bench.run.noise import QUIET, Noise
+from opmark.bench.run.noise import measure as measure_noise
+from opmark.bench.worker.backend import BACKENDS
+from opmark.core.environment import Environment
+from opmark.core.errors import UnavailableError
+from opmark.core.registry import install_hint
+from opmark.studies.machine.gpus import Gpu, gpus
+
+# What an extra brings, and what it is good for.
+EXTRAS = {
+    "models": ("transformers", "networks of the zoo that need transformers"),
+    "sandbox": ("pyseccomp", "scoring submissions of others"),
+    "gpu": ("pynvml", "clocks and power of NVIDIA GPUs beside every sample"),
+    "meta": ("mlcroissant", "checking a release's Croissant metadata"),
+}
+NOISY_STOLEN_SHARE = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A runtime or an extra: whether it can be used here, what it is, else how to get it."""
+
+    name: str
+    works: bool
+    detail: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """Everything `opmark doctor` says; `advice` is empty on a quiet machine where everything works."""
+
+    device: str
+    environment: Environment
+    gpus: tuple[Gpu, ...]
+    runtimes: tuple[Part, ...]
+    extras: tuple[Part, ...]
+    noise: Noise
+    advice: tuple[str, ...]
+
+
+def diagnose(*, seconds: float = 2.0) -> Diagnosis:
+    """Look at this machine; the noise is watched for `seconds`."""
+    found = tuple(runtime(name) for name in BACKENDS.names())
+    environment = probe([BACKENDS.load(part.name) for part in found if part.works])
+    noise = measure_noise(seconds)
+    cards = gpus()
+    return Diagnosis(
+        device=environment.device,
+        environment=environment,
+        gpus=cards,
+        runtimes=found,
+        extras=(*(extra(name) for name in EXTRAS), bubblewrap()),
+        noise=noise,
+        advice=(*advice_on_noise(noise, environment), *_advice_on_parts(found, cards)),
+    )
+
+
+def runtime(name: str) -> Part:
+    """Whether the backend `name` can be used here, with its targets or the reason."""
+    try:
+        backend = BACKENDS.load(name)
+    except UnavailableError as missing:
+        return Part(name=name, works=False, detail=missing.message, hint=missing.hint or "")
+    reason = backend.unavailable()
+    if reason:
+        module = name.partition("-")[0]
+        hint = f"install a CUDA build of {module}" if name.endswith("-cuda") else install_hint(module)
+        return Part(name=name, works=False, detail=reason, hint=hint)
+    targets = ", ".join(target.name for target in backend.targets("here"))
+    return Part(name=name, works=True, detail=targets)
+
+
+def extra(name: str) -> Part:
+    """Whether the optional dependencies called `name` are installed."""
+    module, purpose = EXTRAS[name]
+    if importlib.util.find_spec(module) is None:
+        return Part(name=name, works=False, detail=purpose, hint=install_hint(module))
+    distributions = importlib.metadata.packages_distributions().get(module, [module])
+    version = importlib.metadata.version(distributions[0])
+    return Part(name=name, works=True, detail=f"{purpose} ({distributions[0]} {version})")
+
+
+def bubblewrap() -> Part:
+    """Whether the program that sandboxes submissions is there."""
+    purpose = "running submissions of others in a sandbox"
+    if shutil.which("bwrap") is None:
+        return Part(
+            name="bubblewrap", works=False, detail=purpose, hint="install your distribution's bubblewrap package"
+        )
+    return Part(name="bubblewrap", works=True, detail=purpose)
+
+
+def advice_on_noise(noise: Noise, environment: Environment) -> tuple[str, ...]:
+    """What would make measurements on this machine better, most helpful first."""
+    noted = environment.noted
+    found = []
+    if noise.verdict != QUIET:
+        found.append(f"{noise.verdict.capitalize()}: {noise.advice}.")
+    if noted.get("fifo") is False:
+        found.append(
+            "Real-time priority (SCHED_FIFO) is not permitted: run as root, give the interpreter CAP_SYS_NICE "
+            "(setcap cap_sys_nice+ep), or start the container with --cap-add SYS_NICE; kernels above 3 ms profit most."
+        )
+    stolen = noted.get("stolen_share")
+    if isinstance(stolen, float) and stolen > NOISY_STOLEN_SHARE:
+        found.append(
+            f"The hypervisor gave {100 * stolen:.0f} % of the processor time since start to other guests: "
+            "measure at another hour, or on a host of your own."
+        )
+    governor = noted.get("governor")
+    if governor and governor != "performance":
+        found.append(
+            f"The frequency governor is {governor}: set it to performance (cpupower frequency-set -g performance)."
+        )
+    return tuple(found)
+
+
+def _advice_on_parts(runtimes: tuple[Part, ...], cards: tuple[Gpu, ...]) -> tuple[str, ...]:
+    found = [
+        f"{part.name} cannot be measured: {part.detail}. {part.hint}".strip()
+        for part in runtimes
+        # A runtime for GPUs is missed only where there is one.
+        if not part.works and (cards or not part.name.endswith("-cuda"))
+    ]
+    on_gpu = any("cuda" in part.detail for part in runtimes if part.works)
+    if cards and not on_gpu:
+        found.append(
+            f"There is a GPU ({cards[0].name}), but no installed runtime can use it: install their CUDA builds."
+        )
+    return tuple(found)

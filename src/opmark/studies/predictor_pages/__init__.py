@@ -1,0 +1,1 @@
+"""HTML pages about predictors: their accuracy, learning curves, and transfer to a new device."""

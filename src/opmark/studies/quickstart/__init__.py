@@ -1,0 +1,1 @@
+"""The quickstart: measure this machine, train predictors, check them, rank placers, and report."""

@@ -1,0 +1,151 @@
+"""The whole of OpMark in minutes: profile this machine, train predictors, check them, rank placers, report."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opmark.bench.run.runner import Progress, run
+from opmark.bench.suite.suite import Suite, load_suite
+from opmark.core.errors import MeasurementError
+from opmark.core.estimate import median
+from opmark.core.files import sha256, write_json, write_text
+from opmark.core.graph import Graph
+from opmark.core.workspace import ROOMS, Workspace, versions
+from opmark.datasets.release import release as releases
+from opmark.datasets.release.release import Release
+from opmark.predictors.model import bundle as bundles
+from opmark.predictors.model.bundle import Bundle
+from opmark.predictors.model.bundle_paths import bundle_path
+from opmark.predictors.model.training import train
+from opmark.studies.quickstart.contest import NETWORK, Contest, hold_contest
+from opmark.studies.quickstart.report import report_page
+from opmark.studies.quickstart.unseen_networks import NetworkError, compare
+
+# What training, predicting, placing and reporting take of the whole, and at least.
+AFTERWARDS_SHARE = 0.25
+AFTERWARDS_S = 30.0
+LEAST_MEASURING_S = 30.0
+STATE = "quickstart.json"
+REPORT = "report.html"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quickstart:
+    """What a quickstart found."""
+
+    networks: tuple[NetworkError, ...]
+    contest: Contest
+    report: Path
+    seconds: float
+
+    @property
+    def absolute_errors(self) -> list[float]:
+        """Absolute relative errors of the unseen networks."""
+        return [abs(network.error) for network in self.networks]
+
+    def document(self) -> dict[str, Any]:
+        """The JSON of `opmark quickstart --json`."""
+        return {
+            "networks": [network.document() for network in self.networks],
+            "median_error": median(self.absolute_errors),
+            "max_error": max(self.absolute_errors),
+            "standings": [
+                {"rank": row.rank, "name": row.name, "score": row.score} for row in self.contest.standings.rows
+            ],
+            "report": str(self.report),
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def quickstart(
+    folder: Path,
+    suite_file: Path,
+    *,
+    minutes: float,
+    placed: str = NETWORK,
+    announce: Callable[[str], None] = lambda _: None,
+    progress: Callable[[Progress], None] = lambda _: None,
+) -> Quickstart:
+    """Profile, predict, place and report in the workspace `folder`, within about `minutes`.
+
+    `placed` is the network whose placement is contested.
+    A second call goes on where the first stopped and measures nothing twice.
+    Raises `MeasurementError` where no network could be measured, and whatever the rooms raise.
+    """
+    start = time.monotonic()
+    workspace = _workspace(folder)
+    suite = load_suite(suite_file)
+    announce(f"Measuring kernels and networks with suite {suite.name} …")
+    journal = _measured(workspace, suite, start + 60 * minutes, progress)
+    if journal is None:
+        raise KeyboardInterrupt
+    release = _released(workspace, journal)
+    announce(f"Release {release.name}: {len(release.kernels):,} kernel rows. Training predictors …")
+    graphs = {target: _graphs(release, target, workspace) for target in suite.targets}
+    trained = {target: _trained(workspace, release, target, graphs[target]) for target in suite.targets}
+    announce("Predicting networks that no sample came from …")
+    networks = compare(release, trained, graphs)
+    if not networks:
+        raise MeasurementError(
+            "no held-out network was measured", hint="give it more time: opmark quickstart --minutes 10"
+        )
+    announce("Ranking placement algorithms …")
+    contest = hold_contest(workspace, trained, network=placed)
+    report = folder / REPORT
+    write_text(report, report_page(release, trained, graphs, networks, contest))
+    result = Quickstart(networks=networks, contest=contest, report=report, seconds=time.monotonic() - start)
+    write_json(folder / STATE, {"schema": 1, **result.document()})
+    return result
+
+
+def _workspace(folder: Path) -> Workspace:
+    for room in ROOMS:
+        (folder / room).mkdir(parents=True, exist_ok=True)
+    return Workspace(folder)
+
+
+def _measured(workspace: Workspace, suite: Suite, deadline: float, progress: Callable[[Progress], None]) -> Path | None:
+    """The journal, measured for as long as there is time; None where someone interrupted."""
+    journal = workspace.journals / f"{suite.name}.jsonl"
+    finished = journal.with_suffix(".finished")
+    if finished.exists() and journal.exists():
+        return journal
+    left_s = deadline - time.monotonic()
+    budget_s = max(LEAST_MEASURING_S, left_s - max(AFTERWARDS_S, AFTERWARDS_SHARE * left_s))
+    summary = run(suite, journal=journal, budget_s=budget_s, progress=progress, cache=workspace.cache)
+    if summary.interrupted:
+        return None
+    write_text(finished, "")
+    return journal
+
+
+def _released(workspace: Workspace, journal: Path) -> Release:
+    """The release made of `journal`: the newest one if it is, else a new version."""
+    checksum = sha256(journal)
+    for folder in sorted(item for item in workspace.datasets.iterdir() if item.is_dir()):
+        for version in reversed(versions(folder)):
+            found = releases.load(folder / version)
+            if checksum in {source.sha256 for source in found.manifest.sources}:
+                return found
+    return releases.build([journal], workspace.datasets)
+
+
+def _graphs(release: Release, target: str, workspace: Workspace) -> dict[str, Graph]:
+    """The kernel graph of every network measured on `target`, by name."""
+    from opmark.models.resolve import graph_of
+
+    rows = release.network_measurements(target)
+    return {row.network: graph_of(row.network, target, cache=workspace.cache) for row in rows}
+
+
+def _trained(workspace: Workspace, release: Release, target: str, graphs: Mapping[str, Graph]) -> Bundle:
+    """The predictor of `target`, loaded where this release's was trained before."""
+    folder = bundle_path(workspace, release.device, release.version, target)
+    if folder.is_dir():
+        found = bundles.load(folder)
+        if found.manifest.origin.id == release.id:
+            return found
+    bundles.save(train(release, target, graphs=graphs), folder)
+    return bundles.load(folder)

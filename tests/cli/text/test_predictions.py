@@ -1,0 +1,28 @@
+"""Kernels and predictions, as people read them."""
+
+from opmark.cli.text.predictions import note_text, parameters_text
+
+
+def test_shapes_are_products_and_what_is_off_is_left_out() -> None:
+    params = {"axis": 2, "scale": True, "shift": False, "bias": "", "shape": (1, 128, 768), "groups": 0}
+    assert parameters_text(params) == "axis=2 scale=yes shape=1×128×768"
+
+
+def test_what_changes_nothing_is_left_out() -> None:
+    params = {"kernel": (1, 1), "stride": (1, 1), "dilation": (2, 1), "pads": (0, 0, 0, 0), "groups": 1, "batch": 1}
+    assert parameters_text(params) == "kernel=1×1 dilation=2,1 batch=1"
+
+
+def test_shapes_stay_apart_and_an_order_is_no_product() -> None:
+    params = {"shapes": ((1, 12, 8), (), (1,)), "arguments": (0, 2, 1)}
+    assert parameters_text(params) == "shapes=1×12×8,scalar,1 arguments=0,2,1"
+
+
+def test_a_long_note_is_cut_between_names_and_counts_the_others() -> None:
+    note = "fitted on " + ", ".join(f"network-{number}" for number in range(60))
+    shown = note_text(note)
+    assert len(shown) <= 100
+    assert shown.endswith(" and 53 more")
+    assert shown.count("network-") == 7
+    assert note_text(note.replace(",", "")).endswith(" …")
+    assert note_text("short") == "short"
