@@ -211,6 +211,21 @@ def test_every_extension_point_is_in_the_architecture() -> None:
     assert not [row for row in rows if row not in text]
 
 
+@pytest.mark.parametrize("room", ["leaderboards", "bench", "predictors"])
+def test_the_architecture_draws_the_parts_of_a_big_room(room: str) -> None:
+    text = (DOCS / "architecture.md").read_text()
+    drawing = text.partition(f"**{room}**\n\n```text\n")[2].partition("```")[0]
+    folder = ROOT / "src" / "opmark" / room
+    parts = {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
+    assert {line.split()[0] for line in drawing.splitlines()} == parts
+
+
+def test_the_architecture_draws_every_room() -> None:
+    text = (DOCS / "architecture.md").read_text()
+    rooms = {path.name for path in (ROOT / "src" / "opmark").iterdir() if (path / "__init__.py").exists()}
+    assert rooms == set(re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE))
+
+
 def test_glossary_is_sorted() -> None:
     terms = re.findall(r"^([a-z ]+)\n: ", (DOCS / "glossary.md").read_text(), flags=re.MULTILINE)
     assert len(terms) > 25
