@@ -8,8 +8,8 @@ from opmark.core.graph import Graph, Node
 from opmark.core.kernel import Kernel
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.leaderboards.making.aliases import aliases
 from opmark.leaderboards.making.boundaries import blocked_tensors, boundary_of, unit_layout_ns
+from opmark.leaderboards.making.units import aliases
 from opmark.leaderboards.problem.problem import Tensor
 
 SPEC = TensorSpec((1, 32, 8, 8))

@@ -11,7 +11,7 @@ from opmark.core.kernel import Kernel
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.leaderboards.making.device_table import KindRoofline, costs_of, load_table, table_names
-from opmark.leaderboards.making.rooflines import TableCosts
+from opmark.leaderboards.making.rooflines import RooflineCosts
 from opmark.leaderboards.problem.prediction_error import error_factors
 
 ANALYTIC = """
@@ -68,14 +68,14 @@ def test_an_analytic_device_reaches_its_share_of_the_data_sheet(folder: Path) ->
 
 def test_fitted_rooflines_are_taken_as_they_are_and_never_below_the_least() -> None:
     line = KindRoofline(ns_per_flop=0.0, ns_per_byte=0.001, constant_ns=10, least_ns=400, half_width=0.0)
-    assert TableCosts(rooflines={"*": line}).network(graph(node("pool"))).total_ns == 400
+    assert RooflineCosts(rooflines={"*": line}).network(graph(node("pool"))).total_ns == 400
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("provenance: analytic", "provenance: guessed", "provenance: one of measured, imported, analytic"),
-        ("source: its data sheet", 'source: " "', "say where the numbers are from"),
+        ("source: its data sheet", 'source: " "', "must name where the figures come from"),
         ("efficiency: made-up", "bundle: acme/1.0.0/x\nefficiency: made-up", "exactly one of bundle"),
         ("efficiency: made-up", 'efficiency: ""', "needs bandwidth_bytes_per_s and efficiency"),
         ("memory_bytes: 1000", "memory_bytes: 0", "memory_bytes: must be positive"),

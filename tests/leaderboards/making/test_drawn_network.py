@@ -27,5 +27,5 @@ def test_a_wrong_name_is_refused() -> None:
     assert not is_drawn("bert-base")
     with pytest.raises(UnknownNameError, match="family of drawn networks"):
         drawn_network("random-trees#1", 0)
-    with pytest.raises(UsageError, match="does not say which one"):
+    with pytest.raises(UsageError, match="has no number"):
         drawn_network("random-cells#first", 0)

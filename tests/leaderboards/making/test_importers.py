@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from opmark.core.errors import ContentError, UsageError
-from opmark.leaderboards.making.importer import IMPORTERS, Wish
+from opmark.leaderboards.making.importer import IMPORTERS, ImportOptions
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import load_problem, save_problem
 from opmark.leaderboards.simulator.evaluation import evaluate
@@ -28,8 +28,8 @@ def edge(source: int, destination: int, cost: float = 0.25) -> dict[str, object]
     return {"sourceId": source, "destId": destination, "cost": cost}
 
 
-def read(path: Path, **wish: object):
-    return IMPORTERS.load("dnn-partitioning").read(path, Wish(**wish))
+def read(path: Path, **options: object):
+    return IMPORTERS.load("dnn-partitioning").read(path, ImportOptions(**options))
 
 
 def test_a_graph_of_dnn_partitioning(tmp_path: Path) -> None:
@@ -70,13 +70,13 @@ def test_latency_and_the_way_to_a_file_and_back(tmp_path: Path) -> None:
     ("nodes", "edges", "sentence"),
     [
         ([node(1), {"id": 2}], [], r"nodes\.1\.cpuLatency: missing"),
-        ([node(1, fpgaLatency=-1)], [], r"nodes\.0\.fpgaLatency: must be a number from 0"),
+        ([node(1, fpgaLatency=-1)], [], r"nodes\.0\.fpgaLatency: input should be greater than or equal to 0"),
         ([{"cpuLatency": 1}], [], r"nodes\.0\.id: missing"),
         ([node(1)], [edge(1, 7)], r"edges\.0: no node has the id 7"),
         ([node(1), node(2), node(3)], [edge(1, 2), edge(1, 3, 0.5)], "node 1 has two different costs"),
         ([node(1, isBackwardNode=True), node(2)], [edge(1, 2)], "backward node 1 cannot precede forward node 2"),
         ([node(1), node(1)], [], "the name appears twice"),
-        (7, [], "nodes: expected a list of mappings"),
+        (7, [], "nodes: input should be a valid tuple"),
     ],
 )
 def test_a_wrong_graph_is_named(tmp_path: Path, nodes, edges, sentence: str) -> None:
@@ -96,7 +96,7 @@ def test_a_profile_of_pipedream(tmp_path: Path) -> None:
         + LINE.format("node4", "__getitem__(0)", 1.0, 0.0, 5.0, 0.0)
         + "\tnode1 -- node2\n\tnode2 -- node3\n\tnode3 -- node4\n"
     )
-    problem = IMPORTERS.load("pipedream").read(path, Wish(devices=3, bandwidth_bytes_per_s=1e9))
+    problem = IMPORTERS.load("pipedream").read(path, ImportOptions(devices=3, bandwidth_bytes_per_s=1e9))
     assert [unit.name for unit in problem.units] == ["node2", "node3"]
     assert [tensor.size_bytes for tensor in problem.tensors] == [100, 75]
     alone = evaluate(problem, Solution(device=dict.fromkeys(["node2", "node3"], "machine0")))
@@ -105,7 +105,7 @@ def test_a_profile_of_pipedream(tmp_path: Path) -> None:
     stages = Solution(device={"node2": "machine0", "node3": "machine2"}, replicas={"machine0": ("machine1",)})
     assert evaluate(problem, stages).value("s") == pytest.approx(0.0045, rel=1e-12)
     with pytest.raises(UsageError, match="objective is max-load"):
-        IMPORTERS.load("pipedream").read(path, Wish(objective="latency"))
+        IMPORTERS.load("pipedream").read(path, ImportOptions(objective="latency"))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_profile_of_pipedream(tmp_path: Path) -> None:
     [
         ("nonsense\n", r"net\.txt:1: neither a node nor an edge"),
         ("", "no node"),
-        ("\ta -- b\n", "an edge names 'a', which is no node"),
+        ("\ta -- b\n", "an edge names 'a', which is not a node"),
         (LINE.format("a", "Conv", "fast", 1, 1, 1), "expected forward_compute_time=number"),
     ],
 )
@@ -121,7 +121,7 @@ def test_a_wrong_profile_is_named(tmp_path: Path, text: str, sentence: str) -> N
     path = tmp_path / "net.txt"
     path.write_text(text)
     with pytest.raises(ContentError, match=sentence):
-        IMPORTERS.load("pipedream").read(path, Wish())
+        IMPORTERS.load("pipedream").read(path, ImportOptions())
 
 
 def test_every_format_says_what_it_is() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from opmark.leaderboards.bounds.bounds import bounds
-from opmark.leaderboards.making.importer import IMPORTERS, Wish
+from opmark.leaderboards.making.importer import IMPORTERS, ImportOptions
 from opmark.leaderboards.problem.cost_unit import in_unit
 from opmark.leaderboards.problem.placement import Solution, placement_of
 from opmark.leaderboards.problem.problem import Problem
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.skipif(
 DP, LINEAR = "dnn-partitioning-dp", "dnn-partitioning-dp-linear"
 
 
-def partitioning(name: str, **wish: object) -> Problem:
+def partitioning(name: str, **options: object) -> Problem:
     path = EXTERNAL / "dnn-partitioning" / f"throughput_{name}_inference.json"
-    return IMPORTERS.load("dnn-partitioning").read(path, Wish(**wish))
+    return IMPORTERS.load("dnn-partitioning").read(path, ImportOptions(**options))
 
 
-def profile(name: str, **wish: object) -> Problem:
-    return IMPORTERS.load("pipedream").read(EXTERNAL / "pipedream" / f"{name}.txt", Wish(**wish))
+def profile(name: str, **options: object) -> Problem:
+    return IMPORTERS.load("pipedream").read(EXTERNAL / "pipedream" / f"{name}.txt", ImportOptions(**options))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tests.leaderboards.examples import canonical, device, graph, heft_canonical
 from opmark.core.cluster import Cluster
 from opmark.core.errors import PlacementError, SubmissionError
 from opmark.leaderboards.bounds.bounds import bounds, cheap_lower_bound
-from opmark.leaderboards.making.importer import IMPORTERS, Wish
+from opmark.leaderboards.making.importer import IMPORTERS, ImportOptions
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
 from opmark.leaderboards.scoring.attempt import attempt
@@ -228,5 +228,5 @@ def test_throughput_is_balanced() -> None:
     ],
 )
 def test_opmark_reaches_published_optima(form: str, file: str, optimum: float) -> None:
-    problem = IMPORTERS.load(form).read(EXTERNAL / form / file, Wish())
+    problem = IMPORTERS.load(form).read(EXTERNAL / form / file, ImportOptions())
     assert attempt(problem, "opmark", budget_s=30).evaluation.value(problem.unit) == pytest.approx(optimum, rel=1e-5)

@@ -17,8 +17,7 @@ from opmark.core.files import json_text
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.response_time import guarantee_ns
 from opmark.leaderboards.making.disguise import disguise
-from opmark.leaderboards.making.served_problem import served
-from opmark.leaderboards.making.workload import Question, asked
+from opmark.leaderboards.making.workload import Workload, serving_requests, with_workload
 from opmark.leaderboards.problem.placement import Solution, placement_of
 from opmark.leaderboards.problem.problem import Problem, load_problem, save_problem
 from opmark.leaderboards.problem.rules.arrival_process import ARRIVAL_PROCESSES, drawn_arrivals
@@ -211,12 +210,14 @@ def test_traces_are_drawn_from_a_seed() -> None:
 
 
 def test_a_trace_is_made_for_a_problem() -> None:
-    made = served(chain(), process="bursty", requests=50, seed=2)
+    made = serving_requests(chain(), process="bursty", requests=50, seed=2)
     assert made.objective == "serving"
     assert len(made.arrivals[0].arrival_ns) == 50
     assert made.arrivals[0].target_ns == 3 * 15
     assert made.problems() == []
-    two = served(graph({"0/a": 10, "1/a": 5}, [], pair()), process="poisson", networks=("0/", "1/"), target_ns=9)
+    two = serving_requests(
+        graph({"0/a": 10, "1/a": 5}, [], pair()), process="poisson", networks=("0/", "1/"), target_ns=9
+    )
     assert [stream.units for stream in two.arrivals] == [("0/a",), ("1/a",)]
     assert {stream.target_ns for stream in two.arrivals} == {9}
 
@@ -286,19 +287,19 @@ def test_what_several_passes_are_made_of() -> None:
 
 
 def test_a_question_makes_a_problem_of_its_objective() -> None:
-    made = asked(chain(), Question(objective="serving", arrivals="poisson", requests=7, target_ns=30, seed=5))
+    made = with_workload(chain(), Workload(objective="serving", arrivals="poisson", requests=7, target_ns=30, seed=5))
     assert (len(made.arrivals[0].arrival_ns), made.arrivals[0].target_ns) == (7, 30)
-    steps = asked(chain(), Question(micro_batches=4))
+    steps = with_workload(chain(), Workload(micro_batches=4))
     assert (steps.objective, steps.micro_batches) == ("latency", 4)
-    assert asked(chain(), Question(objective="cost")).unit == "$"
-    for wrong in (Question(objective="serving"), Question(arrivals="poisson")):
+    assert with_workload(chain(), Workload(objective="cost")).unit == "$"
+    for wrong in (Workload(objective="serving"), Workload(arrivals="poisson")):
         with pytest.raises(UsageError, match="serving needs arrivals, and only that one"):
-            asked(chain(), wrong)
+            with_workload(chain(), wrong)
 
 
 @pytest.mark.parametrize("placer", ["best-single-device", "heft", "local-search", "opmark"])
 def test_placers_answer_serving_problems(placer: str) -> None:
-    problem = served(branchy(), process="poisson", requests=20, load=1.5)
+    problem = serving_requests(branchy(), process="poisson", requests=20, load=1.5)
     found = attempt(problem, placer, budget_s=2)
     for name, value in bounds(problem).items():
         assert found.evaluation.cost >= value, name

@@ -1,1 +1,1 @@
-"""Problems made from networks, clusters and predictors, drawn from a seed, or read from published files."""
+"""Make placement problems from networks, clusters and predictors, from a seed, or from published files."""

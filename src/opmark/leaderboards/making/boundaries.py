@@ -1,8 +1,8 @@
-"""What it costs to hand on a tensor in a layout that other devices do not know.
+"""Price the layout reorders that a cut adds where a tensor is in a blocked layout.
 
-ONNX Runtime keeps convolutions' results in blocks of channels; its graph holds the reorders to and from that layout
-only where its own kernels need them. A cut inside a blocked region needs two more, which the target's predictor of
-`movement` kernels knows the price of.
+ONNX Runtime keeps the results of convolutions in blocks of channels. Its graph contains reorders to and from that
+layout only where its own kernels need them. A cut inside a blocked region needs two more; the target's predictor of
+`movement` kernels prices them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from opmark.kinds import KINDS
 from opmark.leaderboards.problem.problem import Tensor
 
 _OUT, _IN = "reorder-output", "reorder-input"
-# By unit that makes and unit that reads: ns for one reorder of everything blocked that goes between them.
+# Keyed by (producing unit, reading unit): ns for one reorder of all blocked tensors that pass between them.
 LayoutNs = Mapping[tuple[str, str], float]
 
 
@@ -27,17 +27,17 @@ class _Latencies(Protocol):
 
 @runtime_checkable
 class KernelCosts(Protocol):
-    """A cost model that knows single kernels, such as `opmark.predictors.model.cost_model.CostModel`."""
+    """A cost model that can price single kernels, such as `opmark.predictors.model.cost_model.CostModel`."""
 
     def kernels(self, kernels: Sequence[Kernel]) -> _Latencies:
-        """The latency of each."""
+        """The latency of each kernel."""
         ...
 
 
 def blocked_tensors(graph: Graph) -> dict[str, int]:
-    """The tensors of `graph` in a blocked layout, and the width of a block.
+    """The tensors of `graph` in a blocked layout, with their block widths.
 
-    A kernel of a blocked convolution or pool makes one, and so does whatever reads one without reordering it.
+    Blocked convolutions and pools produce such tensors, and so does any kernel that reads one without reordering it.
     """
     found: dict[str, int] = {}
     for node in graph.nodes:
@@ -54,10 +54,10 @@ def blocked_tensors(graph: Graph) -> dict[str, int]:
 
 
 def unit_layout_ns(graph: Graph, groups: Sequence[tuple[int, ...]], names: Sequence[str], costs: object) -> LayoutNs:
-    """What leaving (or entering) the blocked layout costs between each pair of units; empty where nothing is blocked.
+    """The cost of leaving (or entering) the blocked layout between each pair of units; empty where nothing is blocked.
 
-    The mean of the reorder out of it and the one into it, for every tensor that both its reader and its maker keep
-    blocked: where the graph reorders by itself the units already pay.
+    Each tensor that stays blocked between its producer and its reader costs the mean of the two reorders. Where the
+    graph itself contains a reorder, the units already pay for it.
     """
     blocked = blocked_tensors(graph)
     if not blocked or not isinstance(costs, KernelCosts):
@@ -79,7 +79,7 @@ def unit_layout_ns(graph: Graph, groups: Sequence[tuple[int, ...]], names: Seque
 
 
 def boundary_of(tensor: Tensor, layouts: Mapping[str, LayoutNs]) -> dict[str, int]:
-    """By device type, what a transfer of `tensor` pays there: the dearest of its readers' layouts."""
+    """The reorder cost of a transfer of `tensor` on each device type: that of its most expensive reader."""
     found = {}
     for kind, layout in layouts.items():
         ns = max((layout.get((tensor.producer, reader), 0.0) for reader in tensor.consumers), default=0.0)

@@ -1,4 +1,4 @@
-"""A cluster as a recipe names it: device types and link types by name, both described once in files of their own."""
+"""Load a cluster file, which names device types and link types that have files of their own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ LINKS = "links.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkType:
-    """A direction of a link: what it reaches, and where that is said."""
+    """One direction of a link, and the source of its figures."""
 
     latency_ns: int
     bandwidth_bytes_per_s: float
@@ -26,14 +26,17 @@ class LinkType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkTypes:
-    """`links.yaml`."""
+    """The content of `links.yaml`."""
 
     links: Mapping[str, LinkType]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cable:
-    """A link both ways between two devices; cables of one `port` share it, directions too where it is `half_duplex`."""
+    """A link in both directions between two devices.
+
+    Cables with the same `port` share it; a `half_duplex` cable also shares it between its two directions.
+    """
 
     between: tuple[str, str]
     type: str
@@ -43,7 +46,7 @@ class Cable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPlan:
-    """`devices` maps names to device types, the first is the host; `links` are cables."""
+    """The content of a cluster file. `devices` maps names to device types; the first device is the host."""
 
     title: str
     devices: Mapping[str, str]
@@ -52,13 +55,13 @@ class ClusterPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCluster:
-    """A cluster with the table behind each of its device types."""
+    """A cluster with the table of each of its device types."""
 
     cluster: Cluster
     tables: Mapping[str, DeviceTable]
 
     def with_memory(self, memory_bytes: Mapping[str, int]) -> "PlannedCluster":
-        """The same with other memories, by device."""
+        """The same cluster with other memory sizes, by device name."""
         devices = tuple(
             replace(device, memory_bytes=memory_bytes.get(device.name, device.memory_bytes))
             for device in self.cluster.devices

@@ -1,26 +1,28 @@
-"""Fewer, larger units: neighbours are joined until at most so many are left, and the graph stays without cycles.
+"""Coarsen a problem: join neighbouring units until few enough are left, without making a cycle.
 
-Two ways of joining keep it so. A unit joins the only one it hands on to, or the only one it reads from. And a unit of
-an even (in the next round: odd) level joins one of the level right above it, while the other readers and makers between
-the two stay as they are: the acyclic matching of Herrmann et al., "Multilevel algorithms for acyclic partitioning of
-directed acyclic graphs", SIAM J. Sci. Comput. 41(4), 2019. Cheap units go first, and none grows far beyond its share.
+Two rules keep the graph acyclic. A unit may join its only reader or its only maker. A unit on an even level (odd in
+the next round) may join a unit on the level right above, while the other readers and makers between the two levels
+stay as they are: the acyclic matching of Herrmann et al., "Multilevel algorithms for acyclic partitioning of directed
+acyclic graphs", SIAM J. Sci. Comput. 41(4), 2019. Cheap units go first, and no unit grows far beyond its fair share.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from graphlib import TopologicalSorter
 
-from opmark.leaderboards.making.merging import joined
+from opmark.leaderboards.making.merging import NamedSets, joined
 from opmark.leaderboards.problem.problem import Problem, Unit
 
-# A unit may grow to this many times its fair share of the whole; doubled whenever nothing fits any more.
+# A unit may grow to this many times its fair share of the total; doubled whenever no pair fits any more.
 _FAIR = 2.0
+_Pair = tuple[str, str]
 
 
 def coarsened(problem: Problem, units_at_most: int) -> Problem:
-    """`problem` with at most so many units, or as few as can be had; itself where it is small enough.
+    """`problem` with at most `units_at_most` units, or as few as the rules allow; unchanged where it is small enough.
 
-    Units of different phases, or of different device types that can run them, stay apart; those of different
-    colocation classes as long as others can be joined, then the classes become one.
+    Units of different phases, or with different sets of supporting device types, are never joined. Units of different
+    colocation classes are joined only when no other pair is left; their classes then become one.
     """
     least = {unit.name: min(unit.exec_ns.values()) for unit in problem.units}
     total = sum(least.values())
@@ -42,39 +44,29 @@ def coarsened(problem: Problem, units_at_most: int) -> Problem:
         elif idle == 2 and limit < total:
             idle, limit = 0, 2 * limit
     units = tuple(replace(unit, colocation=state.class_of(unit.name)) for unit in problem.units)
-    return joined(replace(problem, units=units), {unit.name: state.find(unit.name) for unit in problem.units})
+    return joined(replace(problem, units=units), {unit.name: state.joined.name(unit.name) for unit in problem.units})
 
 
 class _State:
-    """The joined units, by the name of the one that stands for them."""
+    """The joined units; each keeps the name and the `cost` entry of its first member."""
 
     def __init__(self, problem: Problem, cost: Mapping[str, float]) -> None:
         self.cost = dict(cost)
-        self._parent = {unit.name: unit.name for unit in problem.units}
-        self._alike = {unit.name: _nature(unit) for unit in problem.units}
+        self.joined = NamedSets(self.cost)
+        self._alike = {unit.name: _joinable_by(unit) for unit in problem.units}
         self._class = {unit.name: unit.colocation for unit in problem.units}
-        self._united: dict[str, str] = {}
+        self._classes = NamedSets(dict.fromkeys(self._class.values()))
         self._edges = [
             (tensor.producer, reader) for tensor in problem.tensors if tensor.producer for reader in tensor.consumers
         ]
         self._link()
 
-    def find(self, name: str) -> str:
-        """The unit that stands for `name`."""
-        while self._parent[name] != name:
-            self._parent[name] = self._parent[self._parent[name]]
-            name = self._parent[name]
-        return name
-
     def class_of(self, name: str) -> str:
-        """The colocation class that a unit is in by now."""
-        found = self._class[name]
-        while found in self._united:
-            found = self._united[found]
-        return found
+        """The current colocation class of a unit."""
+        return self._classes.name(self._class[name])
 
-    def sinks(self) -> list[tuple[str, str]]:
-        """Units of one phase and class that nobody waits for: they can always be one, as the updates of one layer."""
+    def sinks(self) -> list[_Pair]:
+        """Units of one phase and class without readers: joining them is always safe (the updates of one layer)."""
         first: dict[tuple[object, str], str] = {}
         return [
             (first.setdefault((self._alike[name], self.class_of(name)), name), name)
@@ -82,21 +74,21 @@ class _State:
             if self.class_of(name) and not readers
         ]
 
-    def merge(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Join each pair; the first keeps its name."""
+    def merge(self, pairs: Iterable[_Pair]) -> None:
+        """Join each pair; the first unit keeps its name."""
         for one, other in pairs:
-            first, second = self.find(one), self.find(other)
+            first, second = self.joined.name(one), self.joined.name(other)
             if first != second:
-                self._parent[second] = first
+                self.joined.merge(first, second)
                 self.cost[first] += self.cost.pop(second)
                 own, others = self.class_of(first), self.class_of(second)
-                if own and others and own != others:
-                    self._united[others] = own
+                if own and others:
+                    self._classes.merge(own, others)
                 self._class[first] = own or others
         self._link()
 
-    def chain_pairs(self, limit: float, room: int, *, unite: bool) -> list[tuple[str, str]]:
-        """Pairs of which one is the other's only neighbour on that side."""
+    def chain_pairs(self, limit: float, room: int, *, unite: bool) -> list[_Pair]:
+        """Pairs in which one unit is the other's only neighbour on that side."""
         found = [
             (maker, reader)
             for maker, readers in self._after.items()
@@ -105,10 +97,10 @@ class _State:
         ]
         return self._matching(found, room, spread=False)
 
-    def level_pairs(self, limit: float, room: int, parity: int, *, unite: bool) -> list[tuple[str, str]]:
-        """Pairs on neighbouring levels, the lower one of the given parity."""
+    def level_pairs(self, limit: float, room: int, parity: int, *, unite: bool) -> list[_Pair]:
+        """Pairs on neighbouring levels, the lower level being of the given parity."""
         level: dict[str, int] = {}
-        for name in self._order():
+        for name in TopologicalSorter(self._before).static_order():
             level[name] = max((level[before] + 1 for before in self._before[name]), default=0)
         found = [
             (maker, reader)
@@ -124,11 +116,11 @@ class _State:
         alike = self._alike[one] == self._alike[other] and (unite or own == others or not own or not others)
         return alike and self.cost[one] + self.cost[other] <= limit
 
-    def _matching(self, pairs: list[tuple[str, str]], room: int, *, spread: bool) -> list[tuple[str, str]]:
-        """The cheapest pairs that share no unit; with `spread`, none beside another on its two levels either."""
+    def _matching(self, pairs: list[_Pair], room: int, *, spread: bool) -> list[_Pair]:
+        """The cheapest pairs that share no unit; with `spread`, also no pair next to another on its two levels."""
         pairs.sort(key=lambda pair: (self.cost[pair[0]] + self.cost[pair[1]], pair))
         taken: set[str] = set()
-        chosen: list[tuple[str, str]] = []
+        chosen: list[_Pair] = []
         for maker, reader in pairs:
             if len(chosen) == room:
                 break
@@ -144,82 +136,59 @@ class _State:
         self._before: dict[str, set[str]] = {name: set() for name in self.cost}
         self._after: dict[str, set[str]] = {name: set() for name in self.cost}
         for maker, reader in self._edges:
-            first, second = self.find(maker), self.find(reader)
+            first, second = self.joined.name(maker), self.joined.name(reader)
             if first != second:
                 self._after[first].add(second)
                 self._before[second].add(first)
 
-    def _order(self) -> list[str]:
-        waiting = {name: len(before) for name, before in self._before.items()}
-        order = [name for name, count in waiting.items() if not count]
-        for name in order:
-            for after in sorted(self._after[name]):
-                waiting[after] -= 1
-                if not waiting[after]:
-                    order.append(after)
-        return order
 
+def _counters(problem: Problem) -> list[_Pair]:
+    """Units without any tensor, such as a layer's batch counter, each paired with the next unit that runs.
 
-def _counters(problem: Problem) -> list[tuple[str, str]]:
-    """Units that read and make no tensor, such as a layer's count of batches, each with the unit that runs next.
-
-    An optimiser counts its steps before it updates, a normalisation its batches before it normalises.
+    An optimiser counts its steps before it updates; a normalisation counts its batches before it normalises.
     """
-    joined_to = {name for tensor in problem.tensors for name in (tensor.producer, *tensor.consumers)}
+    with_tensors = {name for tensor in problem.tensors for name in (tensor.producer, *tensor.consumers)}
     pairs = []
     following: dict[object, str] = {}
     for unit in reversed(problem.units):
-        if unit.name in joined_to:
-            following[_nature(unit)] = unit.name
-        elif _nature(unit) in following:
-            pairs.append((following[_nature(unit)], unit.name))
+        if unit.name in with_tensors:
+            following[_joinable_by(unit)] = unit.name
+        elif _joinable_by(unit) in following:
+            pairs.append((following[_joinable_by(unit)], unit.name))
     return pairs
 
 
 def colocated_by_weight(problem: Problem) -> Problem:
-    """Forward, backward and update of a weight in one class: whatever reads a weight that an update changes.
+    """`problem` with forward, backward and update of each trained weight in one colocation class.
 
-    What hands a gradient to an update belongs there too, as all steps of one update do. A problem without updates
-    stays as it is.
+    A class holds every reader of a weight that an update changes, and every producer of a gradient that the update
+    reads. A problem without updates is returned unchanged.
     """
     units = {unit.name: unit for unit in problem.units}
     updates = {name for name, unit in units.items() if unit.phase == "update"}
     if not updates:
         return problem
-    parent = {name: name for name in units}
-
-    def root(name: str) -> str:
-        while parent[name] != name:
-            parent[name] = parent[parent[name]]
-            name = parent[name]
-        return name
-
+    classes = NamedSets(units)
+    first_reader: dict[str, str] = {}
     trained = {weight for name in updates for weight in units[name].weights}
-    readers: dict[str, list[str]] = {}
     for name, unit in units.items():
-        for weight in unit.weights:
-            if weight in trained:
-                readers.setdefault(weight, []).append(name)
-    joins = [(names[0], name) for names in readers.values() for name in names[1:]]
-    joins += [
-        (tensor.producer, reader)
-        for tensor in problem.tensors
-        for reader in tensor.consumers
-        if tensor.producer and reader in updates
-    ]
-    for one, other in joins:
-        parent[root(other)] = root(one)
+        for weight in trained.intersection(unit.weights):
+            classes.merge(first_reader.setdefault(weight, name), name)
+    for tensor in problem.tensors:
+        for reader in tensor.consumers:
+            if tensor.producer and reader in updates:
+                classes.merge(tensor.producer, reader)
     members: dict[str, list[str]] = {}
     for name in units:
-        members.setdefault(root(name), []).append(name)
-    number = {key: str(index) for index, key in enumerate(key for key, names in members.items() if len(names) > 1)}
-    return replace(problem, units=tuple(_in_class(unit, number.get(root(unit.name), "")) for unit in problem.units))
+        members.setdefault(classes.name(name), []).append(name)
+    shared = [names for names in members.values() if len(names) > 1]
+    class_of = {name: f"w{number}" for number, names in enumerate(shared) for name in names}
+    return replace(
+        problem,
+        units=tuple(replace(unit, colocation=class_of.get(unit.name, unit.colocation)) for unit in problem.units),
+    )
 
 
-def _in_class(unit: Unit, number: str) -> Unit:
-    return replace(unit, colocation=f"w{number}") if number else unit
-
-
-def _nature(unit: Unit) -> tuple[str, frozenset[str]]:
-    """What units that are joined must have in common."""
+def _joinable_by(unit: Unit) -> tuple[str, frozenset[str]]:
+    """The phase and device types that units must share to be joined."""
     return unit.phase, frozenset(unit.exec_ns)

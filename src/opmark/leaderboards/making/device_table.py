@@ -1,43 +1,31 @@
-"""A type of device as a file: what it is, where that is known from, and what kernels cost on it.
+"""Load a device type from its file: memory, price, provenance, and the source of its kernel costs.
 
-Costs come from one of three places. `bundle` names predictors that this workspace has (measured). `rooflines` were
-fitted to latencies that others published (imported). `peak_flops_per_s` and `bandwidth_bytes_per_s` are a data sheet's,
-of which each kind of kernel reaches the share that an efficiency table says (analytic).
+Costs have one of three sources. Measured: `bundle` names predictors in this workspace. Imported: `rooflines` were
+fitted to latencies that others published. Analytic: `peak_flops_per_s` and `bandwidth_bytes_per_s` come from a data
+sheet, and an efficiency table gives the share of them that each kind of kernel reaches.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from opmark.core.cluster import PROVENANCES, Device
 from opmark.core.errors import ContentError
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
-
-if TYPE_CHECKING:
-    from opmark.leaderboards.making.units import Costs
+from opmark.leaderboards.making.rooflines import ANY, KindRoofline, RooflineCosts
 
 SCHEMA = 1
 FOLDER = "devices"
 EFFICIENCIES = "efficiency"
-ANY = "*"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KindRoofline:
-    """ns per FLOP, per byte and per call of one kind; predictions lie within a factor of e^±`half_width`."""
-
-    ns_per_flop: float
-    ns_per_byte: float
-    constant_ns: float
-    least_ns: float = 1.0
-    half_width: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """Which part of a data sheet's FLOP/s and bytes/s a kind reaches, in (0, 1]; `half_width` as above."""
+    """The shares of a data sheet's FLOP/s and bytes/s that a kind reaches, each in (0, 1].
+
+    `half_width` is that of `KindRoofline`.
+    """
 
     compute: float
     memory: float
@@ -46,7 +34,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficiency:
-    """Shares by kind, `*` for all others, and what they were measured on."""
+    """Shares by kind (`*` for all others), and the source of these figures."""
 
     source: str
     kinds: Mapping[str, Share]
@@ -54,10 +42,10 @@ class Efficiency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTable:
-    """One type of device; the file's name is the type.
+    """One device type; the name of its file is the type.
 
-    `runtime` decides which kernels a network has here, `source` says in public terms where the numbers are from.
-    Sizes in bytes, rates per s, `launch_ns` per kernel of an analytic device.
+    `runtime` decides which kernels a network has on it. `source` names the public source of the figures. `launch_ns`
+    is added to each kernel of an analytic device.
     """
 
     title: str
@@ -74,12 +62,12 @@ class DeviceTable:
     efficiency: str = ""
 
     def problems(self) -> list[str]:
-        """Everything that is wrong with this table, one sentence each."""
+        """List the faults of this table, one sentence each."""
         found = []
         if self.provenance not in PROVENANCES:
             found.append(f"provenance: one of {', '.join(PROVENANCES)}, not {self.provenance!r}")
         if not self.source.strip():
-            found.append("source: say where the numbers are from")
+            found.append("source: must name where the figures come from")
         if self.memory_bytes <= 0:
             found.append(f"memory_bytes: must be positive, not {self.memory_bytes}")
         ways = {"bundle": self.bundle, "rooflines": self.rooflines, "peak_flops_per_s": self.peak_flops_per_s}
@@ -95,11 +83,11 @@ class DeviceTable:
         return found
 
     def target(self, name: str) -> str:
-        """What a device of type `name` calls its target in a problem."""
+        """The target name that a device of type `name` has in a problem."""
         return self.bundle or f"{name}/{self.runtime}"
 
     def device(self, name: str, type_name: str) -> Device:
-        """A device of this type, called `name`."""
+        """Make a device of this type with the given name."""
         return Device(
             name=name,
             type=type_name,
@@ -111,7 +99,7 @@ class DeviceTable:
 
 
 def load_table(leaderboards: Path, name: str) -> DeviceTable:
-    """The checked device type called `name`. Raises `UnknownNameError`, or `ContentError` naming the file."""
+    """Load and check the device type `name`. Raises `UnknownNameError`, or `ContentError` naming the file."""
     path = leaderboards / FOLDER / f"{name}.yaml"
     if not path.is_file():
         raise unknown_name("device type", name, table_names(leaderboards))
@@ -122,18 +110,19 @@ def load_table(leaderboards: Path, name: str) -> DeviceTable:
 
 
 def table_names(leaderboards: Path) -> tuple[str, ...]:
-    """Every device type of a `leaderboards/` folder."""
+    """List the device types of a `leaderboards/` folder."""
     return tuple(sorted(path.stem for path in (leaderboards / FOLDER).glob("*.yaml")))
 
 
-def costs_of(table: DeviceTable, leaderboards: Path) -> "Costs":
-    """The cost model of an imported or analytic device. Raises `ContentError` for a measured one or a wrong file."""
-    from opmark.leaderboards.making.rooflines import TableCosts
+def costs_of(table: DeviceTable, leaderboards: Path) -> RooflineCosts:
+    """The cost model of an imported or analytic device type.
 
+    Raises `ContentError` for a measured device type, or for a wrong efficiency file.
+    """
     if table.bundle:
         raise ContentError(f"the costs of {table.title} are in its predictors", where=table.bundle)
     if table.rooflines:
-        return TableCosts(rooflines=table.rooflines)
+        return RooflineCosts(rooflines=table.rooflines)
     path = leaderboards / FOLDER / EFFICIENCIES / f"{table.efficiency}.yaml"
     efficiency = load(path, Efficiency, schema=SCHEMA)
     if ANY not in efficiency.kinds:
@@ -143,11 +132,11 @@ def costs_of(table: DeviceTable, leaderboards: Path) -> "Costs":
             raise ContentError(
                 "compute and memory must be in (0, 1], half_width not negative", where=f"{path}: kinds.{kind}"
             )
-    return TableCosts(rooflines=_rooflines(table, efficiency))
+    return RooflineCosts(rooflines=_rooflines(table, efficiency))
 
 
 def _rooflines(table: DeviceTable, efficiency: Efficiency) -> dict[str, KindRoofline]:
-    """By kind, and by `kind:dtype` for each element type with a peak of its own."""
+    """Rooflines by kind, and by `kind:dtype` for each other element type with its own peak."""
     return {
         f"{kind}:{dtype}" if dtype != "float32" else kind: KindRoofline(
             ns_per_flop=1e9 / (peak * share.compute),

@@ -1,84 +1,109 @@
-"""The same problem under other names, in another order, and a little dearer or cheaper here and there.
+"""Disguise a problem: new names, another order, and slightly rescaled costs.
 
-An algorithm that knows instances by heart, by their names or by the order of their units, does not know these.
+An algorithm that recognises instances by names or by the order of their units does not recognise a disguised one.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from opmark.core.cluster import Cluster
 from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit
 
-# Costs of one kind of unit on one type of device change together, by up to this share.
+# Costs of one kind of unit on one device type change together, by up to this share.
 RESCALED_BY = 0.1
-_Scale = dict[tuple[str, str], float]
 
 
 def disguise(problem: Problem, name: str, generator: np.random.Generator, *, rescale: float = RESCALED_BY) -> Problem:
-    """`problem` relabelled and permuted, called `name`; with `rescale` 0 it costs the same as before."""
-    units = _labels("u", (unit.name for unit in problem.units), generator)
-    tensors = _labels("t", (tensor.name for tensor in problem.tensors), generator)
-    weights = _labels("w", problem.weights, generator)
-    classes = _labels("c", (unit.colocation for unit in problem.units if unit.colocation), generator)
-    groups = _labels("g", (unit.shape_group for unit in problem.units if unit.shape_group), generator)
-    devices = _labels("d", (device.name for device in problem.cluster.devices), generator)
-    types = _labels("x", (device.type for device in problem.cluster.devices), generator)
-    types |= {name: name for unit in problem.units for name in unit.exec_ns if name not in types}
-    # Interference tables speak of kinds; without one a kind is only a hint to the reader.
-    kinds = problem.interference != {}
-    scale: _Scale = {}
-
-    def factor(kind: str, device_type: str) -> float:
-        drawn = scale.get((kind, device_type))
-        if drawn is None:
-            drawn = scale[kind, device_type] = 1 + rescale * (2 * generator.random() - 1)
-        return drawn
-
-    def unit_of(unit: Unit) -> Unit:
-        return replace(
-            unit,
-            name=units[unit.name],
-            exec_ns={types[key]: _times(ns, factor(unit.kind, key)) for key, ns in unit.exec_ns.items()},
-            split_ns={
-                types[key]: tuple(_times(ns, factor(unit.kind, key)) for ns in row)
-                for key, row in unit.split_ns.items()
-            },
-            interval={types[key]: value for key, value in unit.interval.items()},
-            weights=tuple(weights[name] for name in unit.weights),
-            colocation=classes.get(unit.colocation, ""),
-            shape_group=groups.get(unit.shape_group, ""),
-            kind=unit.kind if kinds else "",
-        )
-
-    def tensor_of(tensor: Tensor) -> Tensor:
-        return replace(
-            tensor,
-            name=tensors[tensor.name],
-            producer=units.get(tensor.producer, ""),
-            consumers=tuple(sorted(units[name] for name in tensor.consumers)),
-            home=devices.get(tensor.home, ""),
-            boundary_ns={types.get(key, key): value for key, value in tensor.boundary_ns.items()},
-        )
-
+    """A relabelled and permuted copy of `problem`, called `name`; with `rescale` 0 its costs are unchanged."""
+    mask = _Mask.of(problem, generator, rescale)
+    new = mask.weights
     return replace(
         problem,
         name=name,
-        cluster=_cluster(problem, devices, types),
-        units=tuple(sorted(map(unit_of, problem.units), key=lambda unit: unit.name)),
-        tensors=tuple(sorted(map(tensor_of, problem.tensors), key=lambda tensor: tensor.name)),
-        weights={
-            weights[key]: size for key, size in sorted(problem.weights.items(), key=lambda item: weights[item[0]])
-        },
-        interference={types.get(key, key): table for key, table in problem.interference.items()},
+        cluster=_cluster(problem, mask.devices, mask.types),
+        units=tuple(sorted(map(mask.unit, problem.units), key=lambda unit: unit.name)),
+        tensors=tuple(sorted(map(mask.tensor, problem.tensors), key=lambda tensor: tensor.name)),
+        weights={new[key]: size for key, size in sorted(problem.weights.items(), key=lambda item: new[item[0]])},
+        interference={mask.types.get(key, key): table for key, table in problem.interference.items()},
         arrivals=tuple(
-            replace(stream, units=tuple(sorted(units[name] for name in stream.units)), source="")
+            replace(stream, units=tuple(sorted(mask.units[name] for name in stream.units)), source="")
             for stream in problem.arrivals
         ),
         provenance=Provenance(),
         reference=None,
     ).checked(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mask:
+    """New names for everything in a problem; cost factors are drawn when they are first needed."""
+
+    units: dict[str, str]
+    tensors: dict[str, str]
+    weights: dict[str, str]
+    classes: dict[str, str]
+    groups: dict[str, str]
+    devices: dict[str, str]
+    types: dict[str, str]
+    # Interference tables refer to kinds. Without such a table a kind is only a hint to the reader, and is dropped.
+    keeps_kinds: bool
+    rescale: float
+    generator: np.random.Generator
+    _scale: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, problem: Problem, generator: np.random.Generator, rescale: float) -> "_Mask":
+        devices = problem.cluster.devices
+        mask = cls(
+            units=_labels("u", (unit.name for unit in problem.units), generator),
+            tensors=_labels("t", (tensor.name for tensor in problem.tensors), generator),
+            weights=_labels("w", problem.weights, generator),
+            classes=_labels("c", (unit.colocation for unit in problem.units if unit.colocation), generator),
+            groups=_labels("g", (unit.shape_group for unit in problem.units if unit.shape_group), generator),
+            devices=_labels("d", (device.name for device in devices), generator),
+            types=_labels("x", (device.type for device in devices), generator),
+            keeps_kinds=problem.interference != {},
+            rescale=rescale,
+            generator=generator,
+        )
+        mask.types.update({name: name for unit in problem.units for name in unit.exec_ns if name not in mask.types})
+        return mask
+
+    def unit(self, unit: Unit) -> Unit:
+        """The disguised unit."""
+        return replace(
+            unit,
+            name=self.units[unit.name],
+            exec_ns={self.types[key]: _times(ns, self._factor(unit.kind, key)) for key, ns in unit.exec_ns.items()},
+            split_ns={
+                self.types[key]: tuple(_times(ns, self._factor(unit.kind, key)) for ns in row)
+                for key, row in unit.split_ns.items()
+            },
+            interval={self.types[key]: value for key, value in unit.interval.items()},
+            weights=tuple(self.weights[name] for name in unit.weights),
+            colocation=self.classes.get(unit.colocation, ""),
+            shape_group=self.groups.get(unit.shape_group, ""),
+            kind=unit.kind if self.keeps_kinds else "",
+        )
+
+    def tensor(self, tensor: Tensor) -> Tensor:
+        """The disguised tensor."""
+        return replace(
+            tensor,
+            name=self.tensors[tensor.name],
+            producer=self.units.get(tensor.producer, ""),
+            consumers=tuple(sorted(self.units[name] for name in tensor.consumers)),
+            home=self.devices.get(tensor.home, ""),
+            boundary_ns={self.types.get(key, key): value for key, value in tensor.boundary_ns.items()},
+        )
+
+    def _factor(self, kind: str, device_type: str) -> float:
+        drawn = self._scale.get((kind, device_type))
+        if drawn is None:
+            drawn = self._scale[kind, device_type] = 1 + self.rescale * (2 * self.generator.random() - 1)
+        return drawn
 
 
 def _cluster(problem: Problem, devices: Mapping[str, str], types: Mapping[str, str]) -> Cluster:
@@ -107,7 +132,7 @@ def _cluster(problem: Problem, devices: Mapping[str, str], types: Mapping[str, s
 
 
 def _labels(prefix: str, names: Iterable[str], generator: np.random.Generator) -> dict[str, str]:
-    """A new name for every old one; sorted new names are in no order the old ones knew."""
+    """A new name for each distinct old one; sorting the new names gives a random order."""
     known = list(dict.fromkeys(names))
     width = len(str(len(known)))
     numbers = generator.permutation(len(known)).tolist()

@@ -1,4 +1,7 @@
-"""Networks drawn from a seed, as eager torch would run them: cells and pyramids of convolutions, towers of products."""
+"""Draw networks from a seed: cells and pyramids of convolutions, and towers of matrix products.
+
+The kernels are those that eager torch would run.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,22 +19,22 @@ _Draw = np.random.Generator
 
 
 def is_drawn(model: str) -> bool:
-    """Whether a model's name means a drawn network."""
+    """True where a model's name stands for a drawn network."""
     return MARK in model
 
 
 def drawn_families() -> tuple[str, ...]:
-    """The families that networks can be drawn of."""
+    """The families of drawn networks."""
     return tuple(_FAMILIES)
 
 
 def drawn_network(model: str, seed: int) -> Graph:
-    """The network `FAMILY#NUMBER` of `seed`. Raises `UnknownNameError` or `UsageError` for another name."""
+    """Draw the network `FAMILY#NUMBER` from `seed`. Raises `UnknownNameError` or `UsageError` for any other name."""
     family, _, number = model.partition(MARK)
     if family not in _FAMILIES:
         raise unknown_name("family of drawn networks", family, tuple(_FAMILIES))
     if not number.isdecimal():
-        raise UsageError(f"{model!r} does not say which one", hint=f"write it like {family}{MARK}1")
+        raise UsageError(f"{model!r} has no number", hint=f"write it like {family}{MARK}1")
     sketch = _Sketch(model)
     generator = np.random.default_rng([seed, list(_FAMILIES).index(family), int(number)])
     sketch.outputs = (_FAMILIES[family](sketch, generator),)
@@ -39,7 +42,7 @@ def drawn_network(model: str, seed: int) -> Graph:
 
 
 class _Sketch:
-    """A graph that is being drawn."""
+    """A graph under construction."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -50,7 +53,7 @@ class _Sketch:
         self.outputs: tuple[str, ...] = ()
 
     def input(self, *shape: int) -> str:
-        """A graph input."""
+        """Add a graph input."""
         name = f"input_{len(self.inputs)}"
         self.inputs.append(name)
         self.tensors[name] = TensorSpec(shape)
@@ -63,7 +66,7 @@ class _Sketch:
     def node(
         self, kind: str, inputs: tuple[str, ...], output: tuple[int, ...], weight: tuple[int, ...] = (), /, **facts: Any
     ) -> str:
-        """A kernel of `kind` and its result."""
+        """Add a kernel of `kind`; returns the name of its result."""
         family = KINDS.load(kind)
         kernel = family.kernel(family.parameters(**facts))
         name = f"{kind.replace('-', '_')}_{len(self.nodes)}"
@@ -76,7 +79,7 @@ class _Sketch:
         return name
 
     def conv(self, source: str, channels: int, kernel: int, *, stride: int = 1, grouped: bool = False) -> str:
-        """A convolution that keeps the image's size but for its stride, then a ReLU."""
+        """Add a padded convolution, which changes the image's size only by its stride, then a ReLU."""
         batch, before, size, _ = self.shape(source)
         groups = before if grouped else 1
         after = before if grouped else channels
@@ -99,12 +102,12 @@ class _Sketch:
         return self.unary("relu", made)
 
     def unary(self, operation: str, source: str) -> str:
-        """An elementwise operator of one tensor."""
+        """Add an elementwise operator of one tensor."""
         shape = self.shape(source)
         return self.node("elementwise", (source,), shape, op=operation, shapes=(shape,))
 
     def sum(self, sources: list[str]) -> str:
-        """Tensors of one shape added up."""
+        """Add up tensors of one shape."""
         total = sources[0]
         for other in sources[1:]:
             shape = self.shape(total)
@@ -112,14 +115,14 @@ class _Sketch:
         return total
 
     def concat(self, sources: list[str], axis: int) -> str:
-        """Tensors joined along an axis."""
+        """Concatenate tensors along an axis."""
         shapes = tuple(self.shape(name) for name in sources)
         shape = list(shapes[0])
         shape[axis] = sum(item[axis] for item in shapes)
         return self.node("movement", tuple(sources), tuple(shape), op="concat", shapes=shapes, arguments=(axis,))
 
     def resized(self, source: str, like: str) -> str:
-        """An image brought to the size of another, by its nearest pixels."""
+        """Resize an image to the size of another, with nearest pixels."""
         before = self.shape(source)
         after = (*before[:2], *self.shape(like)[2:])
         return self.node(
@@ -134,12 +137,12 @@ class _Sketch:
         )
 
     def dense(self, source: str, width: int) -> str:
-        """A fully connected layer."""
+        """Add a fully connected layer."""
         rows, before = self.shape(source)
         return self.node("gemm", (source,), (rows, width), (before, width), m=rows, n=width, k=before)
 
     def graph(self) -> Graph:
-        """What was drawn."""
+        """The finished graph."""
         return Graph(
             name=self.name,
             language="aten",

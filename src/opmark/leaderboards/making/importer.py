@@ -1,4 +1,7 @@
-"""Reads published placement problems; one file of `opmark.leaderboards.making.importers` per format."""
+"""The interface of an importer of published placement problems.
+
+Each format is one file of `opmark.leaderboards.making.importers`.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -10,8 +13,8 @@ from opmark.leaderboards.problem.problem import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What the file leaves open. `devices` and `bandwidth_bytes_per_s` are the format's own defaults where None."""
+class ImportOptions:
+    """Choices that a published file leaves open; None stands for the format's own default."""
 
     objective: str = "max-load"
     contiguous: bool = True
@@ -19,14 +22,14 @@ class Wish:
     bandwidth_bytes_per_s: float | None = None
 
 
-class Importer(ABC):
-    """One format."""
+class ProblemImporter(ABC):
+    """The importer of one file format."""
 
     summary: ClassVar[str]
 
     @abstractmethod
-    def read(self, path: Path, wish: Wish) -> Problem:
-        """The problem in `path`, in the source's own unit. Raises `ContentError` naming the file and the field."""
+    def read(self, path: Path, options: ImportOptions) -> Problem:
+        """Read the problem in `path`, in the source's own unit. Raises `ContentError` naming the file and field."""
 
 
-IMPORTERS: Registry[Importer] = Registry("opmark.leaderboards.making.importers", "IMPORTER", "format")
+IMPORTERS: Registry[ProblemImporter] = Registry("opmark.leaderboards.making.importers", "IMPORTER", "format")

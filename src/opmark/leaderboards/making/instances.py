@@ -1,4 +1,4 @@
-"""From one candidate of a recipe to a problem: graphs, costs, memories, and units no smaller than wanted."""
+"""Make the problem of one candidate of a recipe: its graphs, costs, memory limits and coarsened units."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,25 +12,25 @@ from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.cluster_plan import PlannedCluster, load_plan
 from opmark.leaderboards.making.coarsening import coarsened, colocated_by_weight
 from opmark.leaderboards.making.device_table import DeviceTable, costs_of
-from opmark.leaderboards.making.drawn_network import drawn_network, is_drawn
+from opmark.leaderboards.making.drawn_network import MARK, drawn_network, is_drawn
 from opmark.leaderboards.making.recipe import Candidate, Recipe
-from opmark.leaderboards.making.served_problem import served
 from opmark.leaderboards.making.units import Costs, make_problem
+from opmark.leaderboards.making.workload import serving_requests
 from opmark.leaderboards.problem.placement import Placement
-from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.single import single_device_rows
 from opmark.leaderboards.simulator.simulate import simulate
 
-# So much memory that nothing is refused while it is found out what is needed.
+# More memory than any network needs, used to measure the memory that a problem needs.
 _PLENTY = 2**50
 
 
 @dataclass(slots=True, kw_only=True)
 class Sources:
-    """Where a recipe's graphs and costs come from; costs are loaded once.
+    """The sources of a recipe's graphs and costs; the costs of each target are loaded once.
 
-    `missing` says what a kernel costs whose kind a measured device's bundle does not know.
+    `missing` decides the cost of a kernel whose kind the bundle of a measured device does not know.
     """
 
     workspace: Workspace
@@ -38,14 +38,14 @@ class Sources:
     _costs: dict[str, tuple[Costs, str]] | None = None
 
     def costs(self, target: str, table: DeviceTable) -> tuple[Costs, str]:
-        """The cost model behind a device, and where it comes from in words. Raises as loading a bundle does."""
+        """The cost model of a device, and a sentence that names its source. Raises as loading a bundle does."""
         known = self._costs = self._costs or {}
         if target not in known:
-            known[target] = self._measured(table) if table.bundle else (self._table(table), _words(table))
+            known[target] = self._measured(table) if table.bundle else self._unmeasured(table)
         return known[target]
 
     def graph(self, model: str, table: DeviceTable, dimensions: Mapping[str, int], seed: int) -> Graph:
-        """What `model` runs on a device. Raises as `graph_of` does."""
+        """The graph of kernels that `model` runs on a device. Raises as `graph_of` does."""
         from opmark.models.cuda_graph import CUDA_RUNTIME, as_on_gpu
         from opmark.models.resolve import graph_of
 
@@ -55,8 +55,9 @@ class Sources:
             return as_on_gpu(drawn) if runtime.startswith(CUDA_RUNTIME) else drawn
         return graph_of(model, runtime, cache=self.workspace.cache, dimensions=dimensions)
 
-    def _table(self, table: DeviceTable) -> Costs:
-        return costs_of(table, self.workspace.leaderboards)
+    def _unmeasured(self, table: DeviceTable) -> tuple[Costs, str]:
+        words = f"{table.provenance}: {' '.join(table.source.split())}"
+        return costs_of(table, self.workspace.leaderboards), words
 
     def _measured(self, table: DeviceTable) -> tuple[Costs, str]:
         from opmark.predictors.model.bundle import load as load_bundle
@@ -69,7 +70,7 @@ class Sources:
 
 
 def problem_of(candidate: Candidate, recipe: Recipe, sources: Sources, objective: str) -> Problem:
-    """The instance, without a reference. Raises `OpMarkError` where a graph or a predictor cannot be had."""
+    """The problem of a candidate, without a reference. Raises `OpMarkError` without its graphs or predictors."""
     plan = load_plan(sources.workspace.leaderboards, candidate.cluster)
     plenty = plan.with_memory({device.name: _PLENTY for device in plan.cluster.devices})
     parts = [_network(model, candidate, recipe, sources, plenty) for model in candidate.models]
@@ -88,12 +89,14 @@ def problem_of(candidate: Candidate, recipe: Recipe, sources: Sources, objective
     problem = replace(problem, cluster=_tightened(problem, candidate, plan))
     if candidate.arrivals:
         networks = [f"{number}/" for number in range(len(parts))] if len(parts) > 1 else []
-        problem = served(problem, process=candidate.arrivals, load=candidate.load, seed=recipe.seed, networks=networks)
+        problem = serving_requests(
+            problem, process=candidate.arrivals, load=candidate.load, seed=recipe.seed, networks=networks
+        )
     return problem.checked(candidate.title)
 
 
 def side_by_side(parts: list[Problem]) -> Problem:
-    """Several networks on one cluster as one problem; names get the number of their network."""
+    """Several networks on one cluster as one problem; all names get the number of their network as a prefix."""
     units: list[Unit] = []
     tensors: list[Tensor] = []
     weights: dict[str, int] = {}
@@ -129,7 +132,7 @@ def side_by_side(parts: list[Problem]) -> Problem:
 
 
 def needed_bytes(problem: Problem) -> dict[str, int]:
-    """What everything takes at its peak on each device alone (what it cannot run stays on the fastest other one)."""
+    """The peak memory of each device if it runs every unit that it supports and the fastest other one the rest."""
     table = groups_of(problem)
     rows = table.spread(single_device_rows(table))
     names = [device.name for device in problem.cluster.devices]
@@ -144,13 +147,11 @@ def _network(model: str, candidate: Candidate, recipe: Recipe, sources: Sources,
         if device.target not in graphs:
             costs[device.target], words[device.target] = sources.costs(device.target, table)
             graphs[device.target] = sources.graph(model, table, candidate.dimensions, recipe.seed)
-    made = make_problem(candidate.title, graphs, plan.cluster, costs, model=model, family=_family(model), bundles=words)
-    provenance: Provenance = made.provenance
-    return replace(made, provenance=replace(provenance, family=_family(model)))
+    return make_problem(candidate.title, graphs, plan.cluster, costs, model=model, family=_family(model), bundles=words)
 
 
 def _tightened(problem: Problem, candidate: Candidate, plan: PlannedCluster) -> Cluster:
-    """The cluster's own memories, or the candidate's shares of what is needed."""
+    """The cluster with its own memory sizes, or with the candidate's shares of the needed bytes."""
     if not candidate.memory_share and not candidate.host_memory_share:
         return plan.cluster
     need = needed_bytes(problem)
@@ -161,11 +162,7 @@ def _tightened(problem: Problem, candidate: Candidate, plan: PlannedCluster) -> 
 
 def _family(model: str) -> str:
     if is_drawn(model):
-        return model.partition("#")[0]
+        return model.partition(MARK)[0]
     from opmark.models.source import source_of
 
     return source_of(model).family
-
-
-def _words(table: DeviceTable) -> str:
-    return f"{table.provenance}: {' '.join(table.source.split())}"

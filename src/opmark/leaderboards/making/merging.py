@@ -1,17 +1,38 @@
-"""A problem with groups of its units as units: what they cost, hold and hand on together."""
+"""Merge groups of a problem's units into single units: their costs, memory and tensors add up."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from opmark.leaderboards.problem.prediction_error import weighted_interval
 from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
 
 
-def joined(problem: Problem, group: Mapping[str, str]) -> Problem:
-    """`problem` with the units of each group (unit name to the group's) as one unit called like the group.
+class NamedSets:
+    """Disjoint sets of names; a merged set keeps the name of the set that it was merged into."""
 
-    Times add up; the workspace is the peak of what the members hand to one another while they run in order.
-    Groups must not wait for one another. Tensors that go from one group to the same readers become one.
+    def __init__(self, names: Iterable[str]) -> None:
+        from scipy.cluster.hierarchy import DisjointSet
+
+        self._sets = DisjointSet(names)
+        self._name: dict[str, str] = {}
+
+    def name(self, member: str) -> str:
+        """The name of the set that holds `member`."""
+        root: str = self._sets[member]
+        return self._name.get(root, root)
+
+    def merge(self, one: str, other: str) -> None:
+        """Merge the set of `other` into the set of `one`."""
+        kept = self.name(one)
+        if self._sets.merge(one, other):
+            self._name[self._sets[one]] = kept
+
+
+def joined(problem: Problem, group: Mapping[str, str]) -> Problem:
+    """`problem` with the units of each group as one unit; `group` maps a unit's name to the name of its group.
+
+    Times add up. The workspace is the peak of the tensors that live inside the group while its members run in order.
+    Tensors of one group with the same readers become one. There must be no cycle between groups.
     """
     if all(name == key for name, key in group.items()):
         return problem
@@ -70,7 +91,7 @@ def _unit(
 
 
 def _peak_bytes(members: Sequence[Unit], inside: Sequence[Tensor]) -> int:
-    """The most that is alive within a group that runs its members one after the other."""
+    """The largest number of bytes alive inside a group whose members run one after the other."""
     place = {unit.name: number for number, unit in enumerate(members)}
     change = [0] * (len(members) + 1)
     for tensor in inside:
@@ -84,7 +105,7 @@ def _peak_bytes(members: Sequence[Unit], inside: Sequence[Tensor]) -> int:
 
 
 def _weights(problem: Problem, group: Mapping[str, str]) -> dict[str, str]:
-    """The new name of each weight: those that the same groups read become one, called after the first."""
+    """The new name of each weight: weights with the same reading groups become one, named after the first."""
     readers: dict[str, set[str]] = {name: set() for name in problem.weights}
     for unit in problem.units:
         for name in unit.weights:
@@ -94,7 +115,7 @@ def _weights(problem: Problem, group: Mapping[str, str]) -> dict[str, str]:
 
 
 def _bundled(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Tensors of one maker for the same readers as one; graph inputs and outputs stay as they are."""
+    """Merge the tensors of one producer with the same readers; graph inputs and outputs stay as they are."""
     found: dict[tuple[object, ...], Tensor] = {}
     for tensor in tensors:
         if not tensor.consumers and not tensor.output:
@@ -114,5 +135,5 @@ def _bundled(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _order(problem: Problem) -> dict[str, int]:
-    """Each unit's place in a topological order."""
+    """The position of each unit in a topological order."""
     return {problem.units[number].name: place for place, number in enumerate(problem.arrays.topological.tolist())}

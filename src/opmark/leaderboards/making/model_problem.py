@@ -1,4 +1,4 @@
-"""From a model, a cluster file and predictor bundles to a problem."""
+"""Make a problem from a model, a cluster file and predictor bundles."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ CLUSTER_SCHEMA = 1
 
 
 def load_cluster(path: Path) -> Cluster:
-    """The checked cluster in a YAML file. Raises `ContentError` naming the file and every wrong key."""
+    """Load and check the cluster in a YAML file. Raises `ContentError` naming the file and every wrong key."""
     return load(path, Cluster, schema=CLUSTER_SCHEMA).checked(str(path))
 
 
@@ -30,9 +30,9 @@ def problem_of_model(
 ) -> Problem:
     """The problem of running `model` (an `.onnx` or `.pt2` file, or a zoo name) on `cluster`.
 
-    A device's `target` is a target name or `<device>/<version>/<target>`; its bundle is the one given for that target
-    name in `bundles`, else the newest of the workspace. `missing` says what a kernel without predictor costs.
-    Raises `ContentError` where a bundle is missing or of another target, or a kind has no predictor.
+    A device's `target` is a target name or `<device>/<version>/<target>`. Its bundle is the one for that target name in
+    `bundles`, else the newest of the workspace. `missing` decides the cost of a kernel without a predictor.
+    Raises `ContentError` where a bundle is missing or belongs to another target, or where a kind has no predictor.
     """
     from opmark.models.resolve import graph_of
     from opmark.predictors.model.bundle import load as load_bundle

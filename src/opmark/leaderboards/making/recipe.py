@@ -1,4 +1,4 @@
-"""`recipe.yaml` of a track: which instances are tried, and what makes one worth keeping."""
+"""The recipe of a track (`recipe.yaml`): its candidate instances, and the conditions for keeping one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,24 +8,23 @@ from opmark.core.errors import ContentError
 from opmark.core.schema import load
 from opmark.leaderboards.problem.problem import MEMORY_MODES
 from opmark.leaderboards.problem.rules.objective import OBJECTIVES
-from opmark.leaderboards.scoring.track import SPLITS
 
 SCHEMA = 1
 FILE = "recipe.yaml"
-# Quick ones that disagree: what they find tells whether there is anything to win.
+SPLITS = ("public", "validation")
+# Quick placers with different strengths: their best answer shows whether a placement can win anything.
 JUDGES = ("heft", "peft", "m-topo", "etf", "local-search", "opmark")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One instance: networks that run side by side on a cluster.
+    """One instance: one or more networks that run side by side on a cluster.
 
-    With a `memory_share` every device but the host holds only that share of what everything on it would take at its
-    peak; `host_memory_share` says the same of the host. `dimensions` are batch and size of zoo networks. A name of
-    `models` may be a drawn network: `random-cells#7` is the seventh of that family. With a process of `arrivals` the
-    networks are served to requests, so many that each network has `load` times what the best single device can serve.
-    An `objective` and a `memory_mode` of its own stand before the track's: a training step of `micro_batches` is judged
-    by its latency.
+    `models` are zoo networks or drawn ones: `random-cells#7` is the seventh network of that family. `dimensions` are
+    the batch and size of zoo networks. `memory_share` limits the memory of every device but the host to that share of
+    the peak that the device would need for everything; `host_memory_share` limits the host. `objective` and
+    `memory_mode` replace those of the track. `arrivals` names the process that draws requests, at `load` times the
+    throughput of the best single device for each network.
     """
 
     models: tuple[str, ...]
@@ -46,7 +45,7 @@ class Candidate:
 
     @property
     def title(self) -> str:
-        """The problem's name."""
+        """The name of the problem."""
         if self.name:
             return self.name
         models = "+".join(model.replace("@", "-").replace("#", "-") for model in self.models)
@@ -60,11 +59,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenPart:
-    """What hidden instances are drawn from, so many that leave something to win.
+    """The rules for drawing `count` hidden instances.
 
-    `models` maps zoo networks to the batches they may have (none: the network's own), and families of drawn networks,
-    like `random-cells`, to nothing. Parts of instances are `pairs` of networks, `contiguous`, or `tight`, with memories
-    of a share between the two of `memory_shares`.
+    `models` maps zoo networks to their possible batches (none: the network's own), and families of drawn networks, such
+    as `random-cells`, to nothing. `pairs`, `contiguous` and `tight` are the shares of instances with two networks, with
+    contiguous placements, and with a memory share between the two `memory_shares`.
     """
 
     count: int
@@ -76,7 +75,7 @@ class HiddenPart:
     contiguous: float = 0.0
 
     def problems(self) -> list[str]:
-        """Everything that is wrong with this part, one sentence each."""
+        """List the faults of this part, one sentence each."""
         found = []
         if self.count < 1 or not self.models or not self.clusters:
             found.append("hidden: count, models and clusters must not be empty")
@@ -92,10 +91,10 @@ class HiddenPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How a track's instances are made.
+    """The content of `recipe.yaml`.
 
-    `seed` decides drawn networks. An instance is kept where the best single device costs at least `headroom_at_least`
-    more than the best that the `judges` find within `judge_s` each.
+    `seed` decides the drawn networks. An instance is kept where the best single device costs at least
+    `headroom_at_least` more than the best answer of the `judges`, which plan for `judge_s` each.
     """
 
     candidates: tuple[Candidate, ...]
@@ -109,7 +108,7 @@ class Recipe:
     hidden: HiddenPart | None = None
 
     def problems(self) -> list[str]:
-        """Everything that is wrong with this recipe, one sentence each."""
+        """List the faults of this recipe, one sentence each."""
         found = []
         names = [candidate.title for candidate in self.candidates]
         if self.memory_mode not in MEMORY_MODES:
@@ -136,7 +135,7 @@ class Recipe:
 
 
 def load_recipe(folder: Path) -> Recipe:
-    """The checked recipe of a track's folder. Raises `ContentError` naming the file and every wrong key."""
+    """Load and check the recipe in a track's folder. Raises `ContentError` naming the file and every wrong key."""
     path = folder / FILE
     recipe = load(path, Recipe, schema=SCHEMA)
     if found := recipe.problems():
@@ -145,5 +144,5 @@ def load_recipe(folder: Path) -> Recipe:
 
 
 def recipe_names(folder: Path) -> frozenset[str]:
-    """The names of all instances that a track's recipe makes. Raises `ContentError` as `load_recipe` does."""
+    """The names of all candidates of a track's recipe. Raises `ContentError` as `load_recipe` does."""
     return frozenset(candidate.title for candidate in load_recipe(folder).candidates)

@@ -1,7 +1,7 @@
-"""Make a problem: kernels of a network on every target become units, predicted latencies their costs."""
+"""Make a problem from a network: matched kernels become units, predicted latencies become costs."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -10,30 +10,32 @@ import numpy.typing as npt
 from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError
 from opmark.core.graph import Graph
-from opmark.leaderboards.making.aliases import aliases
 from opmark.leaderboards.making.boundaries import boundary_of, unit_layout_ns
 from opmark.leaderboards.making.kernel_matching import units_of
 from opmark.leaderboards.problem.prediction_error import error_factors, shape_group_of, weighted_interval
 from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit
 
+# The node numbers of one unit in one graph.
+Nodes = tuple[int, ...]
+
 
 class NetworkCost(Protocol):
-    """What a cost model says of a network, in ns; `node_ns` has one entry per node."""
+    """A cost model's prediction for one network, in ns; `node_ns` has one entry per node."""
 
     @property
     def total_ns(self) -> float:
-        """The whole network."""
+        """The latency of the whole network."""
 
     @property
     def node_ns(self) -> npt.NDArray[np.float64]:
-        """Each node of the graph, 0 for a free one."""
+        """The latency of each node, 0 for a free one."""
 
 
 class Costs(Protocol):
-    """A cost model of one target, such as `opmark.predictors.model.cost_model.CostModel`."""
+    """A cost model of one target, such as `opmark.predictors.cost_model.CostModel`."""
 
     def network(self, graph: Graph) -> NetworkCost:
-        """The latency of `graph` on this target."""
+        """Predict the latency of `graph` on this target."""
 
 
 def make_problem(
@@ -46,48 +48,36 @@ def make_problem(
     family: str = "",
     bundles: Mapping[str, str] | None = None,
 ) -> Problem:
-    """The problem of running one network on `cluster`; `graphs` and `costs` are by target name.
+    """The problem of running one network on `cluster`; `graphs` and `costs` are keyed by target name.
 
-    Tensors and weights are those of the host's own graph. A unit's workspace is what its kernels hand to one another;
-    `boundary_ns` is what the layout reorder costs that a target needs where a unit hands on a blocked tensor.
-    Raises `ContentError` where a device names a target without graph or costs.
+    Tensors and weights come from the host's graph. A unit's workspace holds the tensors that stay inside the unit.
+    `boundary_ns` holds the reorders that a target needs where a unit hands on a tensor in a blocked layout.
+    Raises `ContentError` where a device names a target without a graph or costs.
     """
     target_of = _targets(cluster, graphs, costs)
     used = {target: graphs[target] for target in dict.fromkeys(target_of.values())}
     groups = units_of(used)
-    predicted = {target: costs[target].network(graph) for target, graph in used.items()}
-    node_ns = {target: _node_ns(predicted[target]) for target in used}
-    spread = {target: error_factors(graph, predicted[target]) for target, graph in used.items()}
+    predicted = {target: _Prediction.of(graph, costs[target]) for target, graph in used.items()}
     host = cluster.host or cluster.devices[0].name
     main = next(device.target for device in cluster.devices if device.name == host)
     names = _names(used[main], [group[main] for group in groups])
     tensors, inside = _tensors(used[main], [group[main] for group in groups], names)
     tensors += _other_edges({target: graph for target, graph in used.items() if target != main}, groups, names, tensors)
     layouts = {
-        kind: unit_layout_ns(used[target], [g[target] for g in groups], names, costs[target])
+        kind: unit_layout_ns(used[target], [group[target] for group in groups], names, costs[target])
         for kind, target in target_of.items()
     }
     tensors = [replace(tensor, boundary_ns=boundary_of(tensor, layouts)) for tensor in tensors]
-    weights, whole = used[main].weights, aliases(used[main])
+    weights_of = _weight_names(used[main])
     units = tuple(
-        Unit(
-            name=unit,
-            exec_ns={kind: round(sum(node_ns[target][n] for n in group[target])) for kind, target in target_of.items()},
-            weights=tuple(
-                sorted({whole.get(w, w) for n in group[main] for w in used[main].nodes[n].inputs} & weights.keys())
-            ),
+        _unit(
+            unit,
+            {kind: (predicted[target], group[target]) for kind, target in target_of.items()},
+            (predicted[main], group[main]),
+            weights=tuple(sorted({weight for node in group[main] for weight in weights_of[node]})),
             workspace_bytes=inside[unit],
-            phase=used[main].nodes[group[main][0]].phase,
-            kind=used[main].nodes[dearest].kernel.kind,
-            interval={
-                kind: weighted_interval([(node_ns[target][n], spread[target][n]) for n in group[target]])
-                for kind, target in target_of.items()
-                if spread[target]
-            },
-            shape_group=shape_group_of(used[main].nodes[dearest].kernel) if spread[main] else "",
         )
         for unit, group in zip(names, groups, strict=True)
-        for dearest in [max(group[main], key=lambda n: (node_ns[main][n], -n))]
     )
     provenance = Provenance(
         model=model or used[main].name,
@@ -101,9 +91,54 @@ def make_problem(
         cluster=cluster,
         units=units,
         tensors=tuple(tensors),
-        weights={weight: spec.size_bytes for weight, spec in weights.items() if weight in needed},
+        weights={weight: spec.size_bytes for weight, spec in used[main].weights.items() if weight in needed},
         provenance=provenance,
     ).checked(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prediction:
+    """One target's graph with the predicted ns and the error factors of each node (no factors: none are known)."""
+
+    graph: Graph
+    node_ns: list[float]
+    spread: Sequence[tuple[float, float]]
+
+    @classmethod
+    def of(cls, graph: Graph, costs: Costs) -> "_Prediction":
+        found = costs.network(graph)
+        return cls(graph=graph, node_ns=_node_ns(found), spread=error_factors(graph, found))
+
+    def dearest(self, nodes: Nodes) -> int:
+        """The node that takes longest; the first of equal ones."""
+        return max(nodes, key=lambda node: (self.node_ns[node], -node))
+
+    def interval(self, nodes: Nodes) -> tuple[float, float]:
+        """The error interval of these nodes together."""
+        return weighted_interval([(self.node_ns[node], self.spread[node]) for node in nodes])
+
+
+def _unit(
+    name: str,
+    kernels: Mapping[str, tuple[_Prediction, Nodes]],
+    on_host: tuple[_Prediction, Nodes],
+    *,
+    weights: tuple[str, ...],
+    workspace_bytes: int,
+) -> Unit:
+    """One unit; `kernels` are its nodes by device type, `on_host` those of the host's graph."""
+    main, nodes = on_host
+    dearest = main.graph.nodes[main.dearest(nodes)].kernel
+    return Unit(
+        name=name,
+        exec_ns={kind: round(sum(one.node_ns[node] for node in own)) for kind, (one, own) in kernels.items()},
+        weights=weights,
+        workspace_bytes=workspace_bytes,
+        phase=main.graph.nodes[nodes[0]].phase,
+        kind=dearest.kind,
+        interval={kind: one.interval(own) for kind, (one, own) in kernels.items() if one.spread},
+        shape_group=shape_group_of(dearest) if main.spread else "",
+    )
 
 
 def _targets(cluster: Cluster, graphs: Mapping[str, Graph], costs: Mapping[str, Costs]) -> dict[str, str]:
@@ -121,14 +156,14 @@ def _targets(cluster: Cluster, graphs: Mapping[str, Graph], costs: Mapping[str, 
 
 
 def _node_ns(prediction: NetworkCost) -> list[float]:
-    """Predicted ns per node; what belongs to the network as a whole is spread over the nodes by their share."""
+    """Predicted ns per node; the network's own costs are spread over the nodes in proportion."""
     each: list[float] = np.asarray(prediction.node_ns, dtype=np.float64).tolist()
     total = sum(each)
     return [value * prediction.total_ns / total for value in each] if total > 0 else each
 
 
-def _names(graph: Graph, groups: list[tuple[int, ...]]) -> list[str]:
-    """A unit is called after its first kernel that takes time."""
+def _names(graph: Graph, groups: list[Nodes]) -> list[str]:
+    """The unit names: each unit takes the name of its first kernel that takes time."""
     names: dict[str, None] = {}
     for nodes in groups:
         first = next((n for n in nodes if not graph.nodes[n].free), nodes[0])
@@ -137,8 +172,32 @@ def _names(graph: Graph, groups: list[tuple[int, ...]]) -> list[str]:
     return list(names)
 
 
-def _tensors(graph: Graph, groups: list[tuple[int, ...]], names: list[str]) -> tuple[list[Tensor], dict[str, int]]:
-    """The tensors that cross a unit's edge, and per unit the bytes that do not, views aside."""
+def aliases(graph: Graph) -> dict[str, str]:
+    """The source of each view of a whole tensor: a kernel's output, a graph input, or a weight.
+
+    A view is a second name for the same memory, so no transfer or copy may count it twice. A view of a part keeps its
+    own name, because sending it costs less than sending the whole.
+    """
+    found: dict[str, str] = {}
+    specs = {**graph.weights, **graph.tensors}
+    for node in graph.nodes:
+        if not node.free or len(node.inputs) != 1:
+            continue
+        source = found.get(node.inputs[0], node.inputs[0])
+        for name in node.outputs:
+            if name in specs and specs[name].size_bytes == specs[source].size_bytes:
+                found[name] = source
+    return found
+
+
+def _weight_names(graph: Graph) -> list[set[str]]:
+    """The weights that each node reads, views traced back to their sources."""
+    whole = aliases(graph)
+    return [{whole.get(name, name) for name in node.inputs} & graph.weights.keys() for node in graph.nodes]
+
+
+def _tensors(graph: Graph, groups: list[Nodes], names: list[str]) -> tuple[list[Tensor], dict[str, int]]:
+    """The tensors that cross unit boundaries, and per unit the bytes that do not, without views."""
     unit_of = {node: name for name, nodes in zip(names, groups, strict=True) for node in nodes}
     maker = {tensor: unit_of[number] for number, node in enumerate(graph.nodes) for tensor in node.outputs}
     whole = aliases(graph)
@@ -166,11 +225,11 @@ def _tensors(graph: Graph, groups: list[tuple[int, ...]], names: list[str]) -> t
 
 def _other_edges(
     graphs: Mapping[str, Graph],
-    groups: tuple[dict[str, tuple[int, ...]], ...],
+    groups: tuple[dict[str, Nodes], ...],
     names: list[str],
     tensors: list[Tensor],
 ) -> list[Tensor]:
-    """What only another target's graph hands from one unit to another: precedence must hold on every target."""
+    """Tensors that only another target's graph passes between units: precedence must hold on every target."""
     known = {(tensor.producer, reader) for tensor in tensors for reader in tensor.consumers}
     found = []
     for target, graph in graphs.items():

@@ -11,6 +11,7 @@ from opmark.core.registry import unknown_name
 from opmark.core.schema import load
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.response_time import guarantee_ns
+from opmark.leaderboards.making.recipe import SPLITS
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem, Reference, load_problem, save_problem
 from opmark.leaderboards.scoring.answers import SUFFIX, read_rows, row_of, solution_in, write_rows
@@ -22,7 +23,6 @@ from opmark.leaderboards.scoring.time_limit import budget_by_size_s
 
 SCHEMA = 1
 REFERENCES = "references.json"
-SPLITS = ("public", "validation")
 SPLIT_FOLDERS = {"public": "problems", "validation": "validation"}
 
 

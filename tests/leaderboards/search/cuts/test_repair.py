@@ -15,7 +15,7 @@ from tests.leaderboards.examples import graph, star
 
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.bounds.bounds import bounds
-from opmark.leaderboards.making.importer import IMPORTERS, Wish
+from opmark.leaderboards.making.importer import IMPORTERS, ImportOptions
 from opmark.leaderboards.problem.contiguity import returning_unit
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
@@ -102,7 +102,7 @@ def test_every_placer_answers_published_contiguous_problems(name: str, file: str
     if name == "cp-sat":
         pytest.importorskip("ortools", reason="the extra `solvers` is not installed")
     path = EXTERNAL / "dnn-partitioning" / f"throughput_{file}_inference.json"
-    problem = IMPORTERS.load("dnn-partitioning").read(path, Wish())
+    problem = IMPORTERS.load("dnn-partitioning").read(path, ImportOptions())
     assert problem.contiguous
     found = attempt(problem, name, budget_s=0.2).evaluation
     assert found.cost >= max(bounds(problem).values())

@@ -143,12 +143,12 @@ def make_problem(
     MODEL is an .onnx or .pt2 file, or a name that `opmark models list` knows.
     """
     from opmark.leaderboards.making.model_problem import load_cluster, problem_of_model
-    from opmark.leaderboards.making.workload import Question, asked
+    from opmark.leaderboards.making.workload import Workload, with_workload
     from opmark.leaderboards.problem.problem import save_problem
 
     cluster = load_cluster(cluster_file)
     sizes = chosen_sizes(dimensions, batch, size)
-    question = Question(
+    workload = Workload(
         objective=objective,
         micro_batches=micro_batches,
         arrivals=arrivals,
@@ -160,7 +160,7 @@ def make_problem(
     plain = problem_of_model(
         model, cluster, workspace(ctx), name=name, bundles=bundles, missing=missing, dimensions=sizes
     )
-    problem = asked(plain, question)
+    problem = with_workload(plain, workload)
     save_problem(problem, output)
     if as_json:
         found = {"name": problem.name, "id": problem.id, "units": len(problem.units), "tensors": len(problem.tensors)}
@@ -338,11 +338,13 @@ def import_problem(
     as_json: bool,
 ) -> None:
     """Make a problem from FILE, a published one with its costs."""
-    from opmark.leaderboards.making.importer import IMPORTERS, Wish
+    from opmark.leaderboards.making.importer import IMPORTERS, ImportOptions
     from opmark.leaderboards.problem.problem import save_problem
 
-    wish = Wish(objective=objective, contiguous=contiguous, devices=devices, bandwidth_bytes_per_s=bandwidth)
-    problem = IMPORTERS.load(name).read(file, wish)
+    options = ImportOptions(
+        objective=objective, contiguous=contiguous, devices=devices, bandwidth_bytes_per_s=bandwidth
+    )
+    problem = IMPORTERS.load(name).read(file, options)
     save_problem(problem, output)
     if as_json:
         found = {"name": problem.name, "id": problem.id, "objective": problem.objective, "unit": problem.unit}

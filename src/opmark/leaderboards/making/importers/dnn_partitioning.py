@@ -1,76 +1,110 @@
-"""The JSON of msr-fiddle/dnn-partitioning (MIT licence): nodes with CPU and accelerator times in ms, edges with costs.
+"""Read the JSON of msr-fiddle/dnn-partitioning (MIT licence): costs on a CPU and an accelerator, in ms.
 
 Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020. An edge's cost is
-the time to move its source's output between an accelerator and main memory, paid by the accelerator; so it becomes
-the tensor's layout cost there, and links cost nothing.
+the time to move its source's output between an accelerator and main memory, and the accelerator pays it. So it becomes
+the tensor's boundary cost there, and links cost nothing.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field, Strict
 
 from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.files import read_json
-from opmark.leaderboards.making.importer import Importer, Wish
+from opmark.core.schema import convert
+from opmark.leaderboards.making.importer import ImportOptions, ProblemImporter
 from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit
 
 OBJECTIVES = {"max-load": ("throughput", "maxload_serial"), "latency": ("latency", "atomic_calls")}
 NS_PER_MS = 1_000_000
-# Main memory has no limit in the format, and links no cost beyond an edge's own.
+# Main memory has no limit in the format, and a link adds nothing to the cost of an edge.
 UNLIMITED_BYTES = 2**60
 UNLIMITED_BYTES_PER_S = 1e18
+_Number = Annotated[float, Strict(), Field(ge=0, lt=2**53)]
+_Whole = Annotated[int, Strict(), Field(ge=0, lt=2**53)]
 
 
-class DnnPartitioning(Importer):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Node:
+    """A row of `nodes`; latencies in ms."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="ignore", allow_inf_nan=False)
+    id: _Whole
+    cpu_ms: Annotated[_Number, Field(alias="cpuLatency")]
+    accelerator_ms: Annotated[_Number | None, Field(alias="fpgaLatency")] = None
+    size_bytes: Annotated[_Number, Field(alias="size")] = 0.0
+    supported: Annotated[bool, Field(alias="supportedOnFpga")] = True
+    backward: Annotated[bool, Field(alias="isBackwardNode")] = False
+    colour: Annotated[int | str | None, Field(alias="colorClass")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Edge:
+    """A row of `edges`; the cost is in ms."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="ignore", allow_inf_nan=False)
+    source: Annotated[_Whole, Field(alias="sourceId")]
+    destination: Annotated[_Whole, Field(alias="destId")]
+    cost: _Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """The whole file; the accelerators' memory is in bytes."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="ignore", allow_inf_nan=False)
+    nodes: tuple[_Node, ...]
+    edges: tuple[_Edge, ...]
+    memory_bytes: Annotated[_Number, Field(alias="maxSizePerFPGA")]
+    accelerators: Annotated[_Number, Field(alias="maxFPGAs")]
+    hosts: Annotated[_Number, Field(alias="maxCPUs")]
+
+
+class DnnPartitioning(ProblemImporter):
     """Units are called after node ids, colour classes are colocation classes, sizes are weights."""
 
     summary = "dnn-partitioning's JSON: costs in ms"
 
-    def read(self, path: Path, wish: Wish) -> Problem:
-        """Max load or latency, contiguous or not. `devices` replaces the number of accelerators."""
-        if wish.objective not in OBJECTIVES:
-            raise UsageError(f"objective must be one of {', '.join(OBJECTIVES)}, not {wish.objective!r}")
-        content = read_json(path)
-        if not isinstance(content, dict):
-            raise ContentError("expected a mapping at the top", where=str(path))
-        nodes, edges = _rows(content, "nodes", path), _rows(content, "edges", path)
-        objective, profile = OBJECTIVES[wish.objective]
-        cluster = _cluster(content, path, wish)
-        colours = Counter(str(node["colorClass"]) for node in nodes if node.get("colorClass") is not None)
-        units = tuple(_unit(node, f"{path}: nodes.{index}", colours) for index, node in enumerate(nodes))
-        sizes = {
-            str(node["id"]): ceil(_number(node, "size", f"{path}: nodes.{index}", 0.0))
-            for index, node in enumerate(nodes)
-        }
+    def read(self, path: Path, options: ImportOptions) -> Problem:
+        """The objective is max load or latency, contiguous or not; `devices` replaces the number of accelerators."""
+        if options.objective not in OBJECTIVES:
+            raise UsageError(f"objective must be one of {', '.join(OBJECTIVES)}, not {options.objective!r}")
+        content = convert(read_json(path), _File, where=str(path))
+        objective, profile = OBJECTIVES[options.objective]
+        colours = Counter(node.colour for node in content.nodes)
+        units = tuple(
+            _unit(node, f"{path}: nodes.{index}", shared=node.colour is not None and colours[node.colour] > 1)
+            for index, node in enumerate(content.nodes)
+        )
         return Problem(
             name=path.stem,
-            cluster=cluster,
+            cluster=_cluster(content, options),
             units=units,
-            tensors=_tensors(edges, {unit.name: unit for unit in units}, path),
-            weights={name: size for name, size in sizes.items() if size},
+            tensors=_tensors(content.edges, {unit.name: unit for unit in units}, path),
+            weights={str(node.id): ceil(node.size_bytes) for node in content.nodes if node.size_bytes},
             objective=objective,
             unit="ms",
             memory_mode="sum",
             provenance=Provenance(model=path.stem, family="dnn-partitioning"),
             profile=profile,
-            contiguous=wish.contiguous,
+            contiguous=options.contiguous,
         ).checked(str(path))
 
 
-def _cluster(content: Mapping[str, Any], path: Path, wish: Wish) -> Cluster:
-    where = str(path)
-    memory = int(_number(content, "maxSizePerFPGA", where))
-    accelerators = int(_number(content, "maxFPGAs", where)) if wish.devices is None else wish.devices
-    hosts = max(1, int(_number(content, "maxCPUs", where)))
+def _cluster(content: _File, options: ImportOptions) -> Cluster:
+    accelerators = int(content.accelerators) if options.devices is None else options.devices
     devices = [
         Device(name=f"cpu{number}", type="cpu", memory_bytes=UNLIMITED_BYTES, provenance="imported")
-        for number in range(hosts)
+        for number in range(max(1, int(content.hosts)))
     ]
     devices += [
-        Device(name=f"acc{number}", type="accelerator", memory_bytes=memory, provenance="imported")
+        Device(name=f"acc{number}", type="accelerator", memory_bytes=int(content.memory_bytes), provenance="imported")
         for number in range(accelerators)
     ]
     links = tuple(
@@ -82,32 +116,33 @@ def _cluster(content: Mapping[str, Any], path: Path, wish: Wish) -> Cluster:
     return Cluster(name="dnn-partitioning", devices=tuple(devices), links=links, host="cpu0")
 
 
-def _unit(node: Mapping[str, Any], where: str, colours: Counter[str]) -> Unit:
-    times = {"cpu": _number(node, "cpuLatency", where) * NS_PER_MS}
-    if node.get("supportedOnFpga", True):
-        times["accelerator"] = _number(node, "fpgaLatency", where) * NS_PER_MS
-    name, colour = str(node["id"]), str(node.get("colorClass"))
+def _unit(node: _Node, where: str, *, shared: bool) -> Unit:
+    times = {"cpu": node.cpu_ms * NS_PER_MS}
+    if node.supported:
+        if node.accelerator_ms is None:
+            raise ContentError("missing", where=f"{where}.fpgaLatency")
+        times["accelerator"] = node.accelerator_ms * NS_PER_MS
+    name = str(node.id)
     return Unit(
         name=name,
         exec_ns=times,
-        weights=(name,) if ceil(_number(node, "size", where, 0.0)) else (),
-        colocation=f"colour {colour}" if colours[colour] > 1 else "",
-        phase="backward" if node.get("isBackwardNode", False) else "forward",
+        weights=(name,) if node.size_bytes else (),
+        colocation=f"colour {node.colour}" if shared else "",
+        phase="backward" if node.backward else "forward",
     )
 
 
-def _tensors(edges: list[Mapping[str, Any]], units: Mapping[str, Unit], path: Path) -> tuple[Tensor, ...]:
+def _tensors(edges: Sequence[_Edge], units: dict[str, Unit], path: Path) -> tuple[Tensor, ...]:
     costs: dict[str, float] = {}
     readers: dict[str, dict[str, None]] = {}
     for index, edge in enumerate(edges):
         where = f"{path}: edges.{index}"
-        cost = _number(edge, "cost", where)
-        source, destination = (str(int(_number(edge, key, where))) for key in ("sourceId", "destId"))
+        source, destination = str(edge.source), str(edge.destination)
         for name in (source, destination):
             if name not in units:
                 raise ContentError(f"no node has the id {name}", where=where)
-        if abs(costs.setdefault(source, cost) - cost) > 1e-6:
-            raise ContentError(f"node {source} has two different costs, {costs[source]} and {cost}", where=where)
+        if abs(costs.setdefault(source, edge.cost) - edge.cost) > 1e-6:
+            raise ContentError(f"node {source} has two different costs, {costs[source]} and {edge.cost}", where=where)
         if units[source].phase == "backward" and units[destination].phase == "forward":
             raise ContentError(f"backward node {source} cannot precede forward node {destination}", where=where)
         readers.setdefault(source, {})[destination] = None
@@ -121,24 +156,6 @@ def _tensors(edges: list[Mapping[str, Any]], units: Mapping[str, Unit], path: Pa
         )
         for source, names in readers.items()
     )
-
-
-def _rows(content: Mapping[str, Any], key: str, path: Path) -> list[Mapping[str, Any]]:
-    found = content.get(key)
-    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
-        raise ContentError("expected a list of mappings", where=f"{path}: {key}")
-    for index, item in enumerate(found):
-        if key == "nodes":
-            _number(item, "id", f"{path}: {key}.{index}")
-    return found
-
-
-def _number(item: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
-    value = item.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 2**53:
-        found = "missing" if value is None else f"must be a number from 0 to 2^53, not {value!r}"
-        raise ContentError(found, where=f"{where}.{key}" if ": " in where else f"{where}: {key}")
-    return value
 
 
 IMPORTER = DnnPartitioning()

@@ -1,7 +1,8 @@
-"""The `graph.txt` of msr-fiddle/pipedream (MIT licence): layers with times in ms, activation and parameter bytes.
+"""Read the `graph.txt` of msr-fiddle/pipedream (MIT licence): layers with times in ms, and sizes in bytes.
 
-Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019. As its optimiser does,
-`Input` sources and unused `__getitem__` sinks are dropped. Costs are seconds per sample on machines that are all alike.
+Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019. Like the
+published optimiser, the importer drops `Input` sources and unused `__getitem__` sinks. Costs are seconds per sample on
+identical machines.
 """
 
 import re
@@ -10,7 +11,7 @@ from pathlib import Path
 from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.files import read_text
-from opmark.leaderboards.making.importer import Importer, Wish
+from opmark.leaderboards.making.importer import ImportOptions, ProblemImporter
 from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit
 
 MACHINES = 4
@@ -23,15 +24,15 @@ _NODE = re.compile(r"^(\S+) -- (.*) -- (forward_compute_time=.*)$")
 _EDGE = re.compile(r"^\t(\S+) -- (\S+)$")
 
 
-class PipeDreamGraph(Importer):
-    """A unit does a layer's forward and backward pass; its parameters are a weight of its own."""
+class PipeDreamGraph(ProblemImporter):
+    """A unit runs a layer's forward and backward pass; each layer's parameters are one weight."""
 
     summary = "PipeDream's graph.txt: costs in s, 4 machines at 1 GB/s unless told otherwise"
 
-    def read(self, path: Path, wish: Wish) -> Problem:
-        """The pipeline problem; the only objective is the time of the slowest stage (max-load)."""
-        if wish.objective != "max-load":
-            raise UsageError(f"this format's objective is max-load, not {wish.objective!r}")
+    def read(self, path: Path, options: ImportOptions) -> Problem:
+        """The only objective is the time of the slowest stage (max-load)."""
+        if options.objective != "max-load":
+            raise UsageError(f"this format's objective is max-load, not {options.objective!r}")
         nodes, edges = _parse(path)
         after: dict[str, list[str]] = {name: [] for name in nodes}
         entered = {destination for _, destination in edges}
@@ -60,7 +61,7 @@ class PipeDreamGraph(Importer):
         )
         return Problem(
             name=path.stem,
-            cluster=_cluster(wish),
+            cluster=_cluster(options),
             units=units,
             tensors=tensors,
             weights={name: round(fields[3]) for name, fields in kept.items() if fields[3]},
@@ -69,13 +70,13 @@ class PipeDreamGraph(Importer):
             memory_mode="sum",
             provenance=Provenance(model=path.stem, family="pipedream"),
             profile="pipedream_stage",
-            contiguous=wish.contiguous,
+            contiguous=options.contiguous,
             replication=True,
         ).checked(str(path))
 
 
 def _parse(path: Path) -> tuple[dict[str, tuple[str, tuple[float, ...]]], list[tuple[str, str]]]:
-    """(description, numbers in the order of `FIELDS`) by node, and edges."""
+    """The nodes as (description, numbers in the order of `FIELDS`), and the edges."""
     nodes: dict[str, tuple[str, tuple[float, ...]]] = {}
     edges: list[tuple[str, str]] = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
@@ -88,7 +89,7 @@ def _parse(path: Path) -> tuple[dict[str, tuple[str, tuple[float, ...]]], list[t
             raise ContentError("neither a node nor an edge", where=f"{path}:{number}")
     unknown = sorted({name for pair in edges for name in pair} - nodes.keys())
     if unknown:
-        raise ContentError(f"an edge names {unknown[0]!r}, which is no node", where=str(path))
+        raise ContentError(f"an edge names {unknown[0]!r}, which is not a node", where=str(path))
     if not nodes:
         raise ContentError("no node", where=str(path))
     return nodes, edges
@@ -98,7 +99,7 @@ def _fields(text: str, where: str) -> tuple[float, ...]:
     given = dict(part.partition("=")[::2] for part in text.split(", "))
     found = []
     for key in FIELDS:
-        # A parallel layer states a list of sizes; what it hands on is all of them.
+        # A parallel layer states a list of sizes; its output is all of them.
         parts = given.get(key, "").strip("[]").split("; ")
         try:
             found.append(sum(float(part) for part in parts))
@@ -107,9 +108,9 @@ def _fields(text: str, where: str) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _cluster(wish: Wish) -> Cluster:
-    count = MACHINES if wish.devices is None else wish.devices
-    rate = BYTES_PER_S if wish.bandwidth_bytes_per_s is None else wish.bandwidth_bytes_per_s
+def _cluster(options: ImportOptions) -> Cluster:
+    count = MACHINES if options.devices is None else options.devices
+    rate = BYTES_PER_S if options.bandwidth_bytes_per_s is None else options.bandwidth_bytes_per_s
     names = [f"machine{number}" for number in range(count)]
     devices = tuple(
         Device(name=name, type="machine", memory_bytes=UNLIMITED_BYTES, provenance="imported") for name in names
