@@ -12,7 +12,7 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import Groups, groups_of
 
 
-class ListSchedule:
+class PlainListSchedule:
     """Starts empty; `options` says where and when a unit could run, `put` commits it.
 
     Units must be put in an order that respects precedence. With `contention`, a link is busy while it carries a
@@ -156,7 +156,7 @@ class ListSchedule:
         return best
 
 
-def mean_travel_ns(schedule: ListSchedule) -> Integers:
+def mean_travel_ns(schedule: PlainListSchedule) -> Integers:
     """Per tensor, its mean travel time over all ordered pairs of devices with a route, in ns."""
     arrays = schedule.problem.arrays
     numbers = range(arrays.devices)
@@ -173,10 +173,10 @@ def _rows(offsets: Integers, values: Integers) -> list[list[int]]:
     return [flat[a:b] for a, b in pairwise(starts)]
 
 
-def reference_heft(problem: Problem, *, contention: bool = True) -> ListSchedule:
+def reference_heft(problem: Problem, *, contention: bool = True) -> PlainListSchedule:
     """HEFT in plain Python: units by falling mean upward rank, each where it ends first."""
     arrays = problem.arrays
-    schedule = ListSchedule(problem, contention=contention)
+    schedule = PlainListSchedule(problem, contention=contention)
     travel = mean_travel_ns(schedule).tolist()
     mean = [round(sum(able) / len(able)) for able in ([ns for ns in row if ns >= 0] for row in arrays.run_ns.tolist())]
     outputs, readers = (

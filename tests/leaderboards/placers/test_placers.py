@@ -7,7 +7,7 @@ from tests.leaderboards.examples import graph, heft_canonical, pair, peft_canoni
 from opmark.core.errors import SubmissionError, UnknownNameError
 from opmark.leaderboards.placers.cpop import cpop_schedule
 from opmark.leaderboards.placers.heft import heft_schedule
-from opmark.leaderboards.placers.peft import optimistic_cost, peft_schedule
+from opmark.leaderboards.placers.peft import peft_schedule
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import profile_named
@@ -40,10 +40,6 @@ def test_canonical_makespans(schedule, problem: Problem, expected: int) -> None:
     built, _ = schedule(problem, contention=False)
     assert max(built.end_ns) == expected
     assert simulate(problem, built.placement(), FREE).cost_ns == expected
-
-
-def test_the_optimistic_cost_table() -> None:
-    assert optimistic_cost(peft_canonical())[0].tolist() == [64, 68, 86]
 
 
 def test_the_estimate_knows_that_links_queue() -> None:

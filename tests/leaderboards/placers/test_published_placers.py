@@ -15,7 +15,6 @@ from opmark.leaderboards.bounds.integer_program import IntegerProgram
 from opmark.leaderboards.placers.duet import phases
 from opmark.leaderboards.placers.etf import etf_schedule
 from opmark.leaderboards.placers.fastt import critical_path, dpos_schedule
-from opmark.leaderboards.placers.heft import mean_upward_rank
 from opmark.leaderboards.placers.sct import favourite_children, sct_schedule
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
@@ -23,6 +22,7 @@ from opmark.leaderboards.search.cuts.acyclic_regions import acyclic_clusters
 from opmark.leaderboards.search.cuts.blocks import blocks_of
 from opmark.leaderboards.search.cuts.stages import balanced_stages, cut_ns, device_rows
 from opmark.leaderboards.search.groups import groups_of
+from opmark.leaderboards.search.lists.ranks import upward_rank
 
 
 def test_etf_takes_what_can_start_first() -> None:
@@ -63,7 +63,7 @@ def test_duet_corrects_what_the_profile_could_not_see() -> None:
 
 def test_fastt_keeps_the_critical_path_together() -> None:
     problem = heft_canonical()
-    assert critical_path(problem, mean_upward_rank(problem)) == [0, 1, 8, 9], "as Topcuoglu 2002 draws it"
+    assert critical_path(problem, upward_rank(problem)) == [0, 1, 8, 9], "as Topcuoglu 2002 draws it"
     schedule, _ = dpos_schedule(problem, contention=False)
     assert schedule.device[[0, 1, 8, 9]].tolist() == [1] * 4, "P2 runs it in 54, P3 in 63, P1 in 66"
     assert attempt(problem, "fastt", budget_s=5).evaluation.cost == pytest.approx(max(dpos_schedule(problem)[0].end_ns))

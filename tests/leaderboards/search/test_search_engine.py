@@ -1,4 +1,4 @@
-"""Compiled neighbours, gaps and orders, each on a case that can be seen through."""
+"""Compiled neighbours and orders, each on a case that can be seen through."""
 
 import numpy as np
 from tests.contracts.test_placers import branchy
@@ -6,14 +6,6 @@ from tests.contracts.test_placers import branchy
 from opmark.leaderboards.search import search_engine
 from opmark.leaderboards.search.guided_search import GuidedSearch, spread_ranks
 from opmark.leaderboards.search.incumbent import Incumbent
-from opmark.leaderboards.search.lists import assignment_loops as list_engine
-
-
-def test_a_gap_must_be_long_enough() -> None:
-    lines = (np.array([0, 1]), np.array([2]), np.array([0, 10, 0]), np.array([5, 20, 0]), np.array([0, 1, 0]))
-    assert list_engine.gap(0, 0, 5, lines) == (5, 0)
-    assert list_engine.gap(0, 0, 6, lines) == (20, 0)
-    assert list_engine.gap(0, 7, 3, lines) == (7, 0)
 
 
 def test_neighbours_stay_where_they_can_run() -> None:

@@ -1,79 +1,71 @@
 """CPOP, Critical Path On a Processor.
 
-Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002, section 4.2: priority is upward plus downward rank; the units of the
-critical path share the device that runs all of them fastest, every other unit goes where it finishes first.
+Topcuoglu, Hariri, Wu, "Performance-effective and low-complexity task scheduling for heterogeneous computing", IEEE TPDS
+13(3), 2002, section 4.3. Step numbers are those of the paper's algorithm.
 """
 
 import numpy as np
 
-from opmark.leaderboards.placers.heft import cheapest, mean_ns, mean_upward_rank
-from opmark.leaderboards.problem.placement import Solution, solution_of
+from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import groups_of
-from opmark.leaderboards.search.lists.list_schedule import (
-    BuiltSchedule,
-    build_in_sequence,
-    mean_travel_ns,
-    ready_sequence,
-)
+from opmark.leaderboards.search.list_answer import list_answer
+from opmark.leaderboards.search.lists.list_schedule import ListSchedule, schedule_by_earliest_finish
+from opmark.leaderboards.search.lists.ranks import downward_rank, edges_of_units, ready_order, upward_rank
 from opmark.leaderboards.search.placer import Placer
 
 
-def cpop_schedule(problem: Problem, *, contention: bool = True) -> tuple[BuiltSchedule, list[int]]:
-    """The schedule CPOP builds and its priorities, in ns; without `contention` it is the paper's algorithm."""
-    arrays = problem.arrays
-    up, travel, mean = mean_upward_rank(problem), mean_travel_ns(problem).tolist(), mean_ns(problem).tolist()
-    edges = _edges(problem)
-    down = [0] * arrays.units
-    for unit in arrays.topological.tolist():
-        for tensor, reader in edges[unit]:
-            down[reader] = max(down[reader], down[unit] + mean[unit] + travel[tensor])
-    priority = (up + down).tolist()
-    path = _critical_path(priority, edges, down)
-    groups = groups_of(problem)
-    table = groups.run_ns[groups.of_unit[path]]
-    able = (table >= 0).all(axis=0)
-    forced = np.full(arrays.units, -1, dtype=np.int64)
-    if able.any():
-        forced[path] = np.where(able, table.sum(axis=0), np.iinfo(np.int64).max).argmin()
-    sequence = ready_sequence(problem, np.array(priority))
-    return build_in_sequence(problem, sequence, contention=contention, forced=forced), priority
+def cpop_schedule(problem: Problem, *, contention: bool = True) -> tuple[ListSchedule, Integers]:
+    """CPOP's schedule and its priorities (ns); without `contention` exactly the paper's algorithm."""
+    # Steps 1 to 4: the priority of a task is the length of the longest path through it.
+    downward = downward_rank(problem)
+    priority = upward_rank(problem) + downward
+    # Steps 5 to 12
+    path = _critical_path(problem, priority, downward)
+    # Step 13
+    processor = _critical_path_processor(problem, path)
+    pinned = np.full(len(priority), -1, dtype=np.int64)
+    if processor is not None:
+        pinned[path] = processor
+    # Steps 14 to 22: of the ready tasks, assign the one of highest priority, to the critical-path processor if it is on
+    # the path, else to the processor with the earliest finish time.
+    order = ready_order(problem, priority)
+    return schedule_by_earliest_finish(problem, order, contention=contention, pinned=pinned), priority
 
 
-def _edges(problem: Problem) -> list[list[tuple[int, int]]]:
-    """Per unit, (tensor, reader) of everything it makes."""
-    arrays = problem.arrays
-    found: list[list[tuple[int, int]]] = [[] for _ in range(arrays.units)]
-    offsets = arrays.consumer_offsets.tolist()
-    for tensor, producer in enumerate(arrays.tensor_producer.tolist()):
-        if producer >= 0:
-            readers = arrays.consumer_units[offsets[tensor] : offsets[tensor + 1]].tolist()
-            found[producer] += [(tensor, reader) for reader in readers]
-    return found
-
-
-def _critical_path(priority: list[int], edges: list[list[tuple[int, int]]], down: list[int]) -> list[int]:
-    """From the source of highest priority along the readers of highest priority."""
-    sources = [unit for unit, rank in enumerate(down) if rank == 0]
-    unit = max(sources, key=lambda number: (priority[number], -number))
-    path = [unit]
-    while edges[unit]:
-        unit = max((reader for _, reader in edges[unit]), key=lambda number: (priority[number], -number))
-        path.append(unit)
+def _critical_path(problem: Problem, priority: Integers, downward: Integers) -> list[int]:
+    """From the entry task of highest priority, always on to the successor of highest priority."""
+    edges, value = edges_of_units(problem), priority.tolist()
+    entries = np.flatnonzero(downward == 0).tolist()
+    task = max(entries, key=lambda unit: (value[unit], -unit))
+    path = [task]
+    while edges[task]:
+        task = max((edge.reader for edge in edges[task]), key=lambda unit: (value[unit], -unit))
+        path.append(task)
     return path
 
 
+def _critical_path_processor(problem: Problem, path: list[int]) -> int | None:
+    """The device that runs the whole path in the least time; None if no device can run all of it."""
+    groups = groups_of(problem)
+    run_ns = groups.run_ns[groups.of_unit[path]]
+    able = (run_ns >= 0).all(axis=0)
+    if not able.any():
+        return None
+    return int(np.where(able, run_ns.sum(axis=0), np.iinfo(np.int64).max).argmin())
+
+
 class Cpop(Placer):
-    """List scheduling with the critical path kept together."""
+    """List scheduling that keeps the critical path on one device."""
 
     summary = "critical path on one device, the rest by earliest finish (Topcuoglu 2002)"
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
-        """CPOP's schedule."""
+        """Return CPOP's schedule."""
         del budget_s, seed
         schedule, priority = cpop_schedule(problem)
-        placement = schedule.placement(np.array(priority, dtype=np.int64))
-        return solution_of(problem, cheapest(problem, placement), placer="cpop")
+        return list_answer(problem, schedule, priority, placer="cpop")
 
 
 PLACER = Cpop()

@@ -14,7 +14,7 @@ import numpy as np
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import Groups
-from opmark.leaderboards.search.lists.list_schedule import mean_travel_ns
+from opmark.leaderboards.search.lists.travel import mean_travel_ns
 
 FEWEST = 4
 LEVELS_AT_MOST = 16

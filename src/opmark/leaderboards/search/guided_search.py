@@ -24,7 +24,8 @@ from opmark.leaderboards.search.cluster_levels import ClusterLevels, cluster_lev
 from opmark.leaderboards.search.critical_units import critical_units
 from opmark.leaderboards.search.groups import Groups, groups_of
 from opmark.leaderboards.search.incumbent import Incumbent
-from opmark.leaderboards.search.lists.list_schedule import build_earliest_first, build_in_sequence, reader_rows
+from opmark.leaderboards.search.lists.list_schedule import schedule_by_earliest_finish, schedule_by_earliest_start
+from opmark.leaderboards.search.lists.ranks import readers_of_units
 from opmark.leaderboards.simulator.simulate import INVALID_COST, costs_and_peaks, fits, simulate
 
 Floats = npt.NDArray[np.float64]
@@ -64,7 +65,7 @@ class GuidedSearch:
         self._draw = np.random.default_rng(seed)
         allowed = self.groups.allowed
         self._movable = np.flatnonzero(allowed.sum(axis=1) > 1).astype(np.int64)
-        self._readers = reader_rows(problem)
+        self._readers = readers_of_units(problem)
         self._waiting = np.bincount(self._readers[1], minlength=problem.arrays.units).astype(np.int64)
         members = [unit for row in self.groups.members for unit in row]
         # What compiled moves read: devices and choices of groups, cluster levels, neighbours, and members.
@@ -270,8 +271,8 @@ def warm_up() -> None:
 
     problem = smallest_problem()
     rank = problem.arrays.default_priority
-    build_in_sequence(problem, problem.arrays.topological)
-    build_earliest_first(problem, rank)
+    schedule_by_earliest_finish(problem, problem.arrays.topological)
+    schedule_by_earliest_start(problem, rank)
     search = GuidedSearch(problem, Incumbent(problem, "warm-up", 60.0), 0)
     for strict in (False, True):
         search.anneal(search.state(np.zeros(2, dtype=np.int64), strict=strict), FEWEST_ROWS)

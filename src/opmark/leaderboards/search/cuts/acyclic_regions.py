@@ -11,7 +11,7 @@ import numpy.typing as npt
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import Groups
-from opmark.leaderboards.search.lists.list_schedule import mean_travel_ns
+from opmark.leaderboards.search.lists.travel import mean_travel_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,7 @@ def _cut(
 
 def cut_ns(problem: Problem, blocks: Blocks) -> Integers:
     """Per block, what its forward inputs from other blocks take to travel, in ns on the mean of all routes."""
-    from opmark.leaderboards.search.lists.list_schedule import mean_travel_ns
+    from opmark.leaderboards.search.lists.travel import mean_travel_ns
 
     arrays = problem.arrays
     travel = mean_travel_ns(problem)

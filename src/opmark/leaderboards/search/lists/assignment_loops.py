@@ -1,236 +1,318 @@
-"""Compiled list scheduling: units put one by one, with insertion and an estimate of the links' queues.
+"""Compiled loops of list scheduling: units are assigned one by one, each to a device, a slot and a start.
 
-Imported lazily by `built_schedule`. The rules are those of `list_schedule.ListSchedule`, which tests hold it against.
+Imported lazily. Shapes: U units, D devices, M tensors, L links, T device types, G groups, S slots of all devices.
 """
 
-# ruff: noqa: PLR0917 (compiled functions take flat arrays by position)
-
 import heapq
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit  # noqa: TID253 (this module is imported lazily)
 
+from opmark.leaderboards.problem.integers import Integers
+
+# Without a route a tensor arrives so late, in ns.
 NEVER = 2**50
+LAST = 2**62
+
+
+class Costs(NamedTuple):
+    """The graph, the links and all times, read only.
+
+    `run_ns` is U×D, `hop_ns` tensor sizes×L, `boundary_ns` M×T; routes are rows of source · D + destination. Without
+    `contention` a link carries any number of tensors at once.
+    """
+
+    run_ns: Integers
+    input_offsets: Integers
+    input_tensors: Integers
+    tensor_producer: Integers
+    tensor_home: Integers
+    tensor_size_class: Integers
+    route_offsets: Integers
+    route_links: Integers
+    link_port: Integers
+    hop_ns: Integers
+    boundary_ns: Integers
+    device_type: Integers
+    contention: int
+
+
+class Memory(NamedTuple):
+    """The group of each unit, the devices that may run a group (G×D), and the bytes that groups and devices hold.
+
+    `device` is the device of each group, -1 as long as it has none.
+    """
+
+    group_of_unit: Integers
+    allowed: "np.ndarray[tuple[int, int], np.dtype[np.bool_]]"
+    size_bytes: Integers
+    memory_bytes: Integers
+    held_bytes: Integers
+    device: Integers
+
+
+class Timeline(NamedTuple):
+    """The busy spans of every slot (S×U), by start; the slots of a device are `first_slot[device:device + 2]`."""
+
+    first_slot: Integers
+    filled: Integers
+    start: Integers
+    end: Integers
+    unit: Integers
+
+
+class Progress(NamedTuple):
+    """The assignment so far: `device` (-1: none), `start` and `end` per unit.
+
+    `arrival` is M×D, -1 where a tensor was not sent. A port is busy until `port_free`; `trial_free` holds instead where
+    `trial_mark` is the number of the current trial, `trial[0]`. `tensor` and `produced` are the inputs of one unit.
+    """
+
+    device: Integers
+    start: Integers
+    end: Integers
+    arrival: Integers
+    port_free: Integers
+    trial_free: Integers
+    trial_mark: Integers
+    trial: Integers
+    tensor: Integers
+    produced: Integers
+
+
+class Tables(NamedTuple):
+    """Everything that list scheduling reads and fills."""
+
+    costs: Costs
+    memory: Memory
+    timeline: Timeline
+    progress: Progress
 
 
 @njit(cache=True, forceinline=True)
-def sort_inputs(unit, tables, state):  # type: ignore[no-untyped-def]
-    """Put the unit's inputs in the order in which they are made, whichever device reads them; how many there are."""
-    input_offsets, input_tensors, producer = tables[:3]
-    end, tensors, made = state[1], state[6], state[7]
-    count = input_offsets[unit + 1] - input_offsets[unit]
+def sort_inputs(unit, tables):  # type: ignore[no-untyped-def]
+    """List the inputs of `unit` in the order in which they are produced; returns their number."""
+    costs, progress = tables.costs, tables.progress
+    first = costs.input_offsets[unit]
+    count = costs.input_offsets[unit + 1] - first
     for k in range(count):
-        tensor = input_tensors[input_offsets[unit] + k]
-        maker = producer[tensor]
-        time = 0 if maker < 0 else end[maker]
+        tensor = costs.input_tensors[first + k]
+        producer = costs.tensor_producer[tensor]
+        time = 0 if producer < 0 else progress.end[producer]
         place = k
-        while place > 0 and (made[place - 1] > time or (made[place - 1] == time and tensors[place - 1] > tensor)):
-            made[place], tensors[place] = made[place - 1], tensors[place - 1]
+        while place > 0 and (
+            progress.produced[place - 1] > time
+            or (progress.produced[place - 1] == time and progress.tensor[place - 1] > tensor)
+        ):
+            progress.produced[place] = progress.produced[place - 1]
+            progress.tensor[place] = progress.tensor[place - 1]
             place -= 1
-        made[place], tensors[place] = time, tensor
+        progress.produced[place], progress.tensor[place] = time, tensor
     return count
 
 
 @njit(cache=True, forceinline=True)
-def arrivals(count, device, record, tables, state):  # type: ignore[no-untyped-def]
-    """When the last of the `count` sorted inputs would be on `device`; with `record` its transfers are booked."""
-    _, _, producer, home, route_offsets, route_links, link_port = tables[:7]
-    hop_ns, size_class, boundary, device_type, sizes = tables[7:]
-    placed, _, port_free, there, tried, tried_at, tensors, made = state
-    devices, links, types, contention = sizes[0], sizes[1], sizes[2], sizes[3]
-    tried_at[-1] += 1
-    stamp = tried_at[-1]
-    last = 0
+def inputs_ready(count, device, send, tables):  # type: ignore[no-untyped-def]
+    """The time at which the last of the `count` sorted inputs is on `device`; with `send` its transfers are kept."""
+    costs, progress = tables.costs, tables.progress
+    devices = costs.run_ns.shape[1]
+    progress.trial[0] += 1
+    trial = progress.trial[0]
+    ready = 0
     for k in range(count):
-        tensor, time = tensors[k], made[k]
-        source = home[tensor] if producer[tensor] < 0 else placed[producer[tensor]]
+        tensor, time = progress.tensor[k], progress.produced[k]
+        producer = costs.tensor_producer[tensor]
+        source = costs.tensor_home[tensor] if producer < 0 else progress.device[producer]
         if source != device:
-            if there[tensor * devices + device] >= 0:
-                time = there[tensor * devices + device]
+            if progress.arrival[tensor, device] >= 0:
+                time = progress.arrival[tensor, device]
             else:
-                first, final = route_offsets[source * devices + device], route_offsets[source * devices + device + 1]
-                if first == final:
+                first = costs.route_offsets[source * devices + device]
+                last = costs.route_offsets[source * devices + device + 1] - 1
+                if first > last:
                     time = NEVER
-                for hop in range(first, final):
-                    link = route_links[hop]
-                    port = link_port[link]
-                    duration = hop_ns[size_class[tensor] * links + link]
+                for hop in range(first, last + 1):
+                    link = costs.route_links[hop]
+                    port = costs.link_port[link]
+                    duration = costs.hop_ns[costs.tensor_size_class[tensor], link]
                     if hop == first:
-                        duration += boundary[tensor * types + device_type[source]]
-                    if hop == final - 1:
-                        duration += boundary[tensor * types + device_type[device]]
-                    if contention:
-                        time = max(time, tried[port] if tried_at[port] == stamp else port_free[port])
-                        tried[port], tried_at[port] = time + duration, stamp
-                        if record:
-                            port_free[port] = time + duration
+                        duration += costs.boundary_ns[tensor, costs.device_type[source]]
+                    if hop == last:
+                        duration += costs.boundary_ns[tensor, costs.device_type[device]]
+                    if costs.contention:
+                        in_trial = progress.trial_mark[port] == trial
+                        time = max(time, progress.trial_free[port] if in_trial else progress.port_free[port])
+                        progress.trial_free[port], progress.trial_mark[port] = time + duration, trial
+                        if send:
+                            progress.port_free[port] = time + duration
                     time += duration
-                if record:
-                    there[tensor * devices + device] = time
-        last = max(last, time)
-    return last
+                if send:
+                    progress.arrival[tensor, device] = time
+        ready = max(ready, time)
+    return ready
 
 
 @njit(cache=True, forceinline=True)
-def gap(device, ready, duration, lines):  # type: ignore[no-untyped-def]
-    """The earliest start not before `ready` in an idle gap long enough, and the slot that has it."""
-    slot_base, count, busy_from, busy_to, units = lines
-    width = len(units) // len(count)
-    best, chosen = 2**62, 0
-    for slot in range(slot_base[device], slot_base[device + 1]):
-        base = slot * width
-        low, high = 0, count[slot]
+def earliest_gap(device, ready, duration, timeline):  # type: ignore[no-untyped-def]
+    """The earliest start from `ready` on in an idle gap that is long enough (insertion), and the slot of the gap."""
+    best, chosen = LAST, 0
+    for slot in range(timeline.first_slot[device], timeline.first_slot[device + 1]):
+        count = timeline.filled[slot]
+        low, high = 0, count
         while low < high:
             middle = (low + high) // 2
-            if busy_from[base + middle] <= ready:
+            if timeline.start[slot, middle] <= ready:
                 low = middle + 1
             else:
                 high = middle
         start = ready
-        for k in range(max(0, low - 1), count[slot]):
-            if start + duration <= busy_from[base + k]:
+        for k in range(max(0, low - 1), count):
+            if start + duration <= timeline.start[slot, k]:
                 break
-            start = max(start, busy_to[base + k])
+            start = max(start, timeline.end[slot, k])
         if start < best:
             best, chosen = start, slot
     return best, chosen
 
 
 @njit(cache=True, forceinline=True)
-def book(unit, slot, start, end, lines):  # type: ignore[no-untyped-def]
-    """Put the unit's span into a slot's line, after all that start and end no later."""
-    _, count, busy_from, busy_to, units = lines
-    base = slot * (len(units) // len(count))
-    place = count[slot]
-    while place > 0 and (
-        busy_from[base + place - 1] > start
-        or (busy_from[base + place - 1] == start and busy_to[base + place - 1] > end)
-    ):
-        busy_from[base + place] = busy_from[base + place - 1]
-        busy_to[base + place] = busy_to[base + place - 1]
-        units[base + place] = units[base + place - 1]
-        place -= 1
-    busy_from[base + place], busy_to[base + place], units[base + place] = start, end, unit
-    count[slot] += 1
-
-
-@njit(cache=True, forceinline=True)
-def may_use(unit, room, choice):  # type: ignore[no-untyped-def]
-    """Fill `choice` with the devices the unit's class may use, and say how many: where it is, else where it fits."""
-    group, allowed, size, memory, held, decided = room
-    devices = len(memory)
-    own = group[unit]
-    if decided[own] >= 0:
-        choice[0] = decided[own]
-        return 1
-    found = 0
-    for device in range(devices):
-        if allowed[own * devices + device] and held[device] + size[own] <= memory[device]:
-            choice[found] = device
-            found += 1
-    if found == 0:
-        for device in range(devices):
-            if allowed[own * devices + device]:
-                choice[found] = device
-                found += 1
-    return found
-
-
-@njit(cache=True, forceinline=True)
-def settle(unit, device, room):  # type: ignore[no-untyped-def]
-    """The unit's class is on `device` from now on."""
-    group, _, size, _, held, decided = room
-    if decided[group[unit]] < 0:
-        decided[group[unit]] = device
-        held[device] += size[group[unit]]
-
-
-@njit(cache=True)
-def in_sequence(sequence, forced, run_ns, ahead, tables, state, room, lines, start):  # type: ignore[no-untyped-def]
-    """Every unit of `sequence` where its end plus what must follow (`ahead`, U×D) is least, or where it is `forced`."""
-    placed, end = state[0], state[1]
-    devices = len(room[3])
-    choice = np.empty(devices, dtype=np.int64)
-    for unit in sequence:
-        count = sort_inputs(unit, tables, state)
-        best, chosen, begun, slot = 2**62, -1, 0, 0
-        for k in range(may_use(unit, room, choice)):
-            device = choice[k]
-            ready = arrivals(count, device, False, tables, state)
-            first, line = gap(device, ready, run_ns[unit * devices + device], lines)
-            value = first + run_ns[unit * devices + device] + ahead[unit * devices + device]
-            if forced[unit] == device:
-                value = -1
-            if value < best:
-                best, chosen, begun, slot = value, device, first, line
-        settle(unit, chosen, room)
-        arrivals(count, chosen, True, tables, state)
-        placed[unit], start[unit], end[unit] = chosen, begun, begun + run_ns[unit * devices + chosen]
-        book(unit, slot, begun, end[unit], lines)
-
-
-@njit(cache=True, forceinline=True)
-def last_free(device, lines):  # type: ignore[no-untyped-def]
-    """When the first slot of a device has nothing more to do, and that slot."""
-    slot_base, count, _, busy_to, units = lines
-    width = len(units) // len(count)
-    best, chosen = 2**62, 0
-    for slot in range(slot_base[device], slot_base[device + 1]):
-        free = busy_to[slot * width + count[slot] - 1] if count[slot] else 0
+def earliest_free(device, timeline):  # type: ignore[no-untyped-def]
+    """The time at which the first slot of a device has finished all its units, and that slot."""
+    best, chosen = LAST, 0
+    for slot in range(timeline.first_slot[device], timeline.first_slot[device + 1]):
+        count = timeline.filled[slot]
+        free = timeline.end[slot, count - 1] if count else 0
         if free < best:
             best, chosen = free, slot
     return best, chosen
 
 
-@njit(cache=True)
-def earliest_first(rank, waiting, readers, favourite, wake_ns, run_ns, tables, state, room, lines, start):  # type: ignore[no-untyped-def]
-    """Again and again the ready unit and device that can start first; ties by earliest end, then by falling `rank`.
+@njit(cache=True, forceinline=True)
+def occupy(unit, slot, start, end, timeline):  # type: ignore[no-untyped-def]
+    """Insert the span of `unit` into a slot, behind the spans that start and end no later."""
+    place = timeline.filled[slot]
+    while place > 0 and (
+        timeline.start[slot, place - 1] > start
+        or (timeline.start[slot, place - 1] == start and timeline.end[slot, place - 1] > end)
+    ):
+        timeline.start[slot, place] = timeline.start[slot, place - 1]
+        timeline.end[slot, place] = timeline.end[slot, place - 1]
+        timeline.unit[slot, place] = timeline.unit[slot, place - 1]
+        place -= 1
+    timeline.start[slot, place], timeline.end[slot, place], timeline.unit[slot, place] = start, end, unit
+    timeline.filled[slot] += 1
 
-    A device whose last unit has a `favourite` reader (a unit, or -1) takes no other before `wake_ns` after that unit's
-    end, as long as the favourite waits.
+
+@njit(cache=True, forceinline=True)
+def usable_devices(unit, memory, usable):  # type: ignore[no-untyped-def]
+    """Fill `usable` with the devices for `unit`, and return their number.
+
+    The device of the unit's group if it has one; else the devices with room for the group; else all that can run it.
     """
-    reader_offsets, reader_units = readers
-    placed, end = state[0], state[1]
-    devices = len(room[3])
-    choice = np.empty(devices, dtype=np.int64)
-    last = np.full(devices, -1, dtype=np.int64)
-    # a start can only become later, except where a favourite was placed: such entries are renewed below
+    group = memory.group_of_unit[unit]
+    if memory.device[group] >= 0:
+        usable[0] = memory.device[group]
+        return 1
+    found = 0
+    for device in range(len(memory.memory_bytes)):
+        fits = memory.held_bytes[device] + memory.size_bytes[group] <= memory.memory_bytes[device]
+        if memory.allowed[group, device] and fits:
+            usable[found] = device
+            found += 1
+    if found == 0:
+        for device in range(len(memory.memory_bytes)):
+            if memory.allowed[group, device]:
+                usable[found] = device
+                found += 1
+    return found
+
+
+@njit(cache=True, forceinline=True)
+def assign(unit, device, slot_and_start, inputs, tables):  # type: ignore[no-untyped-def]
+    """Run `unit` on `device` in a slot from a start on: keep its group there and send it its `inputs`."""
+    slot, start = slot_and_start
+    memory, progress = tables.memory, tables.progress
+    group = memory.group_of_unit[unit]
+    if memory.device[group] < 0:
+        memory.device[group] = device
+        memory.held_bytes[device] += memory.size_bytes[group]
+    inputs_ready(inputs, device, True, tables)
+    end = start + tables.costs.run_ns[unit, device]
+    progress.device[unit], progress.start[unit], progress.end[unit] = device, start, end
+    occupy(unit, slot, start, end, tables.timeline)
+
+
+@njit(cache=True)
+def assign_by_earliest_finish(order, pinned, lookahead_ns, tables):  # type: ignore[no-untyped-def]
+    """Assign the units in `order`, each to the device with the least finish time plus `lookahead_ns` (U×D).
+
+    A unit goes to its `pinned` device (-1: none) if that is usable.
+    """
+    run_ns = tables.costs.run_ns
+    usable = np.empty(run_ns.shape[1], dtype=np.int64)
+    for unit in order:
+        inputs = sort_inputs(unit, tables)
+        least, best, best_start, best_slot = LAST, -1, 0, 0
+        for k in range(usable_devices(unit, tables.memory, usable)):
+            device = usable[k]
+            ready = inputs_ready(inputs, device, False, tables)
+            start, slot = earliest_gap(device, ready, run_ns[unit, device], tables.timeline)
+            finish = start + run_ns[unit, device] + lookahead_ns[unit, device]
+            if pinned[unit] == device:
+                finish = -1
+            if finish < least:
+                least, best, best_start, best_slot = finish, device, start, slot
+        assign(unit, best, (best_slot, best_start), inputs, tables)
+
+
+@njit(cache=True)
+def assign_by_earliest_start(rank, waiting, readers, reservations, tables):  # type: ignore[no-untyped-def]
+    """Assign, again and again, the ready unit and the device with the earliest start.
+
+    Ties go to the earlier finish, then to the higher `rank`. `waiting` counts the inputs that a unit still needs from
+    other units, `readers` are compressed rows. `reservations` are a favourite reader per unit (-1: none) and a time
+    in ns: so long after its last unit a device waits for that unit's favourite, and takes no other unit.
+    """
+    offsets, reader_units = readers
+    favourite, reserved_ns = reservations
+    run_ns, progress = tables.costs.run_ns, tables.progress
+    usable = np.empty(run_ns.shape[1], dtype=np.int64)
+    last = np.full(run_ns.shape[1], -1, dtype=np.int64)
+    # Starts only become later, except once a favourite is assigned. An entry that is too early is renewed below.
     heap = [(0, 0, 0, 0, 0) for _ in range(0)]
     for unit in range(len(rank)):
         if waiting[unit] == 0:
-            for k in range(may_use(unit, room, choice)):
-                heapq.heappush(heap, (0, 0, -rank[unit], unit, choice[k]))
+            for k in range(usable_devices(unit, tables.memory, usable)):
+                heapq.heappush(heap, (0, 0, -rank[unit], unit, usable[k]))
     while len(heap) > 0:
-        key, finish, _, unit, device = heapq.heappop(heap)
-        if placed[unit] >= 0:
+        known_start, known_finish, _, unit, device = heapq.heappop(heap)
+        if progress.device[unit] >= 0:
             continue
-        able = False
-        count = may_use(unit, room, choice)
+        still_usable = False
+        count = usable_devices(unit, tables.memory, usable)
         for k in range(count):
-            able |= choice[k] == device
-        if not able:
-            # its class went elsewhere, or the room is gone
+            still_usable |= usable[k] == device
+        if not still_usable:
             for k in range(count):
-                heapq.heappush(heap, (key, key, -rank[unit], unit, choice[k]))
+                heapq.heappush(heap, (known_start, known_start, -rank[unit], unit, usable[k]))
             continue
-        inputs = sort_inputs(unit, tables, state)
-        begun = max(arrivals(inputs, device, False, tables, state), last_free(device, lines)[0])
+        inputs = sort_inputs(unit, tables)
+        free, slot = earliest_free(device, tables.timeline)
+        start = max(inputs_ready(inputs, device, False, tables), free)
         before = last[device]
-        if before >= 0 and favourite[before] >= 0 and favourite[before] != unit and placed[favourite[before]] < 0:
-            begun = max(begun, end[before] + wake_ns[before])
-        done = begun + run_ns[unit * devices + device]
-        if begun > key or done > finish:
-            heapq.heappush(heap, (begun, done, -rank[unit], unit, device))
+        expected = favourite[before] if before >= 0 else -1
+        if expected >= 0 and expected != unit and progress.device[expected] < 0:
+            start = max(start, progress.end[before] + reserved_ns[before])
+        finish = start + run_ns[unit, device]
+        if start > known_start or finish > known_finish:
+            heapq.heappush(heap, (start, finish, -rank[unit], unit, device))
             continue
-        settle(unit, device, room)
-        arrivals(inputs, device, True, tables, state)
-        _, slot = last_free(device, lines)
-        placed[unit], start[unit], end[unit] = device, begun, done
-        book(unit, slot, begun, done, lines)
+        assign(unit, device, (slot, start), inputs, tables)
         last[device] = unit
-        for k in range(reader_offsets[unit], reader_offsets[unit + 1]):
+        for k in range(offsets[unit], offsets[unit + 1]):
             reader = reader_units[k]
             waiting[reader] -= 1
             if waiting[reader] == 0:
-                for j in range(may_use(reader, room, choice)):
-                    heapq.heappush(heap, (done, done, -rank[reader], reader, choice[j]))
+                for j in range(usable_devices(reader, tables.memory, usable)):
+                    heapq.heappush(heap, (finish, finish, -rank[reader], reader, usable[j]))
