@@ -26,7 +26,9 @@ from opmark.cli.text.terminal import show_table
 from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import SubmissionError
 from opmark.leaderboards.placers.heft import heft_schedule
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit, load_problem
+from opmark.leaderboards.problem.fields import Tensor, Unit
+from opmark.leaderboards.problem.files import load_problem
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.placer_process import PlacerProcess
 from opmark.leaderboards.scoring.run_record import code_of_placer
 from opmark.leaderboards.search.guided_search import warm_up

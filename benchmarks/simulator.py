@@ -18,7 +18,8 @@ from tests.leaderboards.reference import Reference
 
 from opmark.cli.text.terminal import show_table
 from opmark.core.cluster import Cluster, Device, Link
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem.fields import Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.simulate import simulate_many
 
 SIZES = (32, 326, 2_012, 20_000, 1_000_000)

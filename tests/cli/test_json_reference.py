@@ -11,7 +11,7 @@ from tests.leaderboards.examples import heft_canonical
 
 from opmark.cli.main import cli
 from opmark.core.shipped import create_workspace
-from opmark.leaderboards.problem.problem import save_problem
+from opmark.leaderboards.problem.files import save_problem
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "json.md"
 

@@ -11,7 +11,7 @@ from opmark.leaderboards.making.cluster_plan import load_plan
 from opmark.leaderboards.making.device_table import load_table, table_names
 from opmark.leaderboards.making.drawn_network import drawn_families
 from opmark.leaderboards.making.recipe import load_recipe
-from opmark.leaderboards.problem.problem import load_problem
+from opmark.leaderboards.problem.files import load_problem
 from opmark.leaderboards.scoring.score_formulas import has_headroom
 from opmark.leaderboards.scoring.track import load_track
 from opmark.leaderboards.search.single import best_single_device

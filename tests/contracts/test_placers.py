@@ -7,7 +7,8 @@ from tests.leaderboards.examples import heft_canonical, peft_canonical
 
 from opmark.core.cluster import Cluster, Device, Link
 from opmark.leaderboards.bounds.bounds import bounds
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem.fields import Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.placer import PLACERS
 

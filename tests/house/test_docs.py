@@ -13,6 +13,7 @@ import click
 import pytest
 
 from opmark.cli.main import cli
+from opmark.leaderboards.problem.checks import checked
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -189,7 +190,7 @@ def test_json_examples_load() -> None:
     blocks = re.findall(r"```json\n(.*?)```", (DOCS / "reference" / "json.md").read_text(), flags=re.DOTALL)
     problem_json, solution_json = (json.loads(block) for block in blocks)
     assert problem_json.pop("schema") == solution_json.pop("schema") == 1
-    problem = convert(problem_json, Problem, where="json.md").checked("json.md")
+    problem = checked(convert(problem_json, Problem, where="json.md"), "json.md")
     solution = convert(solution_json, Solution, where="json.md")
     assert evaluate(problem, solution).cost == 32
 

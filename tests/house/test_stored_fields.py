@@ -12,7 +12,8 @@ import pytest
 
 from opmark.core.cluster import Cluster, Device
 from opmark.core.link import Link
-from opmark.leaderboards.problem.problem import Problem, Provenance, Reference, Tensor, Unit
+from opmark.leaderboards.problem.fields import CostOrigin, ReferenceCosts, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 # The boards on real costs will use these: replicas and their synchronisation, slowdown between units that share a
@@ -56,8 +57,8 @@ def items(kind: str) -> Iterator[dict[str, Any]]:
             "Problem": [problem],
             "Unit": problem["units"],
             "Tensor": problem["tensors"],
-            "Provenance": [problem.get("provenance") or {}],
-            "Reference": [problem.get("reference") or {}],
+            "CostOrigin": [problem.get("provenance") or {}],
+            "ReferenceCosts": [problem.get("reference") or {}],
             "Cluster": [cluster],
             "Device": cluster["devices"],
             "Link": cluster["links"],
@@ -65,7 +66,7 @@ def items(kind: str) -> Iterator[dict[str, Any]]:
         yield from parts[kind]
 
 
-@pytest.mark.parametrize("kind", [Problem, Unit, Tensor, Provenance, Reference, Cluster, Device, Link])
+@pytest.mark.parametrize("kind", [Problem, Unit, Tensor, CostOrigin, ReferenceCosts, Cluster, Device, Link])
 def test_a_shipped_instance_uses_every_field(kind: type) -> None:
     usual = {}
     for field in fields(kind):

@@ -6,8 +6,9 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from opmark.core.cluster import Cluster, Device, Link
-from opmark.leaderboards.problem.colocation import class_names
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem.fields import Tensor, Unit
+from opmark.leaderboards.problem.graph import class_names
+from opmark.leaderboards.problem.problem import Problem
 
 GIB = 2**30
 

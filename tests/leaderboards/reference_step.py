@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.leaderboards.reference import Reference, upward_ranks
 
-from opmark.leaderboards.problem.problem import Tensor
+from opmark.leaderboards.problem.fields import Tensor
 
 
 def blocks(schedule, micro_batches, behind):

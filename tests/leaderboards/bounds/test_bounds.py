@@ -12,8 +12,9 @@ from opmark.core.cluster import Cluster
 from opmark.leaderboards.bounds.bounds import bounds, lower_bound
 from opmark.leaderboards.bounds.relaxations.area import area
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.search.groups import groups_of
-from opmark.leaderboards.simulator.simulate import INVALID_COST, simulate_many
+from opmark.leaderboards.simulator.simulate import simulate_many
 
 
 def test_worked_bounds() -> None:

@@ -13,9 +13,10 @@ from opmark.core.errors import PlacementError
 from opmark.leaderboards.bounds.load_constraints import add_contiguity, add_exchange
 from opmark.leaderboards.problem.contiguity import contiguous_rows
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.groups import groups_of
-from opmark.leaderboards.simulator.simulate import INVALID_COST, simulate_many
+from opmark.leaderboards.simulator.simulate import simulate_many
 
 cp_model = pytest.importorskip("ortools.sat.python.cp_model", reason="the extra `solvers` is not installed")
 

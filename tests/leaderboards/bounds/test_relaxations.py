@@ -13,7 +13,8 @@ from opmark.core.errors import PlacementError, SubmissionError
 from opmark.leaderboards.bounds.bounds import bounds, lower_bound
 from opmark.leaderboards.bounds.relaxation import RELAXATIONS, part_ns, work_ns
 from opmark.leaderboards.bounds.relaxations import cheapest_device, critical_path, largest_class, work_price
-from opmark.leaderboards.problem.problem import Problem, Reference
+from opmark.leaderboards.problem.fields import ReferenceCosts
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.placer import PLACERS
@@ -52,7 +53,7 @@ def test_which_bounds_say_something() -> None:
     assert set(bounds(replace(problem, objective="throughput"))) == {"area", "largest_class"}
     assert set(bounds(replace(problem, profile="maxload_serial"))) == {"area", "largest_class"}
     assert bounds(replace(problem, profile="atomic_calls")) == {"critical_path": 30}
-    stored = replace(problem, reference=Reference(bound_ns=31, best_known_ns=40, bounds={"solver": 31}))
+    stored = replace(problem, reference=ReferenceCosts(bound_ns=31, best_known_ns=40, bounds={"solver": 31}))
     assert lower_bound(stored) == 31
     assert all(relaxation.summary for relaxation in RELAXATIONS)
 

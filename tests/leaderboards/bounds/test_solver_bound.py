@@ -17,8 +17,9 @@ from opmark.leaderboards.bounds.response_time import response_time_ns
 from opmark.leaderboards.bounds.solver_bound import solver_bound
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.search.groups import groups_of
-from opmark.leaderboards.simulator.simulate import INVALID_COST, simulate, simulate_many
+from opmark.leaderboards.simulator.simulate import simulate, simulate_many
 
 
 def test_what_an_integer_program_sees() -> None:

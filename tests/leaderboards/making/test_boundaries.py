@@ -10,7 +10,7 @@ from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.leaderboards.making.boundaries import blocked_tensors, boundary_of, unit_layout_ns
 from opmark.leaderboards.making.units import aliases
-from opmark.leaderboards.problem.problem import Tensor
+from opmark.leaderboards.problem.fields import Tensor
 
 SPEC = TensorSpec((1, 32, 8, 8))
 

@@ -7,8 +7,8 @@ import pytest
 
 from opmark.core.errors import ContentError, UsageError
 from opmark.leaderboards.making.importer import IMPORTERS, ImportOptions
+from opmark.leaderboards.problem.files import load_problem, save_problem
 from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.problem.problem import load_problem, save_problem
 from opmark.leaderboards.simulator.evaluation import evaluate
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.leaderboards.examples import graph, pair
 
 from opmark.leaderboards.making.merging import joined
-from opmark.leaderboards.problem.problem import Tensor
+from opmark.leaderboards.problem.fields import Tensor
 
 
 def test_a_group_holds_the_peak_of_what_its_members_hand_to_one_another() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.making.importer import IMPORTERS, ImportOptions
-from opmark.leaderboards.problem.cost_unit import in_unit
 from opmark.leaderboards.problem.placement import Solution, placement_of
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.rules.objective import in_unit
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.leaderboards.simulator.simulate import simulate

@@ -15,8 +15,9 @@ from opmark.core.cluster import Cluster
 from opmark.core.errors import PlacementError, SubmissionError
 from opmark.leaderboards.bounds.bounds import bounds, cheap_lower_bound
 from opmark.leaderboards.making.importer import IMPORTERS, ImportOptions
+from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.placement import Placement
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.anytime import listening
 from opmark.leaderboards.search.cluster_levels import cluster_levels, group_edges

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.leaderboards import examples, reference
 
-from opmark.leaderboards.problem import packing, sweeps
-from opmark.leaderboards.problem.arrays import rows
+from opmark.leaderboards.problem import packing, sweeps, tables
+from opmark.leaderboards.problem.integers import rows
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator import queues as engine_queue
 
@@ -15,10 +15,12 @@ def test_every_packed_array_has_its_position() -> None:
     arrays = examples.heft_canonical().arrays
     data, starts = arrays.packed
     for number, name in enumerate(packing.FIELDS):
-        assert data[starts[number] : starts[number + 1]].tolist() == getattr(arrays, name).tolist()
-    constants = {value for name, value in vars(packing).items() if name.isupper() and isinstance(value, int)}
-    read_elsewhere = {packing.FIELDS.index("sizes")}
-    assert constants | read_elsewhere == set(range(len(packing.FIELDS)))
+        assert data[starts[number] : starts[number + 1]].tolist() == list(getattr(arrays, name))
+    assert tables.sizes_of.py_func(data) == arrays.sizes
+    views = tables.tables_of.py_func(data, starts)
+    assert {name: view.tolist() for name, view in views._asdict().items()} == {
+        name: getattr(arrays, name).tolist() for name in packing.FIELDS[1:]
+    }
 
 
 def test_rows_compress() -> None:

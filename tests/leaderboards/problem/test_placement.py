@@ -7,8 +7,9 @@ import pytest
 from tests.leaderboards.examples import GIB, graph, pair
 
 from opmark.core.errors import PlacementError
+from opmark.leaderboards.problem.fields import Unit
 from opmark.leaderboards.problem.placement import Solution, load_solution, placement_of, save_solution, solution_of
-from opmark.leaderboards.problem.problem import Problem, Unit
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.evaluation import evaluate
 
 

@@ -11,7 +11,8 @@ from opmark.core.files import read_json
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.instances import Sources
 from opmark.leaderboards.making.recipe import load_recipe
-from opmark.leaderboards.problem.problem import Provenance
+from opmark.leaderboards.problem.checks import findings
+from opmark.leaderboards.problem.fields import CostOrigin
 from opmark.leaderboards.scoring.hidden import VARIABLE, hidden_track, need_hidden, seed_hash
 from opmark.leaderboards.scoring.hidden_draw import drawn_problems, has_something_to_win
 from opmark.leaderboards.scoring.scoring_jobs import score_track
@@ -50,8 +51,8 @@ def test_a_seed_decides_instances_that_tell_nothing(hiding: Workspace) -> None:
     assert [problem.name for problem in one] == ["hidden-1", "hidden-2", "hidden-3", "hidden-4"]
     shares = set()
     for problem in one:
-        assert problem.problems() == []
-        assert (problem.provenance, problem.reference, problem.cluster.name) == (Provenance(), None, "hidden")
+        assert findings(problem) == []
+        assert (problem.provenance, problem.reference, problem.cluster.name) == (CostOrigin(), None, "hidden")
         names = [item.name for item in (*problem.units, *problem.tensors, *problem.cluster.devices)]
         assert all(name[0] in "utd" and name[1:].isdecimal() for name in names)
         assert {unit.kind for unit in problem.units} == {""}

@@ -9,8 +9,9 @@ from tests.leaderboards.examples import heft_canonical, peft_canonical
 
 from opmark.core.canonical import plain
 from opmark.core.errors import SubmissionError
+from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.problem.problem import Problem, save_problem
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring import scoring_jobs as scoring
 from opmark.leaderboards.scoring.attempt import Attempt, attempt
 from opmark.leaderboards.scoring.placer_process import PlacerProcess

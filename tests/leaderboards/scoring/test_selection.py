@@ -16,8 +16,7 @@ from opmark.core.files import read_text
 from opmark.core.workspace import ROOMS, Workspace
 from opmark.leaderboards.making.instances import Sources, needed_bytes, problem_of
 from opmark.leaderboards.making.recipe import Candidate, load_recipe, recipe_names
-from opmark.leaderboards.problem.problem import load_problem, save_problem
-from opmark.leaderboards.problem.text import problem_text
+from opmark.leaderboards.problem.files import load_problem, problem_text, save_problem
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.selection import make_track
 from opmark.leaderboards.scoring.track import freeze_track, load_track

@@ -7,8 +7,8 @@ from tests.leaderboards.examples import graph, heft_canonical, pair, peft_canoni
 
 from opmark.core.errors import NothingSelectedError
 from opmark.core.files import json_text
+from opmark.leaderboards.problem.fields import ReferenceCosts
 from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.problem.problem import Reference
 from opmark.leaderboards.scoring.metric import METRICS, Drawn, Result
 from opmark.leaderboards.scoring.score_formulas import (
     gain,
@@ -106,7 +106,7 @@ def test_an_invalid_or_missing_solution_scores_the_least_and_says_why() -> None:
 
 
 def test_a_frozen_reference_does_not_move_with_rivals() -> None:
-    problem = replace(heft_canonical(), reference=Reference(bound_ns=41, best_known_ns=80))
+    problem = replace(heft_canonical(), reference=ReferenceCosts(bound_ns=41, best_known_ns=80))
     alone = score_placers([problem], ["heft"], budget_s=1)
     among = score_placers([problem], ["heft", "local-search"], budget_s=20)
     score = {row.name: row.score for row in among.rows}

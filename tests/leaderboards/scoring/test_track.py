@@ -9,8 +9,9 @@ from tests.leaderboards.examples import heft_canonical
 from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError
 from opmark.core.files import read_json, write_text
 from opmark.leaderboards.bounds.bounds import bounds
+from opmark.leaderboards.problem.fields import ReferenceCosts
+from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.problem.problem import Reference, save_problem
 from opmark.leaderboards.scoring.robustness import robustness
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.track import Track, freeze_track, load_track, track_names
@@ -92,7 +93,7 @@ def test_a_frozen_track_keeps_its_scores_when_a_better_entry_comes(track: Track)
 
 def test_standings_follow_a_dearer_reference_that_is_replaced(track: Track) -> None:
     problem = track.problems()[0]
-    save_problem(replace(problem, reference=Reference(bound_ns=1, best_known_ns=186)), track.path_of("canonical"))
+    save_problem(replace(problem, reference=ReferenceCosts(bound_ns=1, best_known_ns=186)), track.path_of("canonical"))
     assert score_track(track, ["heft"]).rows[0].score == 1.05
     assert freeze_track(track, again={"canonical"})["canonical"].best_known_ns < 186
     assert read_json(track.folder / "standings.json")["rows"][0]["score"] == 1.0

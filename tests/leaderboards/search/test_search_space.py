@@ -11,7 +11,8 @@ from tests.leaderboards.examples import device, graph, pair
 from opmark.core.cluster import Cluster
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.placers import round_robin
-from opmark.leaderboards.problem.problem import Problem, Unit
+from opmark.leaderboards.problem.fields import Unit
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.search_space import SearchSpace
 from opmark.leaderboards.search.single import best_single_device, fill_by_memory

@@ -15,18 +15,19 @@ from tests.leaderboards.reference_step import sequence as slow_sequence
 from opmark.core.cluster import Cluster, Link
 from opmark.core.errors import ContentError, PlacementError
 from opmark.core.files import json_text
+from opmark.leaderboards.problem.checks import checked
+from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.placement import Solution, load_solution, placement_of, save_solution, solution_of
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.pipeline_schedule import DEFAULT_SCHEDULE, PIPELINE_SCHEDULES
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
-from opmark.leaderboards.simulator.memory import memory_steps
+from opmark.leaderboards.simulator.memory import memory_steps, stashed_bytes
 from opmark.leaderboards.simulator.passes._step.copies import step_copies
 from opmark.leaderboards.simulator.passes._step.memory import micro_batches_in_flight, step_peaks
 from opmark.leaderboards.simulator.passes._step.plan import plan_step, stages_behind, unit_sequence
-from opmark.leaderboards.simulator.passes.micro_batches import MICRO_BATCHES, plan_of
+from opmark.leaderboards.simulator.passes.micro_batches import PASSES, plan_of
 from opmark.leaderboards.simulator.simulate import simulate_many
-from opmark.leaderboards.simulator.stash import stashed_bytes
 from opmark.leaderboards.simulator.trace import chrome_trace
 from opmark.leaderboards.simulator.trace_check import check_trace
 
@@ -65,7 +66,7 @@ def pipeline(
         micro_batches=micro_batches,
         **facts,
     )
-    return problem.checked("line")
+    return checked(problem, "line")
 
 
 def in_line(problem: Problem, schedule: str = "") -> Evaluation:
@@ -151,7 +152,7 @@ def test_what_schedules_refuse() -> None:
         ),
     ):
         with pytest.raises(ContentError, match=sentence):
-            replace(problem, **change).checked("x")
+            checked(replace(problem, **change), "x")
 
 
 def test_replicas_share_every_micro_batch() -> None:
@@ -211,7 +212,7 @@ def steps(draw):
         tensors.append(Tensor(name="skip", size_bytes=8, producer="f0", consumers=("f2", "b2")))
     own = {str(k): draw(st.sampled_from([item.name for item in devices])) for k in range(layers)}
     places = {unit.name: own[unit.name[1:]] for unit in units}
-    return replace(problem, cluster=cluster, units=units, tensors=(*problem.tensors, *tensors)).checked("step"), places
+    return checked(replace(problem, cluster=cluster, units=units, tensors=(*problem.tensors, *tensors)), "step"), places
 
 
 @settings(max_examples=150, deadline=None)
@@ -324,6 +325,6 @@ def test_what_a_plan_holds() -> None:
     assert shown == ["f0@0", "f0@1", "b0@0", "b0@1", "Σ g0@step", "u0@step"]
     assert step_peaks(problem, plan).tolist() == [1120, 1120]
     assert step_copies(problem, [0, 0], [0]) is plan.copies
-    assert MICRO_BATCHES.facts(
+    assert PASSES.facts(
         problem, placement_of(problem, solution_of(problem, attempt(problem, "heft", budget_s=1).evaluation.placement))
     )

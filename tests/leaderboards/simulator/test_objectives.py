@@ -15,18 +15,19 @@ from tests.leaderboards.reference_loads import is_contiguous, stashed, throughpu
 
 from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError, PlacementError
+from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.contiguity import contiguous_rows, returning_unit
-from opmark.leaderboards.problem.cost_unit import UNITS, format_cost, in_unit
 from opmark.leaderboards.problem.placement import Solution, placement_of
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.rules.objective import OBJECTIVES
+from opmark.leaderboards.problem.rules.objective import OBJECTIVES, UNITS, format_cost, in_unit
 from opmark.leaderboards.problem.rules.profile import OPSIM1, profile_named
 from opmark.leaderboards.problem.rules.synchronisation import SYNCHRONISATIONS
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.simulator import engine, loads
 from opmark.leaderboards.simulator.evaluation import evaluate
+from opmark.leaderboards.simulator.memory import stashed_bytes, stashed_rows
 from opmark.leaderboards.simulator.objectives.cost import price
-from opmark.leaderboards.simulator.simulate import INVALID_COST, simulate, simulate_many
-from opmark.leaderboards.simulator.stash import stashed_bytes, stashed_rows
+from opmark.leaderboards.simulator.simulate import simulate, simulate_many
 from opmark.leaderboards.simulator.steady_state import server_loads
 
 
@@ -152,7 +153,7 @@ def test_money_is_price_times_time() -> None:
     assert simulate_many(problem, np.array([[0, 0], [0, 1]])).tolist() == [alone.cost, both.cost]
     assert price(problem, {0, 1}, 2 * 10**9 + 20) == both.cost
     with pytest.raises(ContentError, match=r"unit: one of \$"):
-        replace(problem, unit="ms").checked("x")
+        checked(replace(problem, unit="ms"), "x")
 
 
 def test_costs_in_other_units() -> None:

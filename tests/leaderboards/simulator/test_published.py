@@ -15,11 +15,11 @@ from opmark.core.errors import PlacementError, UnknownNameError
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import PROFILES, profile_named
-from opmark.leaderboards.simulator.device_prices import device_prices, summed_bytes, unsupported
+from opmark.leaderboards.problem.schedule import INVALID_COST
+from opmark.leaderboards.simulator.direct_models import check_supported, device_prices, summed_bytes, unsupported
 from opmark.leaderboards.simulator.published import atomic_calls, contention_free, maxload_serial, source_bus_multicast
 from opmark.leaderboards.simulator.published.pipedream_stage import slowest_bandwidth, stage_ns
-from opmark.leaderboards.simulator.simulate import INVALID_COST, simulate, simulate_many
-from opmark.leaderboards.simulator.stage_schedule import check_supported
+from opmark.leaderboards.simulator.simulate import simulate, simulate_many
 
 
 def cost(problem: Problem, profile: str, places: dict[str, str]) -> int:

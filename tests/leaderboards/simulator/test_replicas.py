@@ -10,13 +10,14 @@ from tests.leaderboards.reference import Reference
 
 from opmark.core.cluster import Cluster
 from opmark.core.errors import PlacementError
-from opmark.leaderboards.problem.colocation import class_names
-from opmark.leaderboards.problem.interference import factor_of, slowest_factor
+from opmark.leaderboards.problem.checks import findings
+from opmark.leaderboards.problem.fields import Tensor, Unit
+from opmark.leaderboards.problem.graph import class_names
+from opmark.leaderboards.problem.interference import factor_of, slowed_ends, slowest_factor
 from opmark.leaderboards.problem.placement import Solution, placement_of
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.leaderboards.simulator.replicas import expand
-from opmark.leaderboards.simulator.slowdown import slowed_ends
 from opmark.leaderboards.simulator.trace import chrome_trace
 from opmark.leaderboards.simulator.trace_check import check_trace
 
@@ -155,4 +156,4 @@ def test_neighbours_slow_one_another() -> None:
 
 def test_a_factor_below_one_is_refused() -> None:
     problem = replace(graph({"a": 1}, [], pair()), interference={"x": {"*": {"*": 0.5}}})
-    assert "interference.x.*.*: must be from 1 to 64, not 0.5" in problem.problems()
+    assert "interference.x.*.*: must be from 1 to 64, not 0.5" in findings(problem)

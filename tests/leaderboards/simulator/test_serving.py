@@ -18,11 +18,13 @@ from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.response_time import guarantee_ns
 from opmark.leaderboards.making.disguise import disguise
 from opmark.leaderboards.making.workload import Workload, serving_requests, with_workload
+from opmark.leaderboards.problem.checks import arrival_findings, checked, findings
+from opmark.leaderboards.problem.fields import Arrivals
+from opmark.leaderboards.problem.files import load_problem, save_problem
+from opmark.leaderboards.problem.integers import taken_rows
 from opmark.leaderboards.problem.placement import Solution, placement_of
-from opmark.leaderboards.problem.problem import Problem, load_problem, save_problem
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.arrival_process import ARRIVAL_PROCESSES, drawn_arrivals
-from opmark.leaderboards.problem.rules.arrivals import Arrivals, arrival_problems
-from opmark.leaderboards.problem.rules.objective import OBJECTIVES
 from opmark.leaderboards.problem.rules.profile import profile_named
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.scoring.robustness import robustness
@@ -31,7 +33,7 @@ from opmark.leaderboards.simulator.memory import memory_steps
 from opmark.leaderboards.simulator.passes._requests import engine as request_engine
 from opmark.leaderboards.simulator.passes._requests.copies import request_copies
 from opmark.leaderboards.simulator.passes.requests import ServedRequests, nearest_rank, percentile
-from opmark.leaderboards.simulator.several_passes import Passes, taken_rows
+from opmark.leaderboards.simulator.several_passes import Passes, passes_of
 from opmark.leaderboards.simulator.simulate import simulate, simulate_many
 from opmark.leaderboards.simulator.trace import chrome_trace
 from opmark.leaderboards.simulator.trace_check import check_trace
@@ -40,7 +42,7 @@ from opmark.leaderboards.site.timeline import timeline_of
 
 def serving(problem: Problem, *times: int, target_ns: int = 20, **facts) -> Problem:
     stream = Arrivals(arrival_ns=times, target_ns=target_ns)
-    return replace(problem, objective="serving", arrivals=(stream,), **facts).checked("serving")
+    return checked(replace(problem, objective="serving", arrivals=(stream,), **facts), "serving")
 
 
 def chain() -> Problem:
@@ -92,14 +94,17 @@ def test_memory_is_that_of_the_requests_in_flight() -> None:
 
 
 def test_two_networks_have_targets_of_their_own() -> None:
-    problem = replace(
-        graph({"a": 10, "b": 30}, [], pair()),
-        objective="serving",
-        arrivals=(
-            Arrivals(arrival_ns=(0, 5), target_ns=12, units=("a",)),
-            Arrivals(arrival_ns=(0,), target_ns=100, units=("b",)),
+    problem = checked(
+        replace(
+            graph({"a": 10, "b": 30}, [], pair()),
+            objective="serving",
+            arrivals=(
+                Arrivals(arrival_ns=(0, 5), target_ns=12, units=("a",)),
+                Arrivals(arrival_ns=(0,), target_ns=100, units=("b",)),
+            ),
         ),
-    ).checked("two")
+        "two",
+    )
     found = evaluate(problem, Solution(device={"a": "d0", "b": "d0"}))
     # a at 0, then b (the earlier request), then the second a
     assert found.schedule.requests_ns.tolist() == [10, 40, 45]
@@ -138,8 +143,8 @@ def cases(draw):
         streams.append(Arrivals(arrival_ns=draw(times), target_ns=5, units=second))
         problem = replace(problem, units=(*problem.units, *again), tensors=(*problem.tensors, *other))
         places |= {f"x{name}": where for name, where in places.items()}
-    return replace(problem, objective="serving", memory_mode="liveness", arrivals=tuple(streams)).checked(
-        "case"
+    return checked(
+        replace(problem, objective="serving", memory_mode="liveness", arrivals=tuple(streams)), "case"
     ), places
 
 
@@ -214,7 +219,7 @@ def test_a_trace_is_made_for_a_problem() -> None:
     assert made.objective == "serving"
     assert len(made.arrivals[0].arrival_ns) == 50
     assert made.arrivals[0].target_ns == 3 * 15
-    assert made.problems() == []
+    assert findings(made) == []
     two = serving_requests(
         graph({"0/a": 10, "1/a": 5}, [], pair()), process="poisson", networks=("0/", "1/"), target_ns=9
     )
@@ -249,9 +254,9 @@ def test_a_trace_is_made_for_a_problem() -> None:
 )
 def test_wrong_requests_are_named(change: dict, sentence: str) -> None:
     problem = replace(serving(chain(), 0), **change)
-    assert any(sentence in found for found in arrival_problems(problem))
+    assert any(sentence in found for found in arrival_findings(problem))
     with pytest.raises(ContentError):
-        problem.checked("x")
+        checked(problem, "x")
 
 
 def test_a_serving_problem_is_a_file_like_any_other(tmp_path) -> None:
@@ -279,7 +284,7 @@ def test_what_several_passes_are_made_of() -> None:
     copies = request_copies(problem)
     assert copies.arrays(problem.arrays).tensor_producer.tolist() == [0, 2]
     assert copies is request_copies(problem)
-    passes = OBJECTIVES.load("serving").passes(problem)
+    passes = passes_of(problem)
     assert isinstance(passes, ServedRequests)
     assert isinstance(passes, Passes)
     assert passes.release_ns(problem, "a@1") == 4

@@ -12,10 +12,12 @@ from tests.leaderboards.reference import Reference
 
 from opmark.core.cluster import Cluster, Link
 from opmark.core.errors import PlacementError
+from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import OPSIM1, profile_named
-from opmark.leaderboards.simulator.simulate import INVALID_COST, Schedule, simulate, simulate_many
+from opmark.leaderboards.problem.schedule import INVALID_COST, Schedule
+from opmark.leaderboards.simulator.simulate import simulate, simulate_many
 
 
 def run(problem: Problem, places: dict[str, str], profile=OPSIM1, **facts) -> Schedule:

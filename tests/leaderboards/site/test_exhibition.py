@@ -6,8 +6,10 @@ import pytest
 
 from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import NothingSelectedError
+from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit
+from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit, save_problem
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.standings import Standings, rank_solutions
 from opmark.leaderboards.scoring.track import Rules, Track
 from opmark.leaderboards.site import exhibit
@@ -33,7 +35,7 @@ def problem(name: str = "diamond") -> Problem:
             Tensor(name="t1", size_bytes=0, producer="left", consumers=("join",)),
             Tensor(name="t2", size_bytes=0, producer="right", consumers=("join",)),
         ),
-        provenance=Provenance(model="our-diamond", bundles={"a": "d/1.0.0/x"}),
+        provenance=CostOrigin(model="our-diamond", bundles={"a": "d/1.0.0/x"}),
     )
 
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.leaderboards.examples import graph, pair
 
-from opmark.leaderboards.problem.problem import Problem, Provenance, Reference
-from opmark.leaderboards.problem.rules.arrivals import Arrivals
+from opmark.leaderboards.problem.fields import Arrivals, CostOrigin, ReferenceCosts
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.site.graph_summary import depth, graph_facts, kind_shares, machines_of
 
 
@@ -30,7 +30,7 @@ def test_facts_name_sizes_phases_and_bounds() -> None:
     assert not any(name.startswith(("bound", "phases")) for name in facts)
     units = (*chain().units[:3], replace(chain().units[3], phase="backward"))
     bounds = {"critical_path": 60, "area": 50}
-    known = replace(chain(), units=units, reference=Reference(bound_ns=60, best_known_ns=70, bounds=bounds))
+    known = replace(chain(), units=units, reference=ReferenceCosts(bound_ns=60, best_known_ns=70, bounds=bounds))
     facts = dict(graph_facts(known))
     assert facts["phases"] == "3 forward, 1 backward"
     assert facts["bound: critical path"] == "60.0 ns"
@@ -44,5 +44,5 @@ def test_devices_name_the_predictor_of_their_target() -> None:
     problem = chain()
     devices = (replace(problem.cluster.devices[0], target="t", provenance="imported"), problem.cluster.devices[1])
     cluster = replace(problem.cluster, devices=devices)
-    found = machines_of(replace(problem, cluster=cluster, provenance=Provenance(bundles={"t": "m/t 12"})))
+    found = machines_of(replace(problem, cluster=cluster, provenance=CostOrigin(bundles={"t": "m/t 12"})))
     assert [(machine.provenance, machine.bundle) for machine in found] == [("imported", "m/t 12"), ("measured", "")]

@@ -3,8 +3,9 @@
 import pytest
 
 from opmark.core.cluster import Cluster, Device, Link
+from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.leaderboards.site.timeline import operator, timeline_of
 from opmark.pages.gantt import TRANSFER

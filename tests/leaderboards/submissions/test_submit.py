@@ -17,8 +17,9 @@ from tests.leaderboards.submissions.sandbox.cell import real_sandbox
 from opmark.core.errors import ContentError, SubmissionError, UsageError
 from opmark.core.scaffold import write_extension
 from opmark.leaderboards.making.disguise import disguise
+from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.problem.problem import Problem, save_problem
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.hidden import VARIABLE, hidden_problems, hidden_track, need_hidden, seed_hash
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.track import Track, load_track
@@ -125,10 +126,10 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path, code: str, sentence: str)
 
 
 def test_the_question_gives_no_answer_away() -> None:
-    from opmark.leaderboards.problem.problem import Provenance, Reference
+    from opmark.leaderboards.problem.fields import CostOrigin, ReferenceCosts
 
     known = replace(
-        PROBLEM, reference=Reference(bound_ns=1, best_known_ns=7777), provenance=Provenance(model="secret-net")
+        PROBLEM, reference=ReferenceCosts(bound_ns=1, best_known_ns=7777), provenance=CostOrigin(model="secret-net")
     )
     asked = json.loads(question(known))
     assert asked["reference"] is None
@@ -306,8 +307,8 @@ def test_only_tracks_it_is_made_for(track: Track, tmp_path: Path) -> None:
 
 
 def test_the_smallest_problems_come_first_and_without_answers() -> None:
-    from opmark.leaderboards.problem.problem import Reference
+    from opmark.leaderboards.problem.fields import ReferenceCosts
 
-    large: Problem = replace(PROBLEM, name="z", reference=Reference(bound_ns=1, best_known_ns=2))
+    large: Problem = replace(PROBLEM, name="z", reference=ReferenceCosts(bound_ns=1, best_known_ns=2))
     small = replace(large, name="a", units=large.units[:1], tensors=())
     assert [(item.name, item.reference) for item in smallest_first([large, small])] == [("a", None), ("z", None)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.simulator.device_prices import device_prices
+from opmark.leaderboards.simulator.direct_models import device_prices
 
 # Whether a unit, by number, is on a device: a literal where it can be.
 Choices = Sequence[Mapping[int, Any]]

@@ -16,7 +16,7 @@ from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import profile_named
 from opmark.leaderboards.search.single import best_single_device
-from opmark.leaderboards.simulator.simulate import run_events
+from opmark.leaderboards.simulator.events import run_events
 
 
 def response_time_ns(problem: Problem, placement: Placement) -> int | None:

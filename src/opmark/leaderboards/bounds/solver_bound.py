@@ -13,7 +13,7 @@ import numpy as np
 from opmark.leaderboards.bounds.relaxation import LOAD_PROFILES, is_latency, is_load, profile_of
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import Groups, groups_of
-from opmark.leaderboards.simulator.device_prices import device_prices
+from opmark.leaderboards.simulator.direct_models import device_prices
 
 # Rows and columns beyond which the solver would only read.
 VARIABLES_AT_MOST = 60_000

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from opmark.core.graph import Graph
 from opmark.core.kernel import Kernel
 from opmark.kinds import KINDS
-from opmark.leaderboards.problem.problem import Tensor
+from opmark.leaderboards.problem.fields import Tensor
 
 _OUT, _IN = "reorder-output", "reorder-input"
 # Keyed by (producing unit, reading unit): ns for one reorder of all blocked tensors that pass between them.

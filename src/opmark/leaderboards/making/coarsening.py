@@ -11,7 +11,8 @@ from dataclasses import replace
 from graphlib import TopologicalSorter
 
 from opmark.leaderboards.making.merging import NamedSets, joined
-from opmark.leaderboards.problem.problem import Problem, Unit
+from opmark.leaderboards.problem.fields import Unit
+from opmark.leaderboards.problem.problem import Problem
 
 # A unit may grow to this many times its fair share of the total; doubled whenever no pair fits any more.
 _FAIR = 2.0

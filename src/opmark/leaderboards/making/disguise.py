@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from opmark.core.cluster import Cluster
-from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit
+from opmark.leaderboards.problem.checks import checked
+from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 
 # Costs of one kind of unit on one device type change together, by up to this share.
 RESCALED_BY = 0.1
@@ -19,21 +21,24 @@ def disguise(problem: Problem, name: str, generator: np.random.Generator, *, res
     """A relabelled and permuted copy of `problem`, called `name`; with `rescale` 0 its costs are unchanged."""
     mask = _Mask.of(problem, generator, rescale)
     new = mask.weights
-    return replace(
-        problem,
-        name=name,
-        cluster=_cluster(problem, mask.devices, mask.types),
-        units=tuple(sorted(map(mask.unit, problem.units), key=lambda unit: unit.name)),
-        tensors=tuple(sorted(map(mask.tensor, problem.tensors), key=lambda tensor: tensor.name)),
-        weights={new[key]: size for key, size in sorted(problem.weights.items(), key=lambda item: new[item[0]])},
-        interference={mask.types.get(key, key): table for key, table in problem.interference.items()},
-        arrivals=tuple(
-            replace(stream, units=tuple(sorted(mask.units[name] for name in stream.units)), source="")
-            for stream in problem.arrivals
+    return checked(
+        replace(
+            problem,
+            name=name,
+            cluster=_cluster(problem, mask.devices, mask.types),
+            units=tuple(sorted(map(mask.unit, problem.units), key=lambda unit: unit.name)),
+            tensors=tuple(sorted(map(mask.tensor, problem.tensors), key=lambda tensor: tensor.name)),
+            weights={new[key]: size for key, size in sorted(problem.weights.items(), key=lambda item: new[item[0]])},
+            interference={mask.types.get(key, key): table for key, table in problem.interference.items()},
+            arrivals=tuple(
+                replace(stream, units=tuple(sorted(mask.units[name] for name in stream.units)), source="")
+                for stream in problem.arrivals
+            ),
+            provenance=CostOrigin(),
+            reference=None,
         ),
-        provenance=Provenance(),
-        reference=None,
-    ).checked(name)
+        name,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,10 @@ from opmark.leaderboards.making.drawn_network import MARK, drawn_network, is_dra
 from opmark.leaderboards.making.recipe import Candidate, Recipe
 from opmark.leaderboards.making.units import Costs, make_problem
 from opmark.leaderboards.making.workload import serving_requests
+from opmark.leaderboards.problem.checks import checked
+from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.placement import Placement
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.single import single_device_rows
 from opmark.leaderboards.simulator.simulate import simulate
@@ -92,7 +94,7 @@ def problem_of(candidate: Candidate, recipe: Recipe, sources: Sources, objective
         problem = serving_requests(
             problem, process=candidate.arrivals, load=candidate.load, seed=recipe.seed, networks=networks
         )
-    return problem.checked(candidate.title)
+    return checked(problem, candidate.title)
 
 
 def side_by_side(parts: list[Problem]) -> Problem:

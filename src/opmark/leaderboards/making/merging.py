@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from opmark.leaderboards.problem.checks import checked
+from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.prediction_error import weighted_interval
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 
 
 class NamedSets:
@@ -56,12 +58,15 @@ def joined(problem: Problem, group: Mapping[str, str]) -> Problem:
     for name, size in problem.weights.items():
         sizes[weights[name]] = sizes.get(weights[name], 0) + size
     used = {name for unit in units for name in unit.weights}
-    return replace(
-        problem,
-        units=units,
-        tensors=tuple(_bundled(outside)),
-        weights={name: size for name, size in sizes.items() if name in used},
-    ).checked(problem.name)
+    return checked(
+        replace(
+            problem,
+            units=units,
+            tensors=tuple(_bundled(outside)),
+            weights={name: size for name, size in sizes.items() if name in used},
+        ),
+        problem.name,
+    )
 
 
 def _unit(

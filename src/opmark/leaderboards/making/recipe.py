@@ -6,7 +6,7 @@ from pathlib import Path
 
 from opmark.core.errors import ContentError
 from opmark.core.schema import load
-from opmark.leaderboards.problem.problem import MEMORY_MODES
+from opmark.leaderboards.problem.fields import MEMORY_MODES
 from opmark.leaderboards.problem.rules.objective import OBJECTIVES
 
 SCHEMA = 1

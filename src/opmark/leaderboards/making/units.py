@@ -12,8 +12,10 @@ from opmark.core.errors import ContentError
 from opmark.core.graph import Graph
 from opmark.leaderboards.making.boundaries import boundary_of, unit_layout_ns
 from opmark.leaderboards.making.kernel_matching import units_of
+from opmark.leaderboards.problem.checks import checked
+from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit
 from opmark.leaderboards.problem.prediction_error import error_factors, shape_group_of, weighted_interval
-from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 
 # The node numbers of one unit in one graph.
 Nodes = tuple[int, ...]
@@ -79,21 +81,24 @@ def make_problem(
         )
         for unit, group in zip(names, groups, strict=True)
     )
-    provenance = Provenance(
+    provenance = CostOrigin(
         model=model or used[main].name,
         family=family,
         bundles=bundles or {},
         graphs={target: graph.id for target, graph in used.items()},
     )
     needed = {weight for unit in units for weight in unit.weights}
-    return Problem(
-        name=name,
-        cluster=cluster,
-        units=units,
-        tensors=tuple(tensors),
-        weights={weight: spec.size_bytes for weight, spec in used[main].weights.items() if weight in needed},
-        provenance=provenance,
-    ).checked(name)
+    return checked(
+        Problem(
+            name=name,
+            cluster=cluster,
+            units=units,
+            tensors=tuple(tensors),
+            weights={weight: spec.size_bytes for weight, spec in used[main].weights.items() if weight in needed},
+            provenance=provenance,
+        ),
+        name,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from opmark.core.errors import UsageError
+from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.arrival_process import NS_PER_S, drawn_arrivals
 from opmark.leaderboards.search.single import best_single_device
@@ -36,16 +37,19 @@ def with_workload(problem: Problem, workload: Workload) -> Problem:
     if (workload.objective == "serving") != bool(workload.arrivals):
         raise UsageError("the objective serving needs arrivals, and only that one", hint="--arrivals poisson")
     if workload.arrivals:
-        return serving_requests(
-            problem,
-            process=workload.arrivals,
-            rate_per_s=workload.rate_per_s,
-            requests=workload.requests,
-            target_ns=workload.target_ns,
-            seed=workload.seed,
-        ).checked(problem.name)
+        return checked(
+            serving_requests(
+                problem,
+                process=workload.arrivals,
+                rate_per_s=workload.rate_per_s,
+                requests=workload.requests,
+                target_ns=workload.target_ns,
+                seed=workload.seed,
+            ),
+            problem.name,
+        )
     posed = replace(problem, objective=workload.objective, micro_batches=workload.micro_batches)
-    return replace(posed, unit="$" if workload.objective == "cost" else posed.unit).checked(problem.name)
+    return checked(replace(posed, unit="$" if workload.objective == "cost" else posed.unit), problem.name)
 
 
 def serving_requests(

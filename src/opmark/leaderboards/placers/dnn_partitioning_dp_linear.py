@@ -9,8 +9,7 @@ from functools import cache
 
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.problem.placement import Solution, solution_of
-from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.smallest import smallest_problem
+from opmark.leaderboards.problem.problem import Problem, smallest_problem
 from opmark.leaderboards.search.cuts.blocks import Blocks, blocks_of
 from opmark.leaderboards.search.cuts.ideals import depth_first_orders, prefixes
 from opmark.leaderboards.search.cuts.max_load_split import Split, Splitter

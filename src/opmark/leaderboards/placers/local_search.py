@@ -15,12 +15,13 @@ from opmark.leaderboards.problem.contiguity import returning_unit
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of, solution_of
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.search.anytime import offer
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.placer import Placer
 from opmark.leaderboards.search.search_space import SearchSpace
 from opmark.leaderboards.search.single import starting_rows
-from opmark.leaderboards.simulator.simulate import INVALID_COST, fits, simulate, simulate_many
+from opmark.leaderboards.simulator.simulate import fits, simulate, simulate_many
 
 LISTS = (heft.PLACER, cpop.PLACER, peft.PLACER)
 BATCH = 48

@@ -14,8 +14,7 @@ from opmark.core.errors import PlacementError
 from opmark.core.units import NS_PER_S
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement, Solution
-from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.smallest import smallest_problem
+from opmark.leaderboards.problem.problem import Problem, smallest_problem
 from opmark.leaderboards.search.cuts.blocks import Blocks, blocks_of
 from opmark.leaderboards.search.cuts.ideals import Lattice, depth_first_orders, every_ideal, prefixes
 from opmark.leaderboards.search.cuts.repair import quick_split

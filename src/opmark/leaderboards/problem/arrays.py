@@ -1,35 +1,50 @@
 """A problem as int64 arrays in compressed rows, packed into one buffer for the compiled simulator."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from opmark.core.errors import ContentError
-from opmark.leaderboards.problem.colocation import class_names
+from opmark.leaderboards.problem.fields import ProblemFields
+from opmark.leaderboards.problem.graph import class_names, edges_of
+from opmark.leaderboards.problem.graph_checks import graph_findings, refuse
 from opmark.leaderboards.problem.integers import Integers, integers, rows
 from opmark.leaderboards.problem.interference import interference_arrays, slowest_factor
-from opmark.leaderboards.problem.packing import FIELDS
-from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.routes import hop_ns, routes
-from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.problem.packing import FIELDS, Sizes
+from opmark.leaderboards.problem.routes import hop_table, routes
 
 _LEAST = int(np.iinfo(np.int64).min)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProblemArrays:
-    """Shapes: U units, M tensors, D devices, T device types, L links, S distinct tensor sizes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRules:
+    """Switches of the event simulation.
 
-    `sizes` is (U, M, D, T, L, ports, host, 1 where memory is tracked by liveness, C classes of interference, and 1 each
-    for multicast, first-ready-first-run, and outputs that stay on the host). `exec_ns` is U×T, -1 where a type cannot
-    run the unit; `hop_ns` is S×L; `boundary_ns` is M×T; `interference` is T×C×C, in millionths; routes are rows of
-    source·D + destination. Two-dimensional arrays lie flat. Request r, of units and tensors `request_units[r]` and
-    `request_tensors[r]` to the next, arrives at `release_ns[r]`; `request_urgency` is that of a transfer for which only
-    the host waits. A problem by itself is one request at time 0.
+    `contention` makes a link serve one transfer at a time; without it ports are infinite and copies never block.
+    `half_duplex` gives every device one port that sends or receives. `multicast` sends a tensor once, to all its
+    readers, over one bus per source. `fifo` starts ready units in the order in which they became ready.
     """
 
-    sizes: Integers
+    contention: bool = True
+    half_duplex: bool = False
+    multicast: bool = False
+    fifo: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemArrays:
+    """Shapes: U units, M tensors, D devices, T device types, L links, S distinct tensor sizes, C interference classes.
+
+    `exec_ns` is U×T, -1 if a type cannot run the unit; `hop_ns` is S×L; `boundary_ns` is M×T; `interference` is T×C×C,
+    in millionths; routes are rows of source·D + destination. Two-dimensional arrays lie flat. Request r consists of the
+    units and tensors from `request_units[r]` and `request_tensors[r]` to the next, and arrives at `release_ns[r]`;
+    `request_urgency` is that of a transfer for which only the host waits. A problem by itself is one request at time 0.
+    `colocation` numbers the class of each unit (-1: none).
+    """
+
+    sizes: Sizes
     exec_ns: Integers
     workspace_bytes: Integers
     input_offsets: Integers
@@ -51,64 +66,61 @@ class ProblemArrays:
     link_source: Integers
     link_destination: Integers
     link_port: Integers
+    link_second_port: Integers
     route_offsets: Integers
     route_links: Integers
     hop_ns: Integers
-    # What only placers, bounds and checks read.
-    device_memory_bytes: Integers
     weight_offsets: Integers
     weight_ids: Integers
     weight_bytes: Integers
-    link_second_port: Integers
     unit_class: Integers
     interference: Integers
     release_ns: Integers
     request_units: Integers
     request_tensors: Integers
     request_urgency: Integers
+    # Read by placers, bounds and checks only.
+    device_memory_bytes: Integers
     colocation: Integers
     topological: Integers
 
     @property
     def units(self) -> int:
-        """How many units."""
-        return int(self.sizes[0])
+        """The number of units."""
+        return self.sizes.units
 
     @property
     def devices(self) -> int:
-        """How many devices."""
-        return int(self.sizes[2])
+        """The number of devices."""
+        return self.sizes.devices
 
     @property
     def host(self) -> int:
-        """The number of the host."""
-        return int(self.sizes[6])
+        """The host, by number."""
+        return self.sizes.host
 
     @cached_property
     def packed(self) -> tuple[Integers, Integers]:
-        """Every array of `FIELDS` end to end, and where each starts."""
+        """Every array of `FIELDS` end to end, and the start of each."""
         parts = [getattr(self, name) for name in FIELDS]
         starts = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
-        return np.concatenate(parts), starts
+        return np.concatenate([np.array(self.sizes, dtype=np.int64), *parts[1:]]), starts
 
-    def under(self, profile: Profile) -> "ProblemArrays":
-        """These arrays with the ports and switches of a profile."""
-        if not (profile.half_duplex or profile.multicast or profile.fifo):
+    def under(self, rules: EventRules) -> "ProblemArrays":
+        """These arrays with the ports and switches of `rules`."""
+        if not (rules.half_duplex or rules.multicast or rules.fifo):
             return self
-        sizes = self.sizes.copy()
-        sizes[9], sizes[10] = profile.multicast, profile.fifo
-        port, second = self.link_port, self.link_second_port
-        if profile.half_duplex:
-            port, second = self.link_source, self.link_destination
-            sizes[5] = self.devices
-        if profile.multicast:
-            port = second = self.link_source
-            sizes[5] = self.devices
+        port, second, ports = self.link_port, self.link_second_port, self.sizes.ports
+        if rules.half_duplex:
+            port, second, ports = self.link_source, self.link_destination, self.devices
+        if rules.multicast:
+            port, second, ports = self.link_source, self.link_source, self.devices
+        sizes = self.sizes._replace(ports=ports, multicast=int(rules.multicast), fifo=int(rules.fifo))
         return replace(self, sizes=sizes, link_port=port, link_second_port=second)
 
     @cached_property
     def run_ns(self) -> Integers:
-        """U×D: how long a unit holds a slot of each device, dispatch included; -1 where it cannot run."""
+        """U×D: the time for which a unit holds a slot of each device, dispatch included; -1 if it cannot run there."""
         table = self.exec_ns.reshape(self.units, -1)[:, self.device_type]
         return np.where(table > 0, table + self.device_dispatch_ns, table)
 
@@ -124,82 +136,48 @@ class ProblemArrays:
         return rank
 
 
-def compile_problem(problem: Problem) -> ProblemArrays:
-    """The arrays of a problem. Raises `ContentError` for a wrong or cyclic one."""
-    problem.checked(problem.name)
-    cluster = problem.cluster
-    device_number = {device.name: number for number, device in enumerate(cluster.devices)}
-    types = sorted({device.type for device in cluster.devices})
-    unit_number = {unit.name: number for number, unit in enumerate(problem.units)}
-    weight_number = {name: number for number, name in enumerate(sorted(problem.weights))}
-    inputs: list[list[int]] = [[] for _ in problem.units]
-    outputs: list[list[int]] = [[] for _ in problem.units]
-    consumers = []
-    for number, tensor in enumerate(problem.tensors):
-        readers = sorted(unit_number[name] for name in tensor.consumers)
-        consumers.append(readers)
-        for reader in readers:
-            inputs[reader].append(number)
-        if tensor.producer:
-            outputs[unit_number[tensor.producer]].append(number)
-    input_offsets, input_tensors = rows(inputs)
-    output_offsets, output_tensors = rows(outputs)
-    consumer_offsets, consumer_units = rows(consumers)
-    weight_offsets, weight_ids = rows(
-        [sorted({weight_number[name] for name in unit.weights}) for unit in problem.units]
-    )
-    tensor_bytes = integers(tensor.size_bytes for tensor in problem.tensors)
-    classes, size_class = np.unique(tensor_bytes, return_inverse=True)
-    hops = [[hop_ns(link, int(size)) for link in cluster.links] for size in classes]
-    ports = _ports(problem)
-    paths = routes(cluster)
-    names = list(device_number)
-    route_offsets, route_links = rows([paths.get((a, b), ()) for a in names for b in names])
-    class_number: dict[str, int] = {}
-    colocation = [class_number.setdefault(name, len(class_number)) if name else -1 for name in class_names(problem)]
-    _check_magnitude(problem, hops)
-    sizes = (len(problem.units), len(problem.tensors), len(names), len(types), len(cluster.links), len(set(ports)))
+def compile_problem(problem: ProblemFields) -> ProblemArrays:
+    """The arrays of a problem. Raises `ContentError` for a wrong or cyclic graph, and for numbers beyond 64 bits."""
+    refuse(graph_findings(problem), problem.name)
+    numbers = {device.name: number for number, device in enumerate(problem.cluster.devices)}
+    types = sorted({device.type for device in problem.cluster.devices})
     count, unit_class, interference = interference_arrays(problem, types)
+    graph, units, tensors = _graph_arrays(problem), _unit_arrays(problem, types), _tensor_arrays(problem, types)
+    cluster = _cluster_arrays(problem, types, numbers)
+    sizes, size_class = np.unique(tensors["tensor_bytes"], return_inverse=True)
+    hops = hop_table(problem.cluster.links, sizes)
     arrays = ProblemArrays(
-        sizes=integers([*sizes, device_number[problem.host], problem.memory_mode != "sum", count, 0, 0, 1]),
-        exec_ns=integers(round(unit.exec_ns.get(name, -1)) for unit in problem.units for name in types),
-        workspace_bytes=integers(unit.workspace_bytes for unit in problem.units),
-        input_offsets=input_offsets,
-        input_tensors=input_tensors,
-        output_offsets=output_offsets,
-        output_tensors=output_tensors,
-        tensor_bytes=tensor_bytes,
-        tensor_producer=integers(unit_number[t.producer] if t.producer else -1 for t in problem.tensors),
-        tensor_home=integers(-1 if t.producer else device_number[t.home or problem.host] for t in problem.tensors),
-        tensor_output=integers(tensor.output for tensor in problem.tensors),
+        sizes=Sizes(
+            units=len(problem.units),
+            tensors=len(problem.tensors),
+            devices=len(numbers),
+            types=len(types),
+            links=len(problem.cluster.links),
+            ports=int(cluster["link_port"].max(initial=-1)) + 1,
+            host=numbers[problem.host],
+            liveness=int(problem.memory_mode != "sum"),
+            classes=count,
+            multicast=0,
+            fifo=0,
+            outputs_stay=1,
+        ),
+        **graph,
+        **units,
+        **tensors,
+        **cluster,
+        tensor_home=_homes(problem, numbers),
         tensor_size_class=size_class.astype(np.int64),
-        consumer_offsets=consumer_offsets,
-        consumer_units=consumer_units,
-        boundary_ns=integers(round(tensor.boundary_ns.get(name, 0)) for tensor in problem.tensors for name in types),
-        device_type=integers(types.index(device.type) for device in cluster.devices),
-        device_slots=integers(device.slots for device in cluster.devices),
-        device_dispatch_ns=integers(device.dispatch_ns for device in cluster.devices),
-        device_blocking=integers(device.blocking_copy for device in cluster.devices),
-        link_source=integers(device_number[link.source] for link in cluster.links),
-        link_destination=integers(device_number[link.destination] for link in cluster.links),
-        link_port=integers(ports),
-        route_offsets=route_offsets,
-        route_links=route_links,
-        hop_ns=integers(value for row in hops for value in row),
-        device_memory_bytes=integers(device.memory_bytes for device in cluster.devices),
-        weight_offsets=weight_offsets,
-        weight_ids=weight_ids,
-        weight_bytes=integers(problem.held_bytes[name] for name in weight_number),
-        link_second_port=integers(ports),
+        hop_ns=hops.reshape(-1),
         unit_class=unit_class,
         interference=interference,
         release_ns=integers([0]),
         request_units=integers([0, len(problem.units)]),
         request_tensors=integers([0, len(problem.tensors)]),
         request_urgency=integers([_LEAST]),
-        colocation=integers(colocation),
+        colocation=_colocation(problem),
         topological=np.empty(0, dtype=np.int64),
     )
+    _check_magnitude(problem, arrays)
     return with_topological_order(arrays)
 
 
@@ -213,27 +191,114 @@ def with_topological_order(arrays: ProblemArrays) -> ProblemArrays:
     return replace(arrays, topological=order)
 
 
-def _ports(problem: Problem) -> list[int]:
-    """A port number per link; a link that names none has one of its own."""
-    number: dict[str, int] = {}
-    found = []
-    for index, link in enumerate(problem.cluster.links):
-        found.append(number.setdefault(f"port {link.port}" if link.port else f"link {index}", len(number)))
-    return found
+def _graph_arrays(problem: ProblemFields) -> dict[str, Integers]:
+    edges = edges_of(problem)
+    units = len(problem.units)
+    by_reader = np.argsort(edges.consumer_units, kind="stable")
+    made = np.flatnonzero(edges.producer >= 0)
+    by_producer = made[np.argsort(edges.producer[made], kind="stable")]
+    return {
+        "input_offsets": _offsets(np.bincount(edges.consumer_units, minlength=units)),
+        "input_tensors": edges.tensor_of_consumer[by_reader],
+        "output_offsets": _offsets(np.bincount(edges.producer[made], minlength=units)),
+        "output_tensors": by_producer,
+        "tensor_producer": edges.producer,
+        "consumer_offsets": edges.consumer_offsets,
+        "consumer_units": edges.consumer_units,
+    }
 
 
-def _check_magnitude(problem: Problem, hops: list[list[int]]) -> None:
+def _unit_arrays(problem: ProblemFields, types: Sequence[str]) -> dict[str, Integers]:
+    units = problem.units
+    weight_number = {name: number for number, name in enumerate(problem.weights)}
+    used = (weight_number[name] for unit in units for name in unit.weights)
+    owner = np.repeat(np.arange(len(units)), [len(unit.weights) for unit in units])
+    # Rows of distinct weights, ascending.
+    count = max(1, len(weight_number))
+    owner, weight_ids = np.divmod(np.unique(owner * count + integers(used)), count)
+    return {
+        "exec_ns": _by_type([unit.exec_ns for unit in units], types, missing=-1),
+        "workspace_bytes": integers(unit.workspace_bytes for unit in units),
+        "weight_offsets": _offsets(np.bincount(owner, minlength=len(units))),
+        "weight_ids": weight_ids,
+        "weight_bytes": integers(problem.held_bytes.values()),
+    }
+
+
+def _tensor_arrays(problem: ProblemFields, types: Sequence[str]) -> dict[str, Integers]:
+    tensors = problem.tensors
+    return {
+        "tensor_bytes": integers(tensor.size_bytes for tensor in tensors),
+        "tensor_output": integers(tensor.output for tensor in tensors),
+        "boundary_ns": _by_type([tensor.boundary_ns for tensor in tensors], types, missing=0),
+    }
+
+
+def _cluster_arrays(problem: ProblemFields, types: list[str], numbers: Mapping[str, int]) -> dict[str, Integers]:
+    devices, links = problem.cluster.devices, problem.cluster.links
+    paths = routes(problem.cluster)
+    route_offsets, route_links = rows([paths.get((a, b), ()) for a in numbers for b in numbers])
+    # Links that name one port share it; a link that names none has its own.
+    port: dict[str, int] = {}
+    keys = [f"port {link.port}" if link.port else f"link {number}" for number, link in enumerate(links)]
+    ports = integers(port.setdefault(key, len(port)) for key in keys)
+    return {
+        "device_type": integers(types.index(device.type) for device in devices),
+        "device_slots": integers(device.slots for device in devices),
+        "device_dispatch_ns": integers(device.dispatch_ns for device in devices),
+        "device_blocking": integers(device.blocking_copy for device in devices),
+        "device_memory_bytes": integers(device.memory_bytes for device in devices),
+        "link_source": integers(numbers[link.source] for link in links),
+        "link_destination": integers(numbers[link.destination] for link in links),
+        "link_port": ports,
+        "link_second_port": ports,
+        "route_offsets": route_offsets,
+        "route_links": route_links,
+    }
+
+
+def _homes(problem: ProblemFields, numbers: Mapping[str, int]) -> Integers:
+    host = numbers[problem.host]
+    return integers(
+        -1 if tensor.producer else numbers[tensor.home] if tensor.home else host for tensor in problem.tensors
+    )
+
+
+def _colocation(problem: ProblemFields) -> Integers:
+    number: dict[str, int] = {"": -1}
+    return integers(number.setdefault(name, len(number) - 1) for name in class_names(problem))
+
+
+def _by_type(tables: Sequence[Mapping[str, int | float]], types: Sequence[str], *, missing: int) -> Integers:
+    """One row per table and one column per type, rounded half-even; flat. Times below 2^53 are exact as floats."""
+    found = np.full((len(tables), len(types)), missing, dtype=np.int64)
+    if any(tables):
+        for column, name in enumerate(types):
+            values = np.fromiter((table.get(name, missing) for table in tables), dtype=np.float64, count=len(tables))
+            found[:, column] = np.rint(values)
+    return found.reshape(-1)
+
+
+def _offsets(lengths: Integers) -> Integers:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _check_magnitude(problem: ProblemFields, arrays: ProblemArrays) -> None:
     """Refuse a problem whose times or bytes could leave int64 when everything happens one after the other."""
-    dispatch = max(device.dispatch_ns for device in problem.cluster.devices)
-    total = sum(max(unit.exec_ns.values()) + dispatch for unit in problem.units)
-    total *= 1 + slowest_factor(problem)
+    sizes = arrays.sizes
+    slowest = _sum(arrays.exec_ns.reshape(sizes.units, sizes.types).max(axis=1))
+    total = (slowest + sizes.units * int(arrays.device_dispatch_ns.max())) * (1 + slowest_factor(problem))
     passes = max(1, problem.micro_batches, sum(len(stream.arrival_ns) for stream in problem.arrivals))
     last = max((stream.arrival_ns[-1] for stream in problem.arrivals), default=0)
-    each = max((value for row in hops for value in row), default=0) * max(1, len(problem.cluster.links))
-    boundary = sum(2 * max(tensor.boundary_ns.values(), default=0) for tensor in problem.tensors)
-    devices = len(problem.cluster.devices)
-    size = sum(tensor.size_bytes for tensor in problem.tensors) * devices + sum(problem.held_bytes.values()) * devices
-    size += sum(unit.workspace_bytes for unit in problem.units)
-    whole = (total + (each * len(problem.tensors) + boundary) * devices) * passes + last
+    each = int(arrays.hop_ns.max(initial=0)) * max(1, sizes.links)
+    boundary = 2 * _sum(arrays.boundary_ns.reshape(sizes.tensors, sizes.types).max(axis=1, initial=0))
+    size = (_sum(arrays.tensor_bytes) + _sum(arrays.weight_bytes)) * sizes.devices + _sum(arrays.workspace_bytes)
+    whole = (total + (each * sizes.tensors + boundary) * sizes.devices) * passes + last
     if whole >= 2**62 or size * passes >= 2**62:
         raise ContentError("the times or sizes are too large to add up below 2^62", where=problem.name)
+
+
+def _sum(values: Integers) -> int:
+    """An exact sum, which 64 bits may not hold."""
+    found: int = sum(values.tolist())
+    return found

@@ -1,27 +1,25 @@
-"""How much units that share a device's slots slow one another down, as a table of millionths.
+"""The slowdown of units that share a device's slots, as factors in millionths.
 
 The pairwise additive model of Choi et al., "Serving Heterogeneous Machine Learning Models on Multi-GPU Servers with
 Spatio-Temporal Sharing", ATC 2022: every neighbour adds what its factor exceeds 1.
 """
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from opmark.leaderboards.problem.fields import ProblemFields
 from opmark.leaderboards.problem.integers import Integers, integers
-
-if TYPE_CHECKING:
-    from opmark.leaderboards.problem.problem import Problem
 
 MILLION = 1_000_000
 ANY = "*"
 
 
-def interference_arrays(problem: "Problem", types: list[str]) -> tuple[int, Integers, Integers]:
-    """How many classes, the class of every unit, and factors by type, class and class beside it; 0 without a table.
+def interference_arrays(problem: ProblemFields, types: list[str]) -> tuple[int, Integers, Integers]:
+    """The number of classes, the class of every unit, and factors by type, class and class beside it.
 
-    A class is a kind that a table names, or the one of all other kinds.
+    A class is a kind that a table names, or the one of all other kinds; without a table there is none.
     """
     named = {kind for table in problem.interference.values() for own, row in table.items() for kind in (own, *row)} - {
         ANY
@@ -39,8 +37,8 @@ def interference_arrays(problem: "Problem", types: list[str]) -> tuple[int, Inte
     return len(classes), integers(number.get(unit.kind, 0) for unit in problem.units), integers(factors)
 
 
-def factor_of(problem: "Problem", type_name: str, kind: str, beside: str) -> float:
-    """How much a unit of `kind` is slowed by one of `beside`; the most exact entry counts, 1 without any."""
+def factor_of(problem: ProblemFields, type_name: str, kind: str, beside: str) -> float:
+    """The factor by which a unit of `kind` is slowed by one of `beside`: the most exact entry, or 1 without any."""
     table = problem.interference.get(type_name, {})
     for own, other in ((kind, beside), (kind, ANY), (ANY, beside), (ANY, ANY)):
         if other in table.get(own, {}):
@@ -48,8 +46,35 @@ def factor_of(problem: "Problem", type_name: str, kind: str, beside: str) -> flo
     return 1.0
 
 
-def slowest_factor(problem: "Problem") -> int:
-    """By how much a unit can be slowed at most, rounded up; 0 without a table."""
+def slowest_factor(problem: ProblemFields) -> int:
+    """The most that a unit's factor can exceed 1, rounded up; 0 without a table."""
     factors = [f for table in problem.interference.values() for row in table.values() for f in row.values()]
     slots = max(device.slots for device in problem.cluster.devices)
     return math.ceil(max(factors, default=1.0) - 1) * (slots - 1)
+
+
+def slowed_ends(
+    problem: ProblemFields, type_name: str, starts_ns: Sequence[tuple[int, str]], durations_ns: Mapping[str, int]
+) -> dict[str, int]:
+    """The end of each unit of one device, from (start, unit) pairs and the durations without neighbours.
+
+    At every start and finish, the remaining time is multiplied by new / old factor and rounded up.
+    """
+    kinds = {unit.name: unit.kind for unit in problem.units}
+    found = {name: start for start, name in starts_ns if not durations_ns[name]}
+    coming = sorted((start, name) for start, name in starts_ns if durations_ns[name])
+    running: dict[str, tuple[int, int]] = {}
+    while coming or running:
+        now = min([end for end, _ in running.values()] + [start for start, _ in coming[:1]])
+        for name in [name for name, (end, _) in running.items() if end == now]:
+            found[name] = running.pop(name)[0]
+        while coming and coming[0][0] == now:
+            _, name = coming.pop(0)
+            running[name] = (now + durations_ns[name], MILLION)
+        for name, (end, factor) in list(running.items()):
+            others = (kinds[other] for other in running if other != name)
+            slowed = MILLION + sum(
+                round(factor_of(problem, type_name, kinds[name], kind) * MILLION) - MILLION for kind in others
+            )
+            running[name] = (now - (now - end) * slowed // factor, slowed)
+    return found

@@ -1,6 +1,52 @@
-"""Where each array of a problem lies in the buffer that compiled code reads."""
+"""The layout of everything that compiled code receives: a problem's arrays in one buffer, and room for a schedule."""
 
-# The order of the arrays in `ProblemArrays.packed`. Append only: a compiled cache does not see other files change.
+from typing import NamedTuple
+
+from opmark.leaderboards.problem.integers import Integers
+
+
+class Sizes(NamedTuple):
+    """The lengths of all dimensions, and switches of the event simulation (0 or 1).
+
+    `liveness`: memory is tracked by liveness; `classes`: classes of interference; `multicast` and `fifo`: as in
+    `EventRules`; `outputs_stay`: graph outputs keep their memory on the host.
+    """
+
+    units: int
+    tensors: int
+    devices: int
+    types: int
+    links: int
+    ports: int
+    host: int
+    liveness: int
+    classes: int
+    multicast: int
+    fifo: int
+    outputs_stay: int
+
+
+class Room(NamedTuple):
+    """Arrays that the event simulation fills: the times of all units and transfers, and peak bytes per device.
+
+    `info` is (latency, transfers, hops, culprit, device of the culprit). Transfers of a tensor lie in rows of
+    `transfer_offsets`, hops of a transfer in rows of `hop_offsets`.
+    """
+
+    info: Integers
+    unit_start: Integers
+    unit_end: Integers
+    transfer_offsets: Integers
+    transfer_tensor: Integers
+    transfer_destination: Integers
+    hop_offsets: Integers
+    hop_link: Integers
+    hop_start: Integers
+    hop_end: Integers
+    peak: Integers
+
+
+# Append only, here and in `Sizes`: numba's cache of one file does not notice changes of another.
 FIELDS = (
     "sizes",
     "exec_ns",
@@ -39,37 +85,28 @@ FIELDS = (
     "request_urgency",
 )
 
+BLOCKING = FIELDS.index("device_blocking")
+BOUNDARY = FIELDS.index("boundary_ns")
+DEVICE_SLOTS = FIELDS.index("device_slots")
+DEVICE_TYPE = FIELDS.index("device_type")
+DISPATCH = FIELDS.index("device_dispatch_ns")
 EXEC_NS = FIELDS.index("exec_ns")
-WORKSPACE = FIELDS.index("workspace_bytes")
+HOP_NS = FIELDS.index("hop_ns")
 INPUT_OFFSETS = FIELDS.index("input_offsets")
 INPUT_TENSORS = FIELDS.index("input_tensors")
-OUTPUT_OFFSETS = FIELDS.index("output_offsets")
-OUTPUT_TENSORS = FIELDS.index("output_tensors")
-TENSOR_BYTES = FIELDS.index("tensor_bytes")
-TENSOR_PRODUCER = FIELDS.index("tensor_producer")
-TENSOR_HOME = FIELDS.index("tensor_home")
-TENSOR_OUTPUT = FIELDS.index("tensor_output")
-TENSOR_SIZE_CLASS = FIELDS.index("tensor_size_class")
-CONSUMER_OFFSETS = FIELDS.index("consumer_offsets")
-CONSUMER_UNITS = FIELDS.index("consumer_units")
-BOUNDARY = FIELDS.index("boundary_ns")
-DEVICE_TYPE = FIELDS.index("device_type")
-DEVICE_SLOTS = FIELDS.index("device_slots")
-DISPATCH = FIELDS.index("device_dispatch_ns")
-BLOCKING = FIELDS.index("device_blocking")
-LINK_SOURCE = FIELDS.index("link_source")
 LINK_DESTINATION = FIELDS.index("link_destination")
 LINK_PORT = FIELDS.index("link_port")
-ROUTE_OFFSETS = FIELDS.index("route_offsets")
+LINK_SOURCE = FIELDS.index("link_source")
+OUTPUT_OFFSETS = FIELDS.index("output_offsets")
+OUTPUT_TENSORS = FIELDS.index("output_tensors")
 ROUTE_LINKS = FIELDS.index("route_links")
-HOP_NS = FIELDS.index("hop_ns")
-WEIGHT_OFFSETS = FIELDS.index("weight_offsets")
-WEIGHT_IDS = FIELDS.index("weight_ids")
+ROUTE_OFFSETS = FIELDS.index("route_offsets")
+TENSOR_BYTES = FIELDS.index("tensor_bytes")
+TENSOR_HOME = FIELDS.index("tensor_home")
+TENSOR_OUTPUT = FIELDS.index("tensor_output")
+TENSOR_PRODUCER = FIELDS.index("tensor_producer")
+TENSOR_SIZE_CLASS = FIELDS.index("tensor_size_class")
 WEIGHT_BYTES = FIELDS.index("weight_bytes")
-LINK_SECOND_PORT = FIELDS.index("link_second_port")
-UNIT_CLASS = FIELDS.index("unit_class")
-INTERFERENCE = FIELDS.index("interference")
-RELEASE_NS = FIELDS.index("release_ns")
-REQUEST_UNITS = FIELDS.index("request_units")
-REQUEST_TENSORS = FIELDS.index("request_tensors")
-REQUEST_URGENCY = FIELDS.index("request_urgency")
+WEIGHT_IDS = FIELDS.index("weight_ids")
+WEIGHT_OFFSETS = FIELDS.index("weight_offsets")
+WORKSPACE = FIELDS.index("workspace_bytes")

@@ -13,9 +13,10 @@ from opmark.core.canonical import plain
 from opmark.core.errors import PlacementError
 from opmark.core.files import write_json
 from opmark.core.schema import load
-from opmark.leaderboards.problem.colocation import class_names
+from opmark.leaderboards.problem.contiguity import returning_unit
+from opmark.leaderboards.problem.graph import class_names, named_cycle
 from opmark.leaderboards.problem.integers import Integers
-from opmark.leaderboards.problem.problem import Problem, find_cycle
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.pipeline_schedule import PIPELINE_SCHEDULES
 
 SCHEMA = 1
@@ -175,8 +176,6 @@ def _check_schedule(problem: Problem, name: Any) -> None:
 
 
 def _check_contiguity(problem: Problem, chosen: Integers) -> None:
-    from opmark.leaderboards.problem.contiguity import returning_unit
-
     found = returning_unit(problem, chosen)
     if found is not None:
         unit, before = (problem.units[number].name for number in found)
@@ -234,23 +233,14 @@ def _order(
 def _check_deadlock(problem: Problem, rows: Mapping[int, Sequence[int]]) -> None:
     """Refuse orders that contradict precedence or one another, naming the cycle of units that wait."""
     names = [unit.name for unit in problem.units]
-    successors: dict[str, list[str]] = {name: [] for name in names}
+    before: dict[str, list[str]] = {name: [] for name in names}
     for tensor in problem.tensors:
         if tensor.producer:
-            successors[tensor.producer] += tensor.consumers
+            for name in tensor.consumers:
+                before[name].append(tensor.producer)
     for row in rows.values():
-        for before, after in pairwise(row):
-            successors[names[before]].append(names[after])
-    waiting = dict.fromkeys(names, 0)
-    for after_all in successors.values():
-        for name in after_all:
-            waiting[name] += 1
-    ready = [name for name, count in waiting.items() if not count]
-    while ready:
-        for name in successors[ready.pop()]:
-            waiting[name] -= 1
-            if not waiting[name]:
-                ready.append(name)
-    stuck = {name for name, count in waiting.items() if count}
-    if stuck:
-        raise PlacementError(f"the orders deadlock: {' → '.join(find_cycle(successors, stuck))}")
+        for first, second in pairwise(row):
+            before[names[second]].append(names[first])
+    cycle = named_cycle(before)
+    if cycle:
+        raise PlacementError(f"the orders deadlock: {cycle}")

@@ -1,16 +1,23 @@
-"""Which links a tensor takes between two devices, and how long each holds it."""
+"""Routes between devices, and the time that a tensor holds each link on its route."""
 
 from collections import deque
+from collections.abc import Sequence
 from itertools import pairwise
+
+import numpy as np
 
 from opmark.core.cluster import Cluster, Link
 from opmark.core.units import NS_PER_S
+from opmark.leaderboards.problem.integers import Integers, integers
+
+_LIMIT = 2**63
 
 
 def routes(cluster: Cluster) -> dict[tuple[str, str], tuple[int, ...]]:
-    """Link numbers from each device to each other one it can reach.
+    """Link numbers from each device to every other one that it can reach.
 
-    A route the cluster names wins; otherwise the path of fewest links, among those the one whose links stand first.
+    A route that the cluster names wins; otherwise the path of fewest links, and among those the one whose links stand
+    first.
     """
     leaving: dict[str, list[int]] = {device.name: [] for device in cluster.devices}
     first: dict[tuple[str, str], int] = {}
@@ -35,7 +42,7 @@ def routes(cluster: Cluster) -> dict[tuple[str, str], tuple[int, ...]]:
 
 
 def hop_ns(link: Link, size_bytes: int) -> int:
-    """Whole ns that `link` is busy with a tensor: latency + ceil(bytes · 10⁹ / bandwidth), or its piecewise points."""
+    """Whole ns that a tensor holds `link`: latency + ceil(bytes · 10⁹ / bandwidth), or its piecewise points."""
     rate = Rate(link.bandwidth_bytes_per_s)
     if not link.points:
         return link.latency_ns + rate.ns(size_bytes)
@@ -47,8 +54,30 @@ def hop_ns(link: Link, size_bytes: int) -> int:
     return last_ns + rate.ns(size_bytes - last)
 
 
+def hop_table(links: Sequence[Link], sizes_bytes: Integers) -> Integers:
+    """`hop_ns` of S sizes on L links (S×L); links with equal figures are worked out once."""
+    known: dict[tuple[object, ...], Integers] = {}
+    table = np.empty((len(sizes_bytes), len(links)), dtype=np.int64)
+    for number, link in enumerate(links):
+        key = link.latency_ns, link.bandwidth_bytes_per_s, link.points
+        if key not in known:
+            known[key] = _column(link, sizes_bytes)
+        table[:, number] = known[key]
+    return table
+
+
+def _column(link: Link, sizes_bytes: Integers) -> Integers:
+    """All at once if no intermediate result leaves 64 bits, otherwise one by one in whole numbers of any size."""
+    rate = Rate(link.bandwidth_bytes_per_s)
+    largest = int(sizes_bytes.max(initial=0)) * NS_PER_S * rate.denominator
+    if link.points or largest + link.latency_ns >= _LIMIT or rate.numerator >= _LIMIT:
+        return integers(hop_ns(link, size) for size in sizes_bytes.tolist())
+    found: Integers = link.latency_ns - (-sizes_bytes * (NS_PER_S * rate.denominator) // rate.numerator)
+    return found
+
+
 class Rate:
-    """A bandwidth as an exact fraction, so that a transfer time has no rounding of its own."""
+    """A bandwidth as an exact fraction, so that transfer times have no rounding error of their own."""
 
     def __init__(self, bytes_per_s: float) -> None:
         self.numerator, self.denominator = float(bytes_per_s).as_integer_ratio()

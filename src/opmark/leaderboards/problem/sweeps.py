@@ -1,28 +1,21 @@
-"""Compiled passes over a problem's graph; imported only when a problem is compiled or ranked."""
+"""Compiled passes over a problem's graph. Imported lazily, when a problem is compiled or ranked."""
 
 import numpy as np
 from numba import njit  # noqa: TID253 (this module is imported lazily)
 
-from opmark.leaderboards.problem import packing as at
+from opmark.leaderboards.problem.tables import sizes_of, tables_of
 
 
 @njit("int64[::1](int64[::1], int64[::1])", cache=True)
 def topological_order(data, starts):  # type: ignore[no-untyped-def]
-    """Units in an order that respects every tensor; shorter than the units where the graph has a cycle."""
-    units = data[0]
-    inputs = data[starts[at.INPUT_OFFSETS] : starts[at.INPUT_OFFSETS + 1]]
-    outputs = data[starts[at.OUTPUT_OFFSETS] : starts[at.OUTPUT_OFFSETS + 1]]
-    output_tensors = data[starts[at.OUTPUT_TENSORS] : starts[at.OUTPUT_TENSORS + 1]]
-    consumers = data[starts[at.CONSUMER_OFFSETS] : starts[at.CONSUMER_OFFSETS + 1]]
-    consumer_units = data[starts[at.CONSUMER_UNITS] : starts[at.CONSUMER_UNITS + 1]]
-    producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
-    waiting = np.empty(units, dtype=np.int64)
-    for unit in range(units):
-        waiting[unit] = inputs[unit + 1] - inputs[unit]
-    for tensor in range(len(producer)):
-        if producer[tensor] < 0:
-            for k in range(consumers[tensor], consumers[tensor + 1]):
-                waiting[consumer_units[k]] -= 1
+    """Units in an order that respects every tensor; shorter than the units if the graph has a cycle."""
+    units = sizes_of(data).units
+    of = tables_of(data, starts)
+    waiting = np.diff(of.input_offsets)
+    for tensor in range(len(of.tensor_producer)):
+        if of.tensor_producer[tensor] < 0:
+            for k in range(of.consumer_offsets[tensor], of.consumer_offsets[tensor + 1]):
+                waiting[of.consumer_units[k]] -= 1
     order = np.empty(units, dtype=np.int64)
     tail = 0
     for unit in range(units):
@@ -33,10 +26,10 @@ def topological_order(data, starts):  # type: ignore[no-untyped-def]
     while head < tail:
         unit = order[head]
         head += 1
-        for j in range(outputs[unit], outputs[unit + 1]):
-            tensor = output_tensors[j]
-            for k in range(consumers[tensor], consumers[tensor + 1]):
-                reader = consumer_units[k]
+        for j in range(of.output_offsets[unit], of.output_offsets[unit + 1]):
+            tensor = of.output_tensors[j]
+            for k in range(of.consumer_offsets[tensor], of.consumer_offsets[tensor + 1]):
+                reader = of.consumer_units[k]
                 waiting[reader] -= 1
                 if waiting[reader] == 0:
                     order[tail] = reader
@@ -46,19 +39,16 @@ def topological_order(data, starts):  # type: ignore[no-untyped-def]
 
 @njit("int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", cache=True)
 def upward_rank(data, starts, topological, unit_ns, tensor_ns):  # type: ignore[no-untyped-def]
-    """Per unit, the longest way to the end: its own time, then the dearest of tensor time plus reader's rank."""
-    outputs = data[starts[at.OUTPUT_OFFSETS] : starts[at.OUTPUT_OFFSETS + 1]]
-    output_tensors = data[starts[at.OUTPUT_TENSORS] : starts[at.OUTPUT_TENSORS + 1]]
-    consumers = data[starts[at.CONSUMER_OFFSETS] : starts[at.CONSUMER_OFFSETS + 1]]
-    consumer_units = data[starts[at.CONSUMER_UNITS] : starts[at.CONSUMER_UNITS + 1]]
+    """Per unit, the longest way to the end: its own time, then the largest sum of tensor time and reader's rank."""
+    of = tables_of(data, starts)
     rank = np.zeros(len(topological), dtype=np.int64)
     for position in range(len(topological) - 1, -1, -1):
         unit = topological[position]
         longest = 0
-        for j in range(outputs[unit], outputs[unit + 1]):
-            tensor = output_tensors[j]
-            for k in range(consumers[tensor], consumers[tensor + 1]):
-                longest = max(longest, tensor_ns[tensor] + rank[consumer_units[k]])
+        for j in range(of.output_offsets[unit], of.output_offsets[unit + 1]):
+            tensor = of.output_tensors[j]
+            for k in range(of.consumer_offsets[tensor], of.consumer_offsets[tensor + 1]):
+                longest = max(longest, tensor_ns[tensor] + rank[of.consumer_units[k]])
         rank[unit] = unit_ns[unit] + longest
     return rank
 
@@ -66,10 +56,8 @@ def upward_rank(data, starts, topological, unit_ns, tensor_ns):  # type: ignore[
 @njit("int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", cache=True)
 def returning_rows(data, starts, topological, forward, device):  # type: ignore[no-untyped-def]
     """1 per row of `device` (flat) in which a path over forward units leaves a device and returns to it, else 0."""
-    units = data[0]
-    inputs = data[starts[at.INPUT_OFFSETS] : starts[at.INPUT_OFFSETS + 1]]
-    input_tensors = data[starts[at.INPUT_TENSORS] : starts[at.INPUT_TENSORS + 1]]
-    producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
+    units = sizes_of(data).units
+    of = tables_of(data, starts)
     found = np.zeros(len(device) // units, dtype=np.int64)
     left = np.zeros(units, dtype=np.int64)
     for row in range(len(found)):
@@ -79,8 +67,8 @@ def returning_rows(data, starts, topological, forward, device):  # type: ignore[
             left[unit] = 0
             if forward[unit] == 0:
                 continue
-            for k in range(inputs[unit], inputs[unit + 1]):
-                before = producer[input_tensors[k]]
+            for k in range(of.input_offsets[unit], of.input_offsets[unit + 1]):
+                before = of.tensor_producer[of.input_tensors[k]]
                 if before >= 0 and forward[before] == 1:
                     left[unit] |= left[before]
                     if place[before] != place[unit]:

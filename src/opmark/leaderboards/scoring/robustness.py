@@ -11,7 +11,7 @@ import numpy.typing as npt
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.problem.rules.profile import PublishedModel
 from opmark.leaderboards.simulator.simulate import simulate
 
 DRAWS = 100
@@ -41,7 +41,7 @@ def has_intervals(problem: Problem) -> bool:
 
 
 def robustness_of_all(
-    problem: Problem, placements: Sequence[Placement], *, factors: Factors, profile: Profile | None = None
+    problem: Problem, placements: Sequence[Placement], *, factors: Factors, profile: PublishedModel | None = None
 ) -> tuple[Robustness, ...]:
     """`robustness` of several placements under the same draws, which are compiled only once."""
     fixed = [
@@ -63,7 +63,7 @@ def robustness(
     *,
     draws: int = DRAWS,
     seed: int = 0,
-    profile: Profile | None = None,
+    profile: PublishedModel | None = None,
     factors: Factors | None = None,
 ) -> Robustness:
     """The same placement, with the priorities it was planned with, under `draws` draws of every unit's time.

@@ -16,7 +16,9 @@ from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.response_time import guarantee_ns
 from opmark.leaderboards.making.instances import Sources, problem_of
 from opmark.leaderboards.making.recipe import Candidate, Recipe, load_recipe
-from opmark.leaderboards.problem.problem import Problem, Reference, load_problem, save_problem
+from opmark.leaderboards.problem.fields import ReferenceCosts
+from opmark.leaderboards.problem.files import load_problem, save_problem
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.scoring.track import Track, load_track, problem_name
 from opmark.leaderboards.search.single import best_single_device
@@ -133,9 +135,9 @@ def _one(
     return Step(name=name, status=MADE, units=units, headroom=headroom), None
 
 
-def _reference(problem: Problem, judged: _Judged) -> Reference:
+def _reference(problem: Problem, judged: _Judged) -> ReferenceCosts:
     proved = bounds(problem)
-    return Reference(
+    return ReferenceCosts(
         bound_ns=max(proved.values(), default=0),
         best_known_ns=judged.best,
         source=judged.winner,

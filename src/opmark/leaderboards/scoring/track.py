@@ -12,8 +12,10 @@ from opmark.core.schema import load
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.response_time import guarantee_ns
 from opmark.leaderboards.making.recipe import SPLITS
+from opmark.leaderboards.problem.fields import ReferenceCosts
+from opmark.leaderboards.problem.files import load_problem, save_problem
 from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.problem.problem import Problem, Reference, load_problem, save_problem
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.answers import SUFFIX, read_rows, row_of, solution_in, write_rows
 from opmark.leaderboards.scoring.row_text import row_text
 from opmark.leaderboards.scoring.run_record import FILE as RUNS
@@ -203,7 +205,7 @@ def _loaded(path: Path, _changed_ns: int, _number: int, _size_bytes: int) -> Pro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _References:
-    references: Mapping[str, Reference]
+    references: Mapping[str, ReferenceCosts]
 
 
 def load_track(leaderboards: Path, name: str) -> Track:
@@ -219,7 +221,7 @@ def track_names(leaderboards: Path) -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in leaderboards.glob("*/track.yaml")))
 
 
-def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, Reference]:
+def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, ReferenceCosts]:
     """Give every problem without a reference its lower bound and the best stored cost; returns what was frozen.
 
     From then on a rival's entry moves nobody's score; those of hidden instances, which are in no file, stand in
@@ -227,7 +229,7 @@ def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, Refer
     stored answer beats is replaced where `again` holds the problem's name. The standings are written beside the
     references that they then follow from.
     """
-    frozen: dict[str, Reference] = {}
+    frozen: dict[str, ReferenceCosts] = {}
     standings = track.standings()
     rows = standings.rows
     for problem in track.problems():
@@ -235,7 +237,7 @@ def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, Refer
         best = min((result.cost for result in results if result.cost is not None), default=None)
         known = problem.reference
         if best is not None and (known is None or (problem.name in again and best < known.best_known_ns)):
-            found = Reference(
+            found = ReferenceCosts(
                 bound_ns=results[0].bound,
                 best_known_ns=best,
                 source="stored solutions",
@@ -256,6 +258,6 @@ def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, Refer
     return frozen
 
 
-def read_references(path: Path) -> dict[str, Reference]:
+def read_references(path: Path) -> dict[str, ReferenceCosts]:
     """What hidden instances are judged against, by problem id; nothing where nothing was frozen."""
     return dict(load(path, _References, schema=SCHEMA).references) if path.is_file() else {}

@@ -6,7 +6,7 @@ from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import profile_named
-from opmark.leaderboards.simulator.simulate import Schedule
+from opmark.leaderboards.problem.schedule import Schedule
 from opmark.leaderboards.simulator.steady_state import server_loads
 
 

@@ -16,17 +16,17 @@ import numpy.typing as npt
 
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
-from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.problem import Problem, smallest_problem
 from opmark.leaderboards.problem.rules.objective import OBJECTIVES
 from opmark.leaderboards.problem.rules.profile import profile_named
-from opmark.leaderboards.problem.smallest import smallest_problem
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.search.cluster_levels import ClusterLevels, cluster_levels
 from opmark.leaderboards.search.critical_units import critical_units
 from opmark.leaderboards.search.groups import Groups, groups_of
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.lists.list_schedule import schedule_by_earliest_finish, schedule_by_earliest_start
 from opmark.leaderboards.search.lists.ranks import readers_of_units
-from opmark.leaderboards.simulator.simulate import INVALID_COST, costs_and_peaks, fits, simulate
+from opmark.leaderboards.simulator.simulate import costs_and_peaks, fits, simulate
 
 Floats = npt.NDArray[np.float64]
 FEWEST_ROWS, MOST_ROWS = 4, 64
@@ -113,7 +113,7 @@ class GuidedSearch:
 
     def _strict(self, table: Integers, ranks: Integers) -> tuple[Integers, Integers]:
         from opmark.leaderboards.search import search_engine
-        from opmark.leaderboards.simulator.simulate import room_for
+        from opmark.leaderboards.simulator.events import room_for
 
         arrays = self.problem.arrays.under(self.rules)
         peaks = np.zeros((len(table), arrays.devices), dtype=np.int64)

@@ -5,10 +5,11 @@ import numpy as np
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.search.cuts.blocks import blocks_of
 from opmark.leaderboards.search.cuts.repair import quick_split, together_rows
 from opmark.leaderboards.search.groups import Groups, groups_of
-from opmark.leaderboards.simulator.simulate import INVALID_COST, simulate_many
+from opmark.leaderboards.simulator.simulate import simulate_many
 
 
 def single_device_rows(groups: Groups) -> Integers:

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.problem import smallest_problem
 from opmark.leaderboards.problem.rules.objective import OBJECTIVES
-from opmark.leaderboards.problem.smallest import smallest_problem
 from opmark.leaderboards.search.guided_search import UNEVENNESS_WEIGHT, Floats, GuidedSearch, State
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.lists.travel import travel_ns
-from opmark.leaderboards.simulator.simulate import room_for
+from opmark.leaderboards.simulator.events import room_for
 
 # By how much memory counts for more after a walk that found nothing that fits, and the most it ever does.
 STIFFENED, STIFFEST = 4.0, 4.0**6

@@ -1,15 +1,17 @@
 """opsim 1, compiled: integer time, one core, no Python objects. Imported lazily by `simulator`.
 
-Everything is a flat int64 array, so that there is one signature and a call costs microseconds. The rule numbers in
-comments are those of the simulator's reference page.
+All arrays are flat int64, so that there is one signature and a call costs microseconds. The rule numbers in comments
+are those of the simulator's reference page.
 """
 
 # ruff: noqa: PLR0917, PLR0915 (compiled functions take flat arrays by position, and an event loop is one function)
 
 import numpy as np
-from numba import njit  # noqa: TID253 (this module is imported lazily)
+from numba import int64, njit  # noqa: TID253 (this module is imported lazily)
+from numba.types import NamedUniTuple  # noqa: TID253
 
-from opmark.leaderboards.problem import packing as at
+from opmark.leaderboards.problem.packing import Room
+from opmark.leaderboards.problem.tables import sizes_of, tables_of
 from opmark.leaderboards.simulator.queues import (
     deliver,
     enter,
@@ -29,60 +31,24 @@ UNSUPPORTED = 2
 STUCK = 3
 INVALID = np.iinfo(np.int64).max
 
+_FLAT = int64[::1]
+_ROOM = NamedUniTuple(_FLAT, len(Room._fields), Room)
 
-@njit(
-    "int64(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64, UniTuple(int64[::1], 11))",
-    cache=True,
-)
-def run(data, starts, device, priority, order_offsets, order_units, contention, outputs):  # type: ignore[no-untyped-def]
-    """Simulate one placement into the output arrays; returns a status.
+
+@njit(int64(_FLAT, _FLAT, _FLAT, _FLAT, _FLAT, _FLAT, int64, _ROOM), cache=True)
+def run(data, starts, device, priority, order_offsets, order_units, contention, room):  # type: ignore[no-untyped-def]
+    """Simulate one placement into the arrays of `room`, and return a status.
 
     `device` and `priority` are per unit; a row of `order_units` per device, empty where the device is free to choose.
-    `outputs` are arrays to fill: info (cost, transfers, hops, culprit, other culprit), start and end per unit, first
-    transfer per tensor, tensor and destination per transfer, first hop per transfer, link, start and end per hop, and
-    peak bytes per device. Requests are rows of units and tensors that arrive at their time; one pass is one request.
+    Requests are rows of units and tensors that arrive at their time; one pass is one request.
     """
-    info, unit_start, unit_end, transfer_offsets, transfer_tensor, transfer_destination = outputs[:6]
-    hop_offsets, hop_link, hop_start, hop_end, peak = outputs[6:]
-    units, tensors, devices, types, links = data[0], data[1], data[2], data[3], data[4]
-    ports, host, liveness, classes, multicast, fifo = data[5], data[6], data[7], data[8], data[9], data[10]
-    kept = data[11]
-    exec_ns = data[starts[at.EXEC_NS] : starts[at.EXEC_NS + 1]]
-    workspace = data[starts[at.WORKSPACE] : starts[at.WORKSPACE + 1]]
-    input_offsets = data[starts[at.INPUT_OFFSETS] : starts[at.INPUT_OFFSETS + 1]]
-    input_tensors = data[starts[at.INPUT_TENSORS] : starts[at.INPUT_TENSORS + 1]]
-    output_offsets = data[starts[at.OUTPUT_OFFSETS] : starts[at.OUTPUT_OFFSETS + 1]]
-    output_tensors = data[starts[at.OUTPUT_TENSORS] : starts[at.OUTPUT_TENSORS + 1]]
-    tensor_bytes = data[starts[at.TENSOR_BYTES] : starts[at.TENSOR_BYTES + 1]]
-    tensor_producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
-    tensor_home = data[starts[at.TENSOR_HOME] : starts[at.TENSOR_HOME + 1]]
-    tensor_output = data[starts[at.TENSOR_OUTPUT] : starts[at.TENSOR_OUTPUT + 1]]
-    size_class = data[starts[at.TENSOR_SIZE_CLASS] : starts[at.TENSOR_SIZE_CLASS + 1]]
-    consumer_offsets = data[starts[at.CONSUMER_OFFSETS] : starts[at.CONSUMER_OFFSETS + 1]]
-    consumer_units = data[starts[at.CONSUMER_UNITS] : starts[at.CONSUMER_UNITS + 1]]
-    boundary = data[starts[at.BOUNDARY] : starts[at.BOUNDARY + 1]]
-    device_type = data[starts[at.DEVICE_TYPE] : starts[at.DEVICE_TYPE + 1]]
-    dispatch = data[starts[at.DISPATCH] : starts[at.DISPATCH + 1]]
-    blocking = data[starts[at.BLOCKING] : starts[at.BLOCKING + 1]]
-    link_source = data[starts[at.LINK_SOURCE] : starts[at.LINK_SOURCE + 1]]
-    link_destination = data[starts[at.LINK_DESTINATION] : starts[at.LINK_DESTINATION + 1]]
-    link_port = data[starts[at.LINK_PORT] : starts[at.LINK_PORT + 1]]
-    second_port = data[starts[at.LINK_SECOND_PORT] : starts[at.LINK_SECOND_PORT + 1]]
-    unit_class = data[starts[at.UNIT_CLASS] : starts[at.UNIT_CLASS + 1]]
-    interference = data[starts[at.INTERFERENCE] : starts[at.INTERFERENCE + 1]]
-    route_offsets = data[starts[at.ROUTE_OFFSETS] : starts[at.ROUTE_OFFSETS + 1]]
-    route_links = data[starts[at.ROUTE_LINKS] : starts[at.ROUTE_LINKS + 1]]
-    hop_ns = data[starts[at.HOP_NS] : starts[at.HOP_NS + 1]]
-    weight_offsets = data[starts[at.WEIGHT_OFFSETS] : starts[at.WEIGHT_OFFSETS + 1]]
-    weight_ids = data[starts[at.WEIGHT_IDS] : starts[at.WEIGHT_IDS + 1]]
-    weight_bytes = data[starts[at.WEIGHT_BYTES] : starts[at.WEIGHT_BYTES + 1]]
-    arrival = data[starts[at.RELEASE_NS] : starts[at.RELEASE_NS + 1]]
-    request_units = data[starts[at.REQUEST_UNITS] : starts[at.REQUEST_UNITS + 1]]
-    request_tensors = data[starts[at.REQUEST_TENSORS] : starts[at.REQUEST_TENSORS + 1]]
-    least_urgency = data[starts[at.REQUEST_URGENCY] : starts[at.REQUEST_URGENCY + 1]]
-    free_slots = data[starts[at.DEVICE_SLOTS] : starts[at.DEVICE_SLOTS + 1]].copy()
+    info, unit_start, unit_end, transfer_offsets, transfer_tensor, transfer_destination = room[:6]
+    hop_offsets, hop_link, hop_start, hop_end, peak = room[6:]
+    units, tensors, devices, types, links, ports, host, liveness, classes, multicast, fifo, stay = sizes_of(data)
+    of = tables_of(data, starts)
+    free_slots = of.device_slots.copy()
 
-    # What each unit waits for; what lies where before anything runs (rule 8).
+    # What each unit waits for; the bytes that each device holds before anything runs (rule 8).
     resident = np.zeros(devices, dtype=np.int64)
     pending = np.empty(units, dtype=np.int64)
     ready_base = np.zeros(devices + 1, dtype=np.int64)
@@ -93,17 +59,19 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     stamp = 0 if fifo else -1
     if fifo:
         priority = np.zeros(units, dtype=np.int64)
-    here = np.zeros(len(weight_bytes) * devices, dtype=np.uint8)
+    here = np.zeros(len(of.weight_bytes) * devices, dtype=np.uint8)
     for u in range(units):
         d = device[u]
-        if exec_ns[u * types + device_type[d]] < 0:
+        if of.exec_ns[u * types + of.device_type[d]] < 0:
             info[3], info[4] = u, d
             return UNSUPPORTED
-        pending[u] = max(1, input_offsets[u + 1] - input_offsets[u])  # a unit without inputs waits for its request
+        pending[u] = max(
+            1, of.input_offsets[u + 1] - of.input_offsets[u]
+        )  # a unit without inputs waits for its request
         ready_base[d + 1] += 1
-        resident[d] += settle(u, d, devices, weight_offsets, weight_ids, weight_bytes, here)
+        resident[d] += settle(u, d, devices, of.weight_offsets, of.weight_ids, of.weight_bytes, here)
         if not liveness:
-            resident[d] += workspace[u]
+            resident[d] += of.workspace_bytes[u]
     for d in range(devices):
         ready_base[d + 1] += ready_base[d]
 
@@ -118,44 +86,44 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     readers = np.empty(devices, dtype=np.int64)
     bus = np.full(devices, -1, dtype=np.int64)
     for e in range(links - 1, -1, -1):
-        bus[link_source[e]] = e
+        bus[of.link_source[e]] = e
     transfers = 0
     hops = 0
     request = 0
     for m in range(tensors):
-        while m >= request_tensors[request + 1]:
+        while m >= of.request_tensors[request + 1]:
             request += 1
-        source = tensor_home[m] if tensor_producer[m] < 0 else device[tensor_producer[m]]
+        source = of.tensor_home[m] if of.tensor_producer[m] < 0 else device[of.tensor_producer[m]]
         references = 0
         remote = False
         transfer_offsets[m] = transfers
-        for k in range(consumer_offsets[m], consumer_offsets[m + 1]):
-            d = device[consumer_units[k]]
+        for k in range(of.consumer_offsets[m], of.consumer_offsets[m + 1]):
+            d = device[of.consumer_units[k]]
             if d == source:
                 references += 1
             else:
                 remote = True
                 if seen[d] != m:
                     seen[d] = m
-                    dearest[d] = least_urgency[request]
+                    dearest[d] = of.request_urgency[request]
                     readers[d] = 0
-                dearest[d] = max(dearest[d], priority[consumer_units[k]])
+                dearest[d] = max(dearest[d], priority[of.consumer_units[k]])
                 readers[d] += 1
-        if tensor_output[m]:
+        if of.tensor_output[m]:
             if source == host:
-                references += kept
+                references += stay
             else:
                 remote = True
                 if seen[host] != m:
                     seen[host] = m
-                    dearest[host] = least_urgency[request]
+                    dearest[host] = of.request_urgency[request]
                     readers[host] = 0
-                readers[host] += kept
+                readers[host] += stay
         if remote:
             for d in range(devices):
                 if seen[d] == m:
                     route = source * devices + d
-                    if route_offsets[route] == route_offsets[route + 1]:
+                    if of.route_offsets[route] == of.route_offsets[route + 1]:
                         info[3], info[4] = m, d
                         return NO_ROUTE
                     transfer_tensor[transfers] = m
@@ -169,15 +137,15 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                             link_base[bus[source] + 1] += 1
                             hops += 1
                     else:
-                        for k in range(route_offsets[route], route_offsets[route + 1]):
-                            hop_link[hops] = route_links[k]
-                            link_base[route_links[k] + 1] += 1
+                        for k in range(of.route_offsets[route], of.route_offsets[route + 1]):
+                            hop_link[hops] = of.route_links[k]
+                            link_base[of.route_links[k] + 1] += 1
                             hops += 1
                     references += 1
                     transfers += 1
         source_refs[m] = references
         if not liveness:
-            resident[source] += tensor_bytes[m]
+            resident[source] += of.tensor_bytes[m]
     transfer_offsets[tensors] = transfers
     hop_offsets[transfers] = hops
     for e in range(links):
@@ -193,19 +161,19 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     port_busy = np.zeros(ports, dtype=np.uint8)
     at_hop = hop_offsets[:transfers].copy()
     # Events are numbered kernels first, then transfers, then arrivals (rule 7); the key is minus their time.
-    events = np.empty(min(slots, units) + transfers + len(arrival), dtype=np.int64)
+    events = np.empty(min(slots, units) + transfers + len(of.release_ns), dtype=np.int64)
     events_size = 0
-    event_key = np.empty(units + transfers + len(arrival), dtype=np.int64)
+    event_key = np.empty(units + transfers + len(of.release_ns), dtype=np.int64)
     # What shares the slots of each device, and how much slower than alone, in millionths (rule 3).
     running = np.empty(slots if classes else 0, dtype=np.int64)
     running_size = np.zeros(devices if classes else 0, dtype=np.int64)
     factor = np.empty(units if classes else 0, dtype=np.int64)
     changed = np.zeros(devices if classes else 0, dtype=np.uint8)
 
-    readers_of = consumer_offsets, consumer_units, device, pending, ready, ready_base, ready_size, priority
+    readers_of = of.consumer_offsets, of.consumer_units, device, pending, ready, ready_base, ready_size, priority
     queues = transfer_offsets, hop_offsets, hop_link, waiting, link_base, waiting_size, urgency
-    for r in range(len(arrival)):
-        event_key[units + transfers + r] = -arrival[r]
+    for r in range(len(of.release_ns)):
+        event_key[units + transfers + r] = -of.release_ns[r]
         push(events, 0, events_size, units + transfers + r, event_key)
         events_size += 1
     time = 0
@@ -221,42 +189,42 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                 if classes and unit_end[code] > unit_start[code]:
                     leave(code, d, running, slot_base, running_size, changed)
                 if liveness:
-                    inputs = input_tensors[input_offsets[code] : input_offsets[code + 1]]
+                    inputs = of.input_tensors[of.input_offsets[code] : of.input_offsets[code + 1]]
                     copies = transfer_offsets, transfer_destination, transfer_refs, source_refs
-                    resident[d] -= workspace[code] + release(inputs, d, copies, tensor_bytes)
-                for k in range(output_offsets[code], output_offsets[code + 1]):
-                    m = output_tensors[k]
+                    resident[d] -= of.workspace_bytes[code] + release(inputs, d, copies, of.tensor_bytes)
+                for k in range(of.output_offsets[code], of.output_offsets[code + 1]):
+                    m = of.output_tensors[k]
                     deliver(m, d, readers_of, stamp)
                     send(m, queues, stamp)
                     if liveness and source_refs[m] == 0:
-                        resident[d] -= tensor_bytes[m]
+                        resident[d] -= of.tensor_bytes[m]
                 continue
             t = code - units
             if t >= transfers:
                 r = t - transfers
-                for u in range(request_units[r], request_units[r + 1]):
-                    if input_offsets[u] == input_offsets[u + 1]:
+                for u in range(of.request_units[r], of.request_units[r + 1]):
+                    if of.input_offsets[u] == of.input_offsets[u + 1]:
                         pending[u] = 0
                         if fifo:
                             priority[u] = -time
                         push(ready, ready_base[device[u]], ready_size[device[u]], u, priority)
                         ready_size[device[u]] += 1
-                for m in range(request_tensors[r], request_tensors[r + 1]):
-                    if tensor_producer[m] < 0:
+                for m in range(of.request_tensors[r], of.request_tensors[r + 1]):
+                    if of.tensor_producer[m] < 0:
                         if liveness and source_refs[m] > 0:
-                            resident[tensor_home[m]] += tensor_bytes[m]
-                        deliver(m, tensor_home[m], readers_of, stamp)
+                            resident[of.tensor_home[m]] += of.tensor_bytes[m]
+                        deliver(m, of.tensor_home[m], readers_of, stamp)
                         send(m, queues, stamp)
                 continue
             hop = at_hop[t]
             e = hop_link[hop]
             at_hop[t] = hop + 1
             if contention:
-                port_busy[link_port[e]] = 0
-                free_slots[link_source[e]] += blocking[link_source[e]]
+                port_busy[of.link_port[e]] = 0
+                free_slots[of.link_source[e]] += of.device_blocking[of.link_source[e]]
                 if not multicast:
-                    free_slots[link_destination[e]] += blocking[link_destination[e]]
-                    port_busy[second_port[e]] = 0
+                    free_slots[of.link_destination[e]] += of.device_blocking[of.link_destination[e]]
+                    port_busy[of.link_second_port[e]] = 0
             if hop + 1 < hop_offsets[t + 1]:
                 e = hop_link[hop + 1]
                 push(waiting, link_base[e], waiting_size[e], t, urgency)
@@ -269,47 +237,49 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                 deliver(m, d, readers_of, stamp)
                 source_refs[m] -= 1
                 if liveness and transfer_refs[arrived] == 0:
-                    resident[d] -= tensor_bytes[m]
+                    resident[d] -= of.tensor_bytes[m]
             if liveness and source_refs[m] == 0:
-                resident[tensor_home[m] if tensor_producer[m] < 0 else device[tensor_producer[m]]] -= tensor_bytes[m]
+                resident[of.tensor_home[m] if of.tensor_producer[m] < 0 else device[of.tensor_producer[m]]] -= (
+                    of.tensor_bytes[m]
+                )
 
         for e in range(links):
             while waiting_size[e] > 0:
-                a = link_source[e]
-                b = link_destination[e]
+                a = of.link_source[e]
+                b = of.link_destination[e]
                 if contention:
-                    if port_busy[link_port[e]] or free_slots[a] < blocking[a]:
+                    if port_busy[of.link_port[e]] or free_slots[a] < of.device_blocking[a]:
                         break
                     if not multicast:
-                        if free_slots[b] < blocking[b] or port_busy[second_port[e]]:
+                        if free_slots[b] < of.device_blocking[b] or port_busy[of.link_second_port[e]]:
                             break
-                        free_slots[b] -= blocking[b]
-                        port_busy[second_port[e]] = 1
-                    port_busy[link_port[e]] = 1
-                    free_slots[a] -= blocking[a]
+                        free_slots[b] -= of.device_blocking[b]
+                        port_busy[of.link_second_port[e]] = 1
+                    port_busy[of.link_port[e]] = 1
+                    free_slots[a] -= of.device_blocking[a]
                 t = pop(waiting, link_base[e], waiting_size[e], urgency)
                 waiting_size[e] -= 1
                 hop = at_hop[t]
                 m = transfer_tensor[t]
-                duration = hop_ns[size_class[m] * links + e]
+                duration = of.hop_ns[of.tensor_size_class[m] * links + e]
                 if multicast:
                     duration = multicast_ns(
                         a,
                         transfer_destination[t : transfer_offsets[m + 1]],
-                        boundary[m * types : (m + 1) * types],
-                        device_type,
-                        route_offsets,
-                        route_links,
-                        hop_ns[size_class[m] * links : (size_class[m] + 1) * links],
+                        of.boundary_ns[m * types : (m + 1) * types],
+                        of.device_type,
+                        of.route_offsets,
+                        of.route_links,
+                        of.hop_ns[of.tensor_size_class[m] * links : (of.tensor_size_class[m] + 1) * links],
                     )
                     for other in range(t, transfer_offsets[m + 1]):
-                        resident[transfer_destination[other]] += tensor_bytes[m] if liveness else 0
+                        resident[transfer_destination[other]] += of.tensor_bytes[m] if liveness else 0
                 elif hop == hop_offsets[t]:
-                    duration += boundary[m * types + device_type[a]]
+                    duration += of.boundary_ns[m * types + of.device_type[a]]
                     if liveness:
-                        resident[transfer_destination[t]] += tensor_bytes[m]
+                        resident[transfer_destination[t]] += of.tensor_bytes[m]
                 if not multicast and hop + 1 == hop_offsets[t + 1]:
-                    duration += boundary[m * types + device_type[b]]
+                    duration += of.boundary_ns[m * types + of.device_type[b]]
                 hop_start[hop] = time
                 hop_end[hop] = time + duration
                 event_key[units + t] = -(time + duration)
@@ -329,9 +299,9 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                     ready_size[d] -= 1
                 else:
                     break
-                duration = exec_ns[u * types + device_type[d]]
+                duration = of.exec_ns[u * types + of.device_type[d]]
                 if duration > 0:
-                    duration += dispatch[d]
+                    duration += of.device_dispatch_ns[d]
                 free_slots[d] -= 1
                 unit_start[u] = time
                 unit_end[u] = time + duration
@@ -341,9 +311,9 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                 if classes and duration > 0:
                     enter(u, d, running, slot_base, running_size, factor, changed)
                 if liveness:
-                    resident[d] += workspace[u]
-                    for k in range(output_offsets[u], output_offsets[u + 1]):
-                        resident[d] += tensor_bytes[output_tensors[k]]
+                    resident[d] += of.workspace_bytes[u]
+                    for k in range(of.output_offsets[u], of.output_offsets[u + 1]):
+                        resident[d] += of.tensor_bytes[of.output_tensors[k]]
 
         if events_size > 0 and -event_key[events[0]] == time:
             continue
@@ -360,9 +330,9 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
             factor,
             changed,
             classes,
-            unit_class,
-            interference,
-            device_type,
+            of.unit_class,
+            of.interference,
+            of.device_type,
             unit_end,
             event_key,
         ):
@@ -375,24 +345,20 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     return FINISHED if done == units else STUCK
 
 
-@njit(
-    "int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64,"
-    " UniTuple(int64[::1], 11), int64[::1])",
-    cache=True,
-)
-def run_many(data, starts, device, priority, order_offsets, order_units, contention, outputs, peaks):  # type: ignore[no-untyped-def]
+@njit(_FLAT(_FLAT, _FLAT, _FLAT, _FLAT, _FLAT, _FLAT, int64, _ROOM, _FLAT), cache=True)
+def run_many(data, starts, device, priority, order_offsets, order_units, contention, room, peaks):  # type: ignore[no-untyped-def]
     """Simulate the rows of `device` (flat); one row of `priority` serves all, or each has its own.
 
-    Returns a cost per row, `INVALID` where the placement cannot run; `peaks` receives bytes per row and device.
-    `outputs` is room to work in.
+    Returns a cost per row, `INVALID` if the placement cannot run; `peaks` receives bytes per row and device.
     """
-    units, devices = data[0], data[2]
+    size = sizes_of(data)
+    units, devices = size.units, size.devices
     costs = np.empty(len(device) // units, dtype=np.int64)
     shared = len(priority) == units
     for row in range(len(costs)):
         chosen = device[row * units : (row + 1) * units]
         urgency = priority if shared else priority[row * units : (row + 1) * units]
-        status = run(data, starts, chosen, urgency, order_offsets, order_units, contention, outputs)
-        costs[row] = outputs[0][0] if status == FINISHED else INVALID
-        peaks[row * devices : (row + 1) * devices] = outputs[10]
+        status = run(data, starts, chosen, urgency, order_offsets, order_units, contention, room)
+        costs[row] = room.info[0] if status == FINISHED else INVALID
+        peaks[row * devices : (row + 1) * devices] = room.peak
     return costs

@@ -5,12 +5,13 @@ from typing import Any
 
 from opmark.core.errors import PlacementError
 from opmark.core.units import format_bytes
-from opmark.leaderboards.problem.cost_unit import in_unit
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.rules.objective import OBJECTIVES
-from opmark.leaderboards.problem.rules.profile import Profile
-from opmark.leaderboards.simulator.simulate import Schedule, simulate
+from opmark.leaderboards.problem.rules.objective import OBJECTIVES, in_unit
+from opmark.leaderboards.problem.rules.profile import PublishedModel
+from opmark.leaderboards.problem.schedule import Schedule
+from opmark.leaderboards.simulator.several_passes import passes_of
+from opmark.leaderboards.simulator.simulate import simulate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,9 @@ class Evaluation:
 
     def facts(self, problem: Problem) -> dict[str, Any]:
         """What reports say beside the cost: of requests p50, p99 and misses, of micro-batches their schedule."""
-        return OBJECTIVES.load(problem.objective).facts(problem, self.placement, self.schedule)
+        passes = passes_of(problem)
+        facts = {} if passes is None else passes.facts(problem, self.placement)
+        return facts | OBJECTIVES.load(problem.objective).facts(problem, self.placement, self.schedule)
 
     def busy_ns(self, devices: int) -> list[int]:
         """How long the units of each device take together."""
@@ -45,7 +48,7 @@ class Evaluation:
         return spent
 
 
-def evaluate(problem: Problem, solution: Solution, profile: Profile | None = None) -> Evaluation:
+def evaluate(problem: Problem, solution: Solution, profile: PublishedModel | None = None) -> Evaluation:
     """Validate and simulate, under `profile` or the problem's own rules.
 
     Raises `PlacementError` with the one reason why the solution is invalid.

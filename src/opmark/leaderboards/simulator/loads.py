@@ -1,36 +1,18 @@
 """Compiled passes over rows of placements: pipeline bottlenecks and stashed memory. Imported lazily."""
 
-# ruff: noqa: PLR0917, PLR0915 (compiled functions take flat arrays by position, and unpack them)
+# ruff: noqa: PLR0917 (compiled functions take flat arrays by position)
 
 import numpy as np
 from numba import njit  # noqa: TID253 (this module is imported lazily)
 
-from opmark.leaderboards.problem import packing as at
+from opmark.leaderboards.problem.tables import sizes_of, tables_of
 
 
 @njit("int64[:, ::1](int64[::1], int64[::1], int64[::1], int64)", cache=True)
 def server_rows(data, starts, device, contention):  # type: ignore[no-untyped-def]
     """Per row of `device` (flat), ns per sample of each device (rounded up), then of each port; needs routes."""
-    units, tensors, devices, types, links = data[0], data[1], data[2], data[3], data[4]
-    ports, host = data[5], data[6]
-    exec_ns = data[starts[at.EXEC_NS] : starts[at.EXEC_NS + 1]]
-    producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
-    home = data[starts[at.TENSOR_HOME] : starts[at.TENSOR_HOME + 1]]
-    output = data[starts[at.TENSOR_OUTPUT] : starts[at.TENSOR_OUTPUT + 1]]
-    size_class = data[starts[at.TENSOR_SIZE_CLASS] : starts[at.TENSOR_SIZE_CLASS + 1]]
-    consumers = data[starts[at.CONSUMER_OFFSETS] : starts[at.CONSUMER_OFFSETS + 1]]
-    consumer_units = data[starts[at.CONSUMER_UNITS] : starts[at.CONSUMER_UNITS + 1]]
-    boundary = data[starts[at.BOUNDARY] : starts[at.BOUNDARY + 1]]
-    kind = data[starts[at.DEVICE_TYPE] : starts[at.DEVICE_TYPE + 1]]
-    slots = data[starts[at.DEVICE_SLOTS] : starts[at.DEVICE_SLOTS + 1]]
-    dispatch = data[starts[at.DISPATCH] : starts[at.DISPATCH + 1]]
-    blocking = data[starts[at.BLOCKING] : starts[at.BLOCKING + 1]]
-    link_source = data[starts[at.LINK_SOURCE] : starts[at.LINK_SOURCE + 1]]
-    link_destination = data[starts[at.LINK_DESTINATION] : starts[at.LINK_DESTINATION + 1]]
-    link_port = data[starts[at.LINK_PORT] : starts[at.LINK_PORT + 1]]
-    route_offsets = data[starts[at.ROUTE_OFFSETS] : starts[at.ROUTE_OFFSETS + 1]]
-    route_links = data[starts[at.ROUTE_LINKS] : starts[at.ROUTE_LINKS + 1]]
-    hop_ns = data[starts[at.HOP_NS] : starts[at.HOP_NS + 1]]
+    units, tensors, devices, types, links, ports, host = sizes_of(data)[:7]
+    of = tables_of(data, starts)
     found = np.zeros((len(device) // units, devices + ports), dtype=np.int64)
     load = np.empty(devices, dtype=np.int64)
     port = np.empty(ports, dtype=np.int64)
@@ -41,31 +23,31 @@ def server_rows(data, starts, device, contention):  # type: ignore[no-untyped-de
         port[:] = 0
         seen[:] = -1
         for u in range(units):
-            duration = exec_ns[u * types + kind[place[u]]]
-            load[place[u]] += duration + dispatch[place[u]] if duration > 0 else 0
+            duration = of.exec_ns[u * types + of.device_type[place[u]]]
+            load[place[u]] += duration + of.device_dispatch_ns[place[u]] if duration > 0 else 0
         for m in range(tensors):
-            source = home[m] if producer[m] < 0 else place[producer[m]]
-            readers = consumers[m + 1] - consumers[m]
-            for k in range(readers + output[m]):
-                d = place[consumer_units[consumers[m] + k]] if k < readers else host
+            source = of.tensor_home[m] if of.tensor_producer[m] < 0 else place[of.tensor_producer[m]]
+            readers = of.consumer_offsets[m + 1] - of.consumer_offsets[m]
+            for k in range(readers + of.tensor_output[m]):
+                d = place[of.consumer_units[of.consumer_offsets[m] + k]] if k < readers else host
                 if d == source or seen[d] == m:
                     continue
                 seen[d] = m
-                first = route_offsets[source * devices + d]
-                last = route_offsets[source * devices + d + 1]
+                first = of.route_offsets[source * devices + d]
+                last = of.route_offsets[source * devices + d + 1]
                 for hop in range(first, last):
-                    e = route_links[hop]
-                    duration = hop_ns[size_class[m] * links + e]
+                    e = of.route_links[hop]
+                    duration = of.hop_ns[of.tensor_size_class[m] * links + e]
                     if hop == first:
-                        duration += boundary[m * types + kind[source]]
+                        duration += of.boundary_ns[m * types + of.device_type[source]]
                     if hop == last - 1:
-                        duration += boundary[m * types + kind[d]]
+                        duration += of.boundary_ns[m * types + of.device_type[d]]
                     if contention:
-                        port[link_port[e]] += duration
-                        load[link_source[e]] += duration * blocking[link_source[e]]
-                        load[link_destination[e]] += duration * blocking[link_destination[e]]
+                        port[of.link_port[e]] += duration
+                        load[of.link_source[e]] += duration * of.device_blocking[of.link_source[e]]
+                        load[of.link_destination[e]] += duration * of.device_blocking[of.link_destination[e]]
         for d in range(devices):
-            found[row, d] = -(-load[d] // slots[d])
+            found[row, d] = -(-load[d] // of.device_slots[d])
         for p in range(ports):
             found[row, devices + p] = port[p]
     return found
@@ -88,18 +70,9 @@ def stash_rows(data, starts, device, replicas, forward, micro_batches):  # type:
     A device keeps as many samples as there are devices from it to the end of the pipeline, by turns with its
     `replicas` (a count per device), at most `micro_batches` (0: no limit). `forward` is 1 for forward units.
     """
-    units, tensors, devices = data[0], data[1], data[2]
-    workspace = data[starts[at.WORKSPACE] : starts[at.WORKSPACE + 1]]
-    producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
-    home = data[starts[at.TENSOR_HOME] : starts[at.TENSOR_HOME + 1]]
-    output = data[starts[at.TENSOR_OUTPUT] : starts[at.TENSOR_OUTPUT + 1]]
-    size = data[starts[at.TENSOR_BYTES] : starts[at.TENSOR_BYTES + 1]]
-    host = data[6]
-    consumers = data[starts[at.CONSUMER_OFFSETS] : starts[at.CONSUMER_OFFSETS + 1]]
-    consumer_units = data[starts[at.CONSUMER_UNITS] : starts[at.CONSUMER_UNITS + 1]]
-    weight_offsets = data[starts[at.WEIGHT_OFFSETS] : starts[at.WEIGHT_OFFSETS + 1]]
-    weight_ids = data[starts[at.WEIGHT_IDS] : starts[at.WEIGHT_IDS + 1]]
-    weight_bytes = data[starts[at.WEIGHT_BYTES] : starts[at.WEIGHT_BYTES + 1]]
+    units, tensors, devices = sizes_of(data)[:3]
+    of = tables_of(data, starts)
+    host = sizes_of(data).host
     rows = len(device) // units
     found = np.zeros(rows * devices, dtype=np.int64)
     seen = np.empty(devices, dtype=np.int64)
@@ -107,38 +80,43 @@ def stash_rows(data, starts, device, replicas, forward, micro_batches):  # type:
         place = device[row * units : (row + 1) * units]
         reach = np.zeros((devices, devices), dtype=np.uint8)
         used = np.zeros(devices, dtype=np.uint8)
-        here = np.zeros(len(weight_bytes) * devices, dtype=np.uint8)
+        here = np.zeros(len(of.weight_bytes) * devices, dtype=np.uint8)
         fixed = np.zeros(devices, dtype=np.int64)
         each = np.zeros(devices, dtype=np.int64)
         work = np.zeros(devices, dtype=np.int64)
         for u in range(units):
             d = place[u]
             used[d] = 1
-            work[d] = max(work[d], workspace[u])
-            for k in range(weight_offsets[u], weight_offsets[u + 1]):
-                if here[weight_ids[k] * devices + d] == 0:
-                    here[weight_ids[k] * devices + d] = 1
-                    fixed[d] += weight_bytes[weight_ids[k]]
+            work[d] = max(work[d], of.workspace_bytes[u])
+            for k in range(of.weight_offsets[u], of.weight_offsets[u + 1]):
+                if here[of.weight_ids[k] * devices + d] == 0:
+                    here[of.weight_ids[k] * devices + d] = 1
+                    fixed[d] += of.weight_bytes[of.weight_ids[k]]
         seen[:] = -1
         for m in range(tensors):
-            source = home[m] if producer[m] < 0 else place[producer[m]]
-            kept = producer[m] < 0 or forward[producer[m]] == 1
+            source = of.tensor_home[m] if of.tensor_producer[m] < 0 else place[of.tensor_producer[m]]
+            kept = of.tensor_producer[m] < 0 or forward[of.tensor_producer[m]] == 1
             seen[source] = m
             if kept:
-                each[source] += size[m]
+                each[source] += of.tensor_bytes[m]
             else:
-                fixed[source] += size[m]
-            readers = consumers[m + 1] - consumers[m]
-            for k in range(readers + output[m]):
-                d = place[consumer_units[consumers[m] + k]] if k < readers else host
-                if k < readers and producer[m] >= 0 and kept and forward[consumer_units[consumers[m] + k]] == 1:
+                fixed[source] += of.tensor_bytes[m]
+            readers = of.consumer_offsets[m + 1] - of.consumer_offsets[m]
+            for k in range(readers + of.tensor_output[m]):
+                d = place[of.consumer_units[of.consumer_offsets[m] + k]] if k < readers else host
+                if (
+                    k < readers
+                    and of.tensor_producer[m] >= 0
+                    and kept
+                    and forward[of.consumer_units[of.consumer_offsets[m] + k]] == 1
+                ):
                     reach[source, d] = 1
                 if seen[d] != m:
                     seen[d] = m
                     if kept:
-                        each[d] += size[m]
+                        each[d] += of.tensor_bytes[m]
                     else:
-                        fixed[d] += size[m]
+                        fixed[d] += of.tensor_bytes[m]
         for d in range(devices):
             reach[d, d] = 1
         for middle in range(devices):
@@ -161,28 +139,22 @@ def stash_rows(data, starts, device, replicas, forward, micro_batches):  # type:
 @njit("int64[::1](int64[::1], int64[::1], int64[::1])", cache=True)
 def sum_rows(data, starts, device):  # type: ignore[no-untyped-def]
     """Bytes per row and device when nothing is ever freed: weights, workspaces, and tensors where they are made."""
-    units, tensors, devices = data[0], data[1], data[2]
-    workspace = data[starts[at.WORKSPACE] : starts[at.WORKSPACE + 1]]
-    producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
-    home = data[starts[at.TENSOR_HOME] : starts[at.TENSOR_HOME + 1]]
-    size = data[starts[at.TENSOR_BYTES] : starts[at.TENSOR_BYTES + 1]]
-    weight_offsets = data[starts[at.WEIGHT_OFFSETS] : starts[at.WEIGHT_OFFSETS + 1]]
-    weight_ids = data[starts[at.WEIGHT_IDS] : starts[at.WEIGHT_IDS + 1]]
-    weight_bytes = data[starts[at.WEIGHT_BYTES] : starts[at.WEIGHT_BYTES + 1]]
+    units, tensors, devices = sizes_of(data)[:3]
+    of = tables_of(data, starts)
     rows = len(device) // units
     found = np.zeros(rows * devices, dtype=np.int64)
-    here = np.full(len(weight_bytes) * devices, -1, dtype=np.int64)
+    here = np.full(len(of.weight_bytes) * devices, -1, dtype=np.int64)
     for row in range(rows):
         for u in range(units):
             d = device[row * units + u]
-            found[row * devices + d] += workspace[u]
-            for k in range(weight_offsets[u], weight_offsets[u + 1]):
-                if here[weight_ids[k] * devices + d] != row:
-                    here[weight_ids[k] * devices + d] = row
-                    found[row * devices + d] += weight_bytes[weight_ids[k]]
+            found[row * devices + d] += of.workspace_bytes[u]
+            for k in range(of.weight_offsets[u], of.weight_offsets[u + 1]):
+                if here[of.weight_ids[k] * devices + d] != row:
+                    here[of.weight_ids[k] * devices + d] = row
+                    found[row * devices + d] += of.weight_bytes[of.weight_ids[k]]
         for m in range(tensors):
-            d = home[m] if producer[m] < 0 else device[row * units + producer[m]]
-            found[row * devices + d] += size[m]
+            d = of.tensor_home[m] if of.tensor_producer[m] < 0 else device[row * units + of.tensor_producer[m]]
+            found[row * devices + d] += of.tensor_bytes[m]
     return found
 
 
@@ -192,12 +164,9 @@ def sum_rows(data, starts, device):  # type: ignore[no-untyped-def]
 )
 def serial_rows(data, starts, run_ns, out, into, device):  # type: ignore[no-untyped-def]
     """Load per row and device, in ns, and the part of it that is for taking in; `out` and `into` are M×D prices."""
-    units, tensors, devices, host = data[0], data[1], data[2], data[6]
-    producer = data[starts[at.TENSOR_PRODUCER] : starts[at.TENSOR_PRODUCER + 1]]
-    home = data[starts[at.TENSOR_HOME] : starts[at.TENSOR_HOME + 1]]
-    output = data[starts[at.TENSOR_OUTPUT] : starts[at.TENSOR_OUTPUT + 1]]
-    consumers = data[starts[at.CONSUMER_OFFSETS] : starts[at.CONSUMER_OFFSETS + 1]]
-    consumer_units = data[starts[at.CONSUMER_UNITS] : starts[at.CONSUMER_UNITS + 1]]
+    units, tensors, devices = sizes_of(data)[:3]
+    host = sizes_of(data).host
+    of = tables_of(data, starts)
     rows = len(device) // units
     loads = np.zeros(rows * devices, dtype=np.int64)
     taken = np.zeros(rows * devices, dtype=np.int64)
@@ -209,11 +178,11 @@ def serial_rows(data, starts, run_ns, out, into, device):  # type: ignore[no-unt
         for u in range(units):
             loads[base + place[u]] += max(0, run_ns[u * devices + place[u]])
         for m in range(tensors):
-            source = home[m] if producer[m] < 0 else place[producer[m]]
+            source = of.tensor_home[m] if of.tensor_producer[m] < 0 else place[of.tensor_producer[m]]
             away = False
-            readers = consumers[m + 1] - consumers[m]
-            for k in range(readers + output[m]):
-                d = place[consumer_units[consumers[m] + k]] if k < readers else host
+            readers = of.consumer_offsets[m + 1] - of.consumer_offsets[m]
+            for k in range(readers + of.tensor_output[m]):
+                d = place[of.consumer_units[of.consumer_offsets[m] + k]] if k < readers else host
                 if d != source and seen[d] != m:
                     seen[d] = m
                     away = True

@@ -7,9 +7,10 @@ from math import lcm
 import numpy as np
 
 from opmark.core.errors import PlacementError
+from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.synchronisation import SYNCHRONISATIONS
 
 

@@ -9,7 +9,7 @@ from opmark.core.errors import PlacementError
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.routes import hop_ns
-from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.problem.rules.profile import PublishedModel
 from opmark.leaderboards.problem.rules.synchronisation import SYNCHRONISATIONS
 
 
@@ -26,7 +26,7 @@ class Loads:
         return max((*self.device_ns, *self.port_ns))
 
 
-def server_loads(problem: Problem, placement: Placement, profile: Profile) -> Loads:
+def server_loads(problem: Problem, placement: Placement, profile: PublishedModel) -> Loads:
     """The load of every server.
 
     Replicas serve samples in turn: each has its share of the stage's units, and the transfers of the samples whose turn
@@ -116,7 +116,7 @@ def _route(problem: Problem, source: int, destination: int, what: str) -> list[i
 
 def _occupy(
     problem: Problem,
-    profile: Profile,
+    profile: PublishedModel,
     device: list[int | Fraction],
     port: list[int | Fraction],
     hop: tuple[int, int | Fraction],

@@ -4,7 +4,7 @@ from typing import Any
 
 from opmark.leaderboards.problem.placement import solution_of
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.rules.profile import Profile, profile_named
+from opmark.leaderboards.problem.rules.profile import PublishedModel, profile_named
 from opmark.leaderboards.simulator.evaluation import Evaluation
 from opmark.leaderboards.simulator.memory import memory_steps
 
@@ -12,7 +12,7 @@ DEVICES = 1
 LINKS = 2
 
 
-def chrome_trace(problem: Problem, evaluation: Evaluation, profile: Profile | None = None) -> dict[str, Any]:
+def chrome_trace(problem: Problem, evaluation: Evaluation, profile: PublishedModel | None = None) -> dict[str, Any]:
     """One row per device, one per link, one memory counter per device; `profile` is the problem's own by default.
 
     Where replicas shared the pass, every part of a unit has its own bar; so has every copy of it in several passes.
@@ -46,7 +46,7 @@ def chrome_trace(problem: Problem, evaluation: Evaluation, profile: Profile | No
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": facts}
 
 
-def _facts(problem: Problem, evaluation: Evaluation, rules: Profile) -> dict[str, Any]:
+def _facts(problem: Problem, evaluation: Evaluation, rules: PublishedModel) -> dict[str, Any]:
     facts = {"problem": problem.name, "problem_id": problem.id, "profile": rules.name, "cost_ns": evaluation.cost}
     if evaluation.placement.replicas or evaluation.schedule.expanded is not None:
         # Spread over replicas or copies, the bars alone do not say which stage they belong to.

@@ -2,22 +2,28 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from opmark.core.canonical import plain
 from opmark.core.cluster import Device, Link
-from opmark.core.errors import PlacementError
+from opmark.core.errors import ContentError, PlacementError
+from opmark.core.files import read_json
+from opmark.leaderboards.problem.fields import Tensor
+from opmark.leaderboards.problem.interference import slowed_ends
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
-from opmark.leaderboards.problem.problem import Problem, Tensor
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.routes import hop_ns, routes
 from opmark.leaderboards.problem.rules.objective import OBJECTIVES
-from opmark.leaderboards.problem.rules.profile import Profile, profile_named
+from opmark.leaderboards.problem.rules.profile import PublishedModel, profile_named
+from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.leaderboards.simulator.replicas import expand
-from opmark.leaderboards.simulator.several_passes import Passes
+from opmark.leaderboards.simulator.several_passes import Passes, passes_of
 from opmark.leaderboards.simulator.simulate import simulate
-from opmark.leaderboards.simulator.slowdown import slowed_ends
-from opmark.leaderboards.simulator.trace import DEVICES, LINKS
+from opmark.leaderboards.simulator.trace import DEVICES, LINKS, chrome_trace
 
 Span = tuple[int, int]
 
@@ -41,7 +47,7 @@ def check_trace(problem: Problem, trace: Mapping[str, Any]) -> int:
             device=facts["device"], replicas=facts.get("replicas") or None, schedule=facts.get("schedule", "")
         )
         placement = placement_of(problem, told)
-        passes = OBJECTIVES.load(problem.objective).passes(problem) if rules.model is None else None
+        passes = passes_of(problem) if rules.model is None else None
         if passes is not None:
             problem = _copies(problem, passes, placement, kernels)
         elif problem.objective != "throughput":
@@ -97,7 +103,9 @@ def _released(problem: Problem, passes: Passes, kernels: Mapping[str, Mapping[st
             raise PlacementError(f"unit {name!r} starts before its request is there")
 
 
-def _of_model(problem: Problem, placement: Placement, rules: Profile, kernels: Mapping[str, Mapping[str, Any]]) -> int:
+def _of_model(
+    problem: Problem, placement: Placement, rules: PublishedModel, kernels: Mapping[str, Mapping[str, Any]]
+) -> int:
     """A model without events has one schedule per placement: the trace must show it."""
     schedule = simulate(problem, placement, rules)
     for unit, start, end in zip(
@@ -124,7 +132,7 @@ def _durations(problem: Problem, place: Mapping[str, Device], kernels: Mapping[s
 
 
 def _capacities(
-    problem: Problem, rules: Profile, kernels: Mapping[str, Mapping[str, Any]], hops: Sequence[Mapping[str, Any]]
+    problem: Problem, rules: PublishedModel, kernels: Mapping[str, Mapping[str, Any]], hops: Sequence[Mapping[str, Any]]
 ) -> None:
     """No device runs more than it has slots, no port carries two tensors at once."""
     links = problem.cluster.links
@@ -145,7 +153,7 @@ def _capacities(
             _at_most(f"port {port!r}", busy, 1)
 
 
-def _ports(rules: Profile, link: Link, number: int) -> set[object]:
+def _ports(rules: PublishedModel, link: Link, number: int) -> set[object]:
     """What a transfer on a link occupies: its port, both ends, or its source's bus."""
     if rules.half_duplex:
         return {link.source, link.destination}
@@ -154,7 +162,7 @@ def _ports(rules: Profile, link: Link, number: int) -> set[object]:
 
 def _transfers(
     problem: Problem,
-    rules: Profile,
+    rules: PublishedModel,
     place: Mapping[str, str],
     made_ns: Mapping[str, int],
     hops: Iterable[Mapping[str, Any]],
@@ -225,3 +233,63 @@ def _at_most(what: str, busy: list[Span], limit: int) -> None:
         running += change
         if running > limit:
             raise PlacementError(f"{what} does more than {limit} things at once")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedTrace:
+    """A trace that is possible and costs what it says; `same` is None where no solution was held against it."""
+
+    profile: str
+    cost_ns: int
+    kernels: int
+    transfers: int
+    same: bool | None
+
+
+def check_trace_file(problem: Problem, path: Path, solution: Solution | None = None) -> CheckedTrace:
+    """Check the trace in `path`; with its `solution` it must also be the very trace that simulating gives.
+
+    Raises `ContentError` for a file that is no trace of OpMark, `PlacementError` for one that cannot be or whose cost
+    is another than it says. Both name the file.
+    """
+    trace = read_json(path)
+    try:
+        cost = check_trace(problem, trace)
+        facts, rows = trace["otherData"], [event["pid"] for event in trace["traceEvents"] if event["ph"] == "X"]
+        stated, profile = facts["cost_ns"], profile_named(facts["profile"])
+    except PlacementError as error:
+        raise PlacementError(error.message, where=error.where or str(path), hint=error.hint) from error
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ContentError(
+            f"not a trace that OpMark wrote: {type(error).__name__} {error}",
+            where=str(path),
+            hint="`opmark leaderboards simulate … --trace FILE` writes one",
+        ) from error
+    if stated != cost:
+        raise PlacementError(f"its events cost {cost} ns, and it says {stated} ns", where=f"{path}: otherData.cost_ns")
+    same = None
+    if solution is not None:
+        same = True
+        expected = plain(chrome_trace(problem, evaluate(problem, solution, profile), profile))
+        if trace != expected:
+            raise PlacementError(
+                f"simulating the solution gives another trace: {_first(trace, expected)}", where=str(path)
+            )
+    return CheckedTrace(
+        profile=profile.name,
+        cost_ns=cost,
+        kernels=rows.count(DEVICES),
+        transfers=rows.count(LINKS),
+        same=same,
+    )
+
+
+def _first(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """Where two traces differ first."""
+    events, wanted = found["traceEvents"], expected["traceEvents"]
+    for number, (one, other) in enumerate(zip(events, wanted, strict=False)):
+        if one != other:
+            return f"event {number}, {one.get('name')!r}"
+    if len(events) != len(wanted):
+        return f"{len(events)} events instead of {len(wanted)}"
+    return "in what is said beside its events"

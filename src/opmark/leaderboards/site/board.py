@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from opmark.leaderboards.problem.cost_unit import format_cost as shown
+from opmark.leaderboards.problem.rules.objective import format_cost as shown
 from opmark.pages.timeline import Timeline
 
 

@@ -5,9 +5,9 @@ import re
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import profile_named
+from opmark.leaderboards.problem.schedule import Schedule
 from opmark.leaderboards.simulator.evaluation import Evaluation
 from opmark.leaderboards.simulator.memory import memory_steps
-from opmark.leaderboards.simulator.simulate import Schedule
 from opmark.pages.gantt import TRANSFER, Bar
 from opmark.pages.overlay import Arrow, MemoryCurve
 from opmark.pages.timeline import Timeline

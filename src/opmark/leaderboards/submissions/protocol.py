@@ -12,10 +12,11 @@ from typing import Any
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, OpMarkError, SubmissionError
 from opmark.core.schema import convert
+from opmark.leaderboards.problem.fields import CostOrigin
+from opmark.leaderboards.problem.files import SCHEMA as PROBLEM_SCHEMA
 from opmark.leaderboards.problem.placement import SCHEMA as SOLUTION_SCHEMA
 from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.problem.problem import SCHEMA as PROBLEM_SCHEMA
-from opmark.leaderboards.problem.problem import Problem, Provenance
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
 # How many of the last lines are looked at: whoever prints more garbage than this after a solution has lost it.
@@ -25,7 +26,7 @@ SHOWN_CHARACTERS = 80
 
 def question(problem: Problem) -> bytes:
     """The problem as one line, without what is known about its answer and where it came from."""
-    asked = replace(problem, reference=None, provenance=Provenance())
+    asked = replace(problem, reference=None, provenance=CostOrigin())
     text = json.dumps({"schema": PROBLEM_SCHEMA, **plain(asked)}, separators=(",", ":"), allow_nan=False)
     return text.encode() + b"\n"
 

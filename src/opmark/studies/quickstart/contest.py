@@ -10,7 +10,9 @@ from opmark.core.files import write_json
 from opmark.core.link import LinkMeasurement, cluster_link
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.units import make_problem
-from opmark.leaderboards.problem.problem import SEMANTICS, Problem, load_problem, save_problem
+from opmark.leaderboards.problem.fields import SEMANTICS
+from opmark.leaderboards.problem.files import load_problem, save_problem
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.standings import Standings
 from opmark.leaderboards.scoring.track import Rules, load_track

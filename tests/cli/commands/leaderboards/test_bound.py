@@ -9,7 +9,9 @@ from tests.leaderboards.examples import heft_canonical
 
 from opmark.cli.main import cli
 from opmark.leaderboards.bounds.response_time import guarantee_ns, known_guarantee_ns
-from opmark.leaderboards.problem.problem import Problem, Reference, save_problem
+from opmark.leaderboards.problem.fields import ReferenceCosts
+from opmark.leaderboards.problem.files import save_problem
+from opmark.leaderboards.problem.problem import Problem
 
 
 def bound(problem: Problem, folder: Path, *options: str) -> Result:
@@ -22,7 +24,7 @@ def test_the_stored_guarantee_is_printed_else_the_one_that_follows(tmp_path: Pat
     worked_out = guarantee_ns(problem)
     assert worked_out is not None
     assert json.loads(bound(problem, tmp_path, "--json").stdout)["guarantee"] == worked_out
-    reference = Reference(bound_ns=41, best_known_ns=73, source="test", bounds={"area": 41}, guarantee_ns=200)
+    reference = ReferenceCosts(bound_ns=41, best_known_ns=73, source="test", bounds={"area": 41}, guarantee_ns=200)
     stored = replace(problem, reference=reference)
     assert known_guarantee_ns(stored) == 200
     assert json.loads(bound(stored, tmp_path, "--json").stdout)["guarantee"] == 200

@@ -10,9 +10,8 @@ from tests.leaderboards.examples import graph, heft_canonical, pair
 
 from opmark.cli.main import cli
 from opmark.core.errors import ExitCode
-from opmark.leaderboards.problem.problem import save_problem
-from opmark.leaderboards.problem.rules.arrivals import Arrivals
-from opmark.leaderboards.problem.text import problem_text
+from opmark.leaderboards.problem.fields import Arrivals
+from opmark.leaderboards.problem.files import problem_text, save_problem
 
 
 def run(*arguments: object) -> Result:

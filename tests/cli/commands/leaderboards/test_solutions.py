@@ -9,9 +9,9 @@ from tests.leaderboards.examples import heft_canonical, peft_canonical
 
 from opmark.cli.main import cli
 from opmark.core.errors import ExitCode, PlacementError
+from opmark.leaderboards.problem.files import load_problem, save_problem
 from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.problem.problem import load_problem, save_problem
-from opmark.leaderboards.simulator.trace_file import check_trace_file
+from opmark.leaderboards.simulator.trace_check import check_trace_file
 
 
 def run(*arguments: object) -> Result:

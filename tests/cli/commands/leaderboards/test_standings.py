@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from tests.leaderboards.examples import heft_canonical
 
 from opmark.cli.main import cli
-from opmark.leaderboards.problem.problem import save_problem
+from opmark.leaderboards.problem.files import save_problem
 
 ENTRY = {"rank", "name", "score", "low", "high", "gain", "planning_s", "robust_quality", "p95_quality"}
 

@@ -13,7 +13,7 @@ from opmark.cli.commands.leaderboards.standings import score
 from opmark.cli.commands.leaderboards.submissions import score_progress
 from opmark.cli.main import cli
 from opmark.core.errors import ExitCode
-from opmark.leaderboards.problem.problem import save_problem
+from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.scoring.scoring_jobs import Progress
 from opmark.leaderboards.submissions.sandbox.choice import SANDBOXES
 

@@ -17,6 +17,7 @@ from tests.leaderboards.reference_loads import best_pipeline
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.placers.dnn_partitioning_dp_linear import UNBOUNDED_NS
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.cuts import ideal_programs as partition_dp
 from opmark.leaderboards.search.cuts.blocks import blocks_of
@@ -24,7 +25,7 @@ from opmark.leaderboards.search.cuts.ideals import depth_first_orders, every_ide
 from opmark.leaderboards.search.cuts.max_load_split import Splitter
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.placer import PLACERS
-from opmark.leaderboards.simulator.simulate import INVALID_COST, simulate_many
+from opmark.leaderboards.simulator.simulate import simulate_many
 
 
 def test_cycles_between_classes_become_one_block() -> None:

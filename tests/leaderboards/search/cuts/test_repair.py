@@ -19,6 +19,7 @@ from opmark.leaderboards.making.importer import IMPORTERS, ImportOptions
 from opmark.leaderboards.problem.contiguity import returning_unit
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.cuts.blocks import blocks_of
 from opmark.leaderboards.search.cuts.repair import fitting, held_together, quick_split, together_rows
@@ -26,7 +27,7 @@ from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import PLACERS
 from opmark.leaderboards.search.single import starting_rows
-from opmark.leaderboards.simulator.simulate import INVALID_COST, simulate_many
+from opmark.leaderboards.simulator.simulate import simulate_many
 
 ROOT = Path(__file__).resolve().parents[4]
 EXTERNAL = Path(os.environ.get("OPMARK_EXTERNAL_DATA", ROOT.parent / "shared" / "data"))

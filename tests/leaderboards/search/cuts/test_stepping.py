@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from benchmarks.placers import generated
 
-from opmark.leaderboards.problem.smallest import smallest_problem
+from opmark.leaderboards.problem.problem import smallest_problem
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.cuts import stepping
 from opmark.leaderboards.search.cuts.stepping import FIRST_STEPS, MOST_STEPS, run_in_slices

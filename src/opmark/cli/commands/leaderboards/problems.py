@@ -144,7 +144,7 @@ def make_problem(
     """
     from opmark.leaderboards.making.model_problem import load_cluster, problem_of_model
     from opmark.leaderboards.making.workload import Workload, with_workload
-    from opmark.leaderboards.problem.problem import save_problem
+    from opmark.leaderboards.problem.files import save_problem
 
     cluster = load_cluster(cluster_file)
     sizes = chosen_sizes(dimensions, batch, size)
@@ -183,9 +183,9 @@ def make_problem(
 def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Path | None, as_json: bool) -> None:
     """Let a placer solve PROBLEM and say what its answer costs."""
     from opmark.leaderboards.bounds.bounds import lower_bound
-    from opmark.leaderboards.problem.cost_unit import format_cost, in_unit
+    from opmark.leaderboards.problem.files import load_problem
     from opmark.leaderboards.problem.placement import save_solution, solution_content
-    from opmark.leaderboards.problem.problem import load_problem
+    from opmark.leaderboards.problem.rules.objective import format_cost, in_unit
     from opmark.leaderboards.scoring.placer_process import PlacerProcess
     from opmark.leaderboards.search.placer import PLACERS
 
@@ -232,9 +232,9 @@ def simulate(
 ) -> None:
     """Check SOLUTION, simulate it on PROBLEM, say what it costs."""
     from opmark.core.files import write_json
-    from opmark.leaderboards.problem.cost_unit import format_cost, in_unit
+    from opmark.leaderboards.problem.files import load_problem
     from opmark.leaderboards.problem.placement import load_solution
-    from opmark.leaderboards.problem.problem import load_problem
+    from opmark.leaderboards.problem.rules.objective import format_cost, in_unit
     from opmark.leaderboards.problem.rules.profile import profile_named
     from opmark.leaderboards.scoring.robustness import robustness
     from opmark.leaderboards.simulator.evaluation import evaluate
@@ -282,8 +282,8 @@ def bound(problem_file: Path, solver: float | None, as_json: bool) -> None:
     """
     from opmark.leaderboards.bounds.bounds import bounds
     from opmark.leaderboards.bounds.response_time import known_guarantee_ns
-    from opmark.leaderboards.problem.cost_unit import format_cost, in_unit
-    from opmark.leaderboards.problem.problem import load_problem
+    from opmark.leaderboards.problem.files import load_problem
+    from opmark.leaderboards.problem.rules.objective import format_cost, in_unit
 
     problem = load_problem(problem_file)
     found = bounds(problem, solver_s=solver or 0.0)
@@ -339,7 +339,7 @@ def import_problem(
 ) -> None:
     """Make a problem from FILE, a published one with its costs."""
     from opmark.leaderboards.making.importer import IMPORTERS, ImportOptions
-    from opmark.leaderboards.problem.problem import save_problem
+    from opmark.leaderboards.problem.files import save_problem
 
     options = ImportOptions(
         objective=objective, contiguous=contiguous, devices=devices, bandwidth_bytes_per_s=bandwidth

@@ -20,10 +20,10 @@ def check_trace(*, problem_file: Path, trace_file: Path, solution_file: Path | N
     Durations, slots, ports, routes, that nothing starts before its inputs are there, and that it costs what it says;
     no event is simulated for that. The exit code is 3 where it is not so.
     """
-    from opmark.leaderboards.problem.cost_unit import format_cost, in_unit
+    from opmark.leaderboards.problem.files import load_problem
     from opmark.leaderboards.problem.placement import load_solution
-    from opmark.leaderboards.problem.problem import load_problem
-    from opmark.leaderboards.simulator.trace_file import check_trace_file
+    from opmark.leaderboards.problem.rules.objective import format_cost, in_unit
+    from opmark.leaderboards.simulator.trace_check import check_trace_file
 
     problem = load_problem(problem_file)
     solution = None if solution_file is None else load_solution(solution_file, problem)

@@ -190,7 +190,7 @@ def _show_layers(layers: Sequence[str]) -> None:
 
 
 def _cost(cost: int | None, unit: str) -> str:
-    from opmark.leaderboards.problem.cost_unit import format_cost
+    from opmark.leaderboards.problem.rules.objective import format_cost
 
     return "–" if cost is None else format_cost(cost, unit)
 

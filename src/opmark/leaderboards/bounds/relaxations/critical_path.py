@@ -30,8 +30,7 @@ def critical_path_ns(problem: Problem) -> int:
 
 def served_paths_ns(problem: Problem) -> int:
     """The tail of all requests' latencies if each took no longer than the longest path of its own network, in ns."""
-    from opmark.leaderboards.simulator.objectives.serving import TAIL_PERCENT
-    from opmark.leaderboards.simulator.passes.requests import percentile
+    from opmark.leaderboards.simulator.passes.requests import TAIL_PERCENT, percentile
 
     paths = _paths_ns(problem)
     number = {unit.name: index for index, unit in enumerate(problem.units)}

@@ -3,8 +3,8 @@
 import numpy as np
 
 from opmark.leaderboards.bounds.relaxation import Relaxation, is_latency, of_groups, work_ns
-from opmark.leaderboards.problem.cost_unit import UNITS
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.rules.objective import UNITS
 from opmark.leaderboards.search.groups import Groups
 from opmark.leaderboards.simulator.objectives.cost import NS_PER_HOUR
 

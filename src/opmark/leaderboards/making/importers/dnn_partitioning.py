@@ -19,7 +19,9 @@ from opmark.core.errors import ContentError, UsageError
 from opmark.core.files import read_json
 from opmark.core.schema import convert
 from opmark.leaderboards.making.importer import ImportOptions, ProblemImporter
-from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit
+from opmark.leaderboards.problem.checks import checked
+from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 
 OBJECTIVES = {"max-load": ("throughput", "maxload_serial"), "latency": ("latency", "atomic_calls")}
 NS_PER_MS = 1_000_000
@@ -82,19 +84,22 @@ class DnnPartitioning(ProblemImporter):
             _unit(node, f"{path}: nodes.{index}", shared=node.colour is not None and colours[node.colour] > 1)
             for index, node in enumerate(content.nodes)
         )
-        return Problem(
-            name=path.stem,
-            cluster=_cluster(content, options),
-            units=units,
-            tensors=_tensors(content.edges, {unit.name: unit for unit in units}, path),
-            weights={str(node.id): ceil(node.size_bytes) for node in content.nodes if node.size_bytes},
-            objective=objective,
-            unit="ms",
-            memory_mode="sum",
-            provenance=Provenance(model=path.stem, family="dnn-partitioning"),
-            profile=profile,
-            contiguous=options.contiguous,
-        ).checked(str(path))
+        return checked(
+            Problem(
+                name=path.stem,
+                cluster=_cluster(content, options),
+                units=units,
+                tensors=_tensors(content.edges, {unit.name: unit for unit in units}, path),
+                weights={str(node.id): ceil(node.size_bytes) for node in content.nodes if node.size_bytes},
+                objective=objective,
+                unit="ms",
+                memory_mode="sum",
+                provenance=CostOrigin(model=path.stem, family="dnn-partitioning"),
+                profile=profile,
+                contiguous=options.contiguous,
+            ),
+            str(path),
+        )
 
 
 def _cluster(content: _File, options: ImportOptions) -> Cluster:

@@ -12,7 +12,9 @@ from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.files import read_text
 from opmark.leaderboards.making.importer import ImportOptions, ProblemImporter
-from opmark.leaderboards.problem.problem import Problem, Provenance, Tensor, Unit
+from opmark.leaderboards.problem.checks import checked
+from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 
 MACHINES = 4
 BYTES_PER_S = 1e9
@@ -59,20 +61,23 @@ class PipeDreamGraph(ProblemImporter):
             )
             for name, fields in kept.items()
         )
-        return Problem(
-            name=path.stem,
-            cluster=_cluster(options),
-            units=units,
-            tensors=tensors,
-            weights={name: round(fields[3]) for name, fields in kept.items() if fields[3]},
-            objective="throughput",
-            unit="s",
-            memory_mode="sum",
-            provenance=Provenance(model=path.stem, family="pipedream"),
-            profile="pipedream_stage",
-            contiguous=options.contiguous,
-            replication=True,
-        ).checked(str(path))
+        return checked(
+            Problem(
+                name=path.stem,
+                cluster=_cluster(options),
+                units=units,
+                tensors=tensors,
+                weights={name: round(fields[3]) for name, fields in kept.items() if fields[3]},
+                objective="throughput",
+                unit="s",
+                memory_mode="sum",
+                provenance=CostOrigin(model=path.stem, family="pipedream"),
+                profile="pipedream_stage",
+                contiguous=options.contiguous,
+                replication=True,
+            ),
+            str(path),
+        )
 
 
 def _parse(path: Path) -> tuple[dict[str, tuple[str, tuple[float, ...]]], list[tuple[str, str]]]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from opmark.core.errors import UsageError
 from opmark.core.registry import Registry
-from opmark.leaderboards.problem.rules.arrivals import Arrivals
+from opmark.leaderboards.problem.fields import Arrivals
 
 NS_PER_S = 1_000_000_000
 

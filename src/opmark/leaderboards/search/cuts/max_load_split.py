@@ -16,7 +16,7 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.cuts.blocks import Blocks
 from opmark.leaderboards.search.cuts.ideals import Lattice
 from opmark.leaderboards.search.cuts.stepping import run_in_slices
-from opmark.leaderboards.simulator.device_prices import device_prices
+from opmark.leaderboards.simulator.direct_models import device_prices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

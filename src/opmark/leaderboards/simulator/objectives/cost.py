@@ -4,15 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from opmark.leaderboards.problem.cost_unit import UNITS
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.rules.objective import Objective
-from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.problem.rules.objective import UNITS, Objective
+from opmark.leaderboards.problem.rules.profile import PublishedModel
+from opmark.leaderboards.problem.schedule import INVALID_COST
 
 NS_PER_HOUR = 3_600_000_000_000
-_INVALID = np.iinfo(np.int64).max
 
 
 class Cost(Objective):
@@ -20,18 +19,18 @@ class Cost(Objective):
 
     summary = "money for one pass: used devices x price x time"
 
-    def cost(self, problem: Problem, placement: Placement, latency_ns: int, profile: Profile) -> int | Fraction:
+    def cost(self, problem: Problem, placement: Placement, latency_ns: int, profile: PublishedModel) -> int | Fraction:
         """Devices of replicas count as used."""
         del profile
         used = set(placement.device.tolist()) | {number for row in placement.replicas.values() for number in row}
         return price(problem, used, latency_ns)
 
-    def costs(self, problem: Problem, devices: Integers, latencies_ns: Integers, profile: Profile) -> Integers:
+    def costs(self, problem: Problem, devices: Integers, latencies_ns: Integers, profile: PublishedModel) -> Integers:
         """One price per row."""
         del profile
         found = latencies_ns.copy()
         for index, (row, latency) in enumerate(zip(devices, latencies_ns.tolist(), strict=True)):
-            if latency < _INVALID:
+            if latency < INVALID_COST:
                 found[index] = price(problem, set(np.unique(row).tolist()), latency)
         return found
 

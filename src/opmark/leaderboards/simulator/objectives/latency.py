@@ -6,7 +6,7 @@ from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.objective import Objective
-from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.problem.rules.profile import PublishedModel
 
 
 class Latency(Objective):
@@ -14,12 +14,12 @@ class Latency(Objective):
 
     summary = "ns of one pass through the graph"
 
-    def cost(self, problem: Problem, placement: Placement, latency_ns: int, profile: Profile) -> int | Fraction:
+    def cost(self, problem: Problem, placement: Placement, latency_ns: int, profile: PublishedModel) -> int | Fraction:
         """The latency itself."""
         del problem, placement, profile
         return latency_ns
 
-    def costs(self, problem: Problem, devices: Integers, latencies_ns: Integers, profile: Profile) -> Integers:
+    def costs(self, problem: Problem, devices: Integers, latencies_ns: Integers, profile: PublishedModel) -> Integers:
         """The latencies themselves."""
         del problem, devices, profile
         return latencies_ns

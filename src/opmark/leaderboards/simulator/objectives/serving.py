@@ -9,13 +9,10 @@ from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.objective import Objective
-from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.problem.rules.profile import PublishedModel
+from opmark.leaderboards.problem.schedule import Schedule
 from opmark.leaderboards.simulator.passes._requests.copies import request_copies
-from opmark.leaderboards.simulator.passes.requests import ServedRequests, percentile
-from opmark.leaderboards.simulator.several_passes import Passes
-from opmark.leaderboards.simulator.simulate import Schedule
-
-TAIL_PERCENT = 99
+from opmark.leaderboards.simulator.passes.requests import TAIL_PERCENT, percentile
 
 
 class Serving(Objective):
@@ -23,17 +20,17 @@ class Serving(Objective):
 
     summary = "ns that 99 % of a trace's requests do not exceed"
 
-    def passes(self, problem: Problem) -> Passes | None:
+    def passes(self, problem: Problem) -> str | None:
         """One per request."""
         del problem
-        return ServedRequests(percent=TAIL_PERCENT)
+        return "requests"
 
-    def cost(self, problem: Problem, placement: Placement, latency_ns: int, profile: Profile) -> int | Fraction:
+    def cost(self, problem: Problem, placement: Placement, latency_ns: int, profile: PublishedModel) -> int | Fraction:
         """The tail latency itself."""
         del problem, placement, profile
         return latency_ns
 
-    def costs(self, problem: Problem, devices: Integers, latencies_ns: Integers, profile: Profile) -> Integers:
+    def costs(self, problem: Problem, devices: Integers, latencies_ns: Integers, profile: PublishedModel) -> Integers:
         """The tail latencies themselves."""
         del problem, devices, profile
         return latencies_ns

@@ -8,11 +8,9 @@ from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.objective import Objective
-from opmark.leaderboards.problem.rules.profile import Profile
-from opmark.leaderboards.simulator.several_passes import Passes
+from opmark.leaderboards.problem.rules.profile import PublishedModel
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.simulator.steady_state import server_loads
-
-_INVALID = np.iinfo(np.int64).max
 
 
 class Throughput(Objective):
@@ -20,23 +18,23 @@ class Throughput(Objective):
 
     summary = "ns between two samples of a full pipeline"
 
-    def passes(self, problem: Problem) -> Passes | None:
-        """One: the load of a server per sample needs no more."""
+    def passes(self, problem: Problem) -> str | None:
+        """A single one: the load of a server per sample needs no more."""
         del problem
         return None
 
-    def cost(self, problem: Problem, placement: Placement, latency_ns: int, profile: Profile) -> int | Fraction:
+    def cost(self, problem: Problem, placement: Placement, latency_ns: int, profile: PublishedModel) -> int | Fraction:
         """The busiest server's time per sample."""
         del latency_ns
         return server_loads(problem, placement, profile).bottleneck_ns
 
-    def costs(self, problem: Problem, devices: Integers, latencies_ns: Integers, profile: Profile) -> Integers:
+    def costs(self, problem: Problem, devices: Integers, latencies_ns: Integers, profile: PublishedModel) -> Integers:
         """The same without replicas, compiled."""
         from opmark.leaderboards.simulator.loads import bottleneck_rows
 
         flat = np.ascontiguousarray(devices, dtype=np.int64).reshape(-1)
         found: Integers = bottleneck_rows(*problem.arrays.packed, flat, int(profile.contention))
-        return np.where(latencies_ns == _INVALID, _INVALID, found)
+        return np.where(latencies_ns == INVALID_COST, INVALID_COST, found)
 
 
 OBJECTIVE = Throughput()

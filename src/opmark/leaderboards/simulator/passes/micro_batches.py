@@ -1,64 +1,63 @@
 """A training step of several micro-batches in a pipeline: forward and backward of each in a schedule's order."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.problem.arrays import ProblemArrays
 from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.packing import Room
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.pipeline_schedule import DEFAULT_SCHEDULE, PIPELINE_SCHEDULES
-from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.problem.rules.profile import PublishedModel
+from opmark.leaderboards.problem.schedule import Schedule
+from opmark.leaderboards.simulator.events import room_for, run_arrays
 from opmark.leaderboards.simulator.passes._step.copies import StepCopies
 from opmark.leaderboards.simulator.passes._step.memory import micro_batches_in_flight, step_peaks
 from opmark.leaderboards.simulator.passes._step.plan import StepPlan, plan_step, stages_behind, unit_sequence
 from opmark.leaderboards.simulator.replicas import Expansion, expand
 from opmark.leaderboards.simulator.several_passes import Passes
 
-if TYPE_CHECKING:
-    from opmark.leaderboards.simulator.simulate import Schedule
-
 
 @dataclass(frozen=True, slots=True)
 class MicroBatches(Passes):
     """Devices keep strictly to the schedule that the solution names; within a pass to its priorities or its order."""
 
-    def schedule(self, problem: Problem, placement: Placement, profile: Profile) -> "Schedule":
+    def schedule(self, problem: Problem, placement: Placement, profile: PublishedModel) -> Schedule:
         """The whole step; a unit's time reaches from its first copy's start to its last copy's end."""
         if placement.replicas:
             return self._of_replicas(problem, placement, profile)
         return self._run(problem, placement, profile, plan_of(problem, placement))
 
     def rows(
-        self, problem: Problem, devices: Integers, priorities: Integers | None, profile: Profile
+        self, problem: Problem, devices: Integers, priorities: Integers | None, profile: PublishedModel
     ) -> tuple[Integers, Integers]:
         """In the default schedule, which keeps the fewest micro-batches in flight."""
         from opmark.leaderboards.simulator import engine
-        from opmark.leaderboards.simulator.simulate import room_for
 
         own = problem.arrays.default_priority if priorities is None else priorities
         own = own.reshape(-1, problem.arrays.units)
         costs = np.full(len(devices), engine.INVALID, dtype=np.int64)
         peaks = np.zeros((len(devices), problem.arrays.devices), dtype=np.int64)
         sequence = _sequence(problem, own[0])
-        outputs: tuple[Integers, ...] | None = None
+        room: Room | None = None
         compiled: Any = engine.run
         for row, device in enumerate(devices):
             if row and len(own) > 1:
                 sequence = _sequence(problem, own[row])
             plan = plan_step(problem, device, sequence, schedule=DEFAULT_SCHEDULE)
             arrays = _arrays(problem, plan.copies).under(profile)
-            outputs = room_for(arrays) if outputs is None else outputs
+            room = room_for(arrays) if room is None else room
             offsets = np.cumsum([0, *map(len, plan.rows)], dtype=np.int64)
             urgency = _urgency(plan, sequence)
             order = np.concatenate(plan.rows)
-            status = compiled(*arrays.packed, plan.device, urgency, offsets, order, int(profile.contention), outputs)
+            status = compiled(*arrays.packed, plan.device, urgency, offsets, order, int(profile.contention), room)
             if status == engine.FINISHED:
-                costs[row] = outputs[0][0]
-            peaks[row] = step_peaks(problem, plan) if problem.memory_mode == "stash" else outputs[10]
+                costs[row] = room.info[0]
+            peaks[row] = step_peaks(problem, plan) if problem.memory_mode == "stash" else room.peak
         return costs, peaks
 
     def graph(self, problem: Problem, placement: Placement) -> tuple[Problem, Integers]:
@@ -78,9 +77,7 @@ class MicroBatches(Passes):
             facts["in_flight"] = dict(zip(names, flying, strict=True))
         return facts
 
-    def _run(self, problem: Problem, placement: Placement, profile: Profile, plan: StepPlan) -> "Schedule":
-        from opmark.leaderboards.simulator.simulate import run_arrays
-
+    def _run(self, problem: Problem, placement: Placement, profile: PublishedModel, plan: StepPlan) -> Schedule:
         copies = plan.copies
         arrays = _arrays(problem, copies).under(profile)
         urgency = _urgency(plan, _sequence(problem, _priority(problem, placement), placement))
@@ -88,28 +85,20 @@ class MicroBatches(Passes):
         wide = Placement(device=plan.device, priority=urgency, order=order)
         inner = run_arrays(copies.problem, arrays, wide, profile)
         inner = replace(inner, release_ns=np.zeros(len(arrays.tensor_bytes), dtype=np.int64))
-        own = copies.unit_of >= 0
-        start = np.full(problem.arrays.units, np.iinfo(np.int64).max, dtype=np.int64)
-        end = np.zeros(problem.arrays.units, dtype=np.int64)
-        np.minimum.at(start, copies.unit_of[own], inner.unit_start_ns[own])
-        np.maximum.at(end, copies.unit_of[own], inner.unit_end_ns[own])
+        start, end = inner.spans_of(copies.unit_of, problem.arrays.units)
         if problem.memory_mode == "stash":
             inner = replace(inner, peak_bytes=step_peaks(problem, plan))
         return replace(inner, unit_start_ns=start, unit_end_ns=end, expanded=(copies.problem, wide, inner))
 
-    def _of_replicas(self, problem: Problem, placement: Placement, profile: Profile) -> "Schedule":
+    def _of_replicas(self, problem: Problem, placement: Placement, profile: PublishedModel) -> Schedule:
         """Every micro-batch in parts on the replicas of its stage; replicas stand as deep as their stage does."""
         wide, parts, plan = _plan_of_replicas(problem, placement)
         schedule = self._run(wide, parts.placement, profile, plan)
-        own = parts.part_of >= 0
-        start = np.full(problem.arrays.units, np.iinfo(np.int64).max, dtype=np.int64)
-        end = np.zeros(problem.arrays.units, dtype=np.int64)
-        np.minimum.at(start, parts.part_of[own], schedule.unit_start_ns[own])
-        np.maximum.at(end, parts.part_of[own], schedule.unit_end_ns[own])
+        start, end = schedule.spans_of(parts.part_of, problem.arrays.units)
         return replace(schedule, unit_start_ns=start, unit_end_ns=end)
 
 
-MICRO_BATCHES = MicroBatches()
+PASSES = MicroBatches()
 
 
 def plan_of(problem: Problem, placement: Placement) -> StepPlan:
@@ -166,11 +155,9 @@ def _arrays(problem: Problem, copies: StepCopies) -> ProblemArrays:
         made: ProblemArrays = known[2]
         return made
     compiled = copies.problem.arrays
-    types = int(base.sizes[3])
+    types = base.sizes.types
     table = base.exec_ns.reshape(-1, types)[copies.unit_of]
     table[copies.unit_of < 0] = 0
-    sizes = compiled.sizes.copy()
-    sizes[11] = 0
-    made = replace(compiled, exec_ns=table.reshape(-1), sizes=sizes)
+    made = replace(compiled, exec_ns=table.reshape(-1), sizes=compiled.sizes._replace(outputs_stay=0))
     problem.worked_out[key] = (base, copies, made)
     return made

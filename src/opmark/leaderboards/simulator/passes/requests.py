@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,21 +10,22 @@ from opmark.leaderboards.problem.arrays import ProblemArrays
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.problem.rules.profile import PublishedModel
+from opmark.leaderboards.problem.schedule import Schedule
+from opmark.leaderboards.simulator.events import room_for, run_arrays
 from opmark.leaderboards.simulator.passes._requests.copies import RequestCopies, request_copies
 from opmark.leaderboards.simulator.several_passes import Passes
 
-if TYPE_CHECKING:
-    from opmark.leaderboards.simulator.simulate import Schedule
+TAIL_PERCENT = 99
 
 
 def nearest_rank(count: int, percent: int) -> int:
-    """How many of `count` values the percentile leaves below or at it: its place from 1 on, by the nearest rank."""
+    """The place, from 1 on, of a percentile among `count` sorted values, by the nearest rank."""
     return max(1, -(-count * percent // 100))
 
 
 def percentile(latencies_ns: Integers, percent: int) -> int:
-    """The smallest latency that at least `percent` of all do not exceed, one that was really seen."""
+    """The smallest observed latency that at least `percent` of all do not exceed."""
     return int(np.sort(latencies_ns)[nearest_rank(len(latencies_ns), percent) - 1])
 
 
@@ -34,10 +35,8 @@ class ServedRequests(Passes):
 
     percent: int
 
-    def schedule(self, problem: Problem, placement: Placement, profile: Profile) -> "Schedule":
+    def schedule(self, problem: Problem, placement: Placement, profile: PublishedModel) -> Schedule:
         """All requests; the units' times are those of the request that decides the cost."""
-        from opmark.leaderboards.simulator.simulate import run_arrays
-
         copies = request_copies(problem)
         arrays = _arrays(problem, copies).under(profile)
         device = _devices(copies, placement)
@@ -66,11 +65,10 @@ class ServedRequests(Passes):
         )
 
     def rows(
-        self, problem: Problem, devices: Integers, priorities: Integers | None, profile: Profile
+        self, problem: Problem, devices: Integers, priorities: Integers | None, profile: PublishedModel
     ) -> tuple[Integers, Integers]:
         """Compiled, one row after the other."""
         from opmark.leaderboards.simulator.passes._requests import engine as request_engine
-        from opmark.leaderboards.simulator.simulate import room_for
 
         copies = request_copies(problem)
         arrays = _arrays(problem, copies).under(profile)
@@ -106,6 +104,9 @@ class ServedRequests(Passes):
         for name, end in ends_ns:
             last[_request(name)] = max(int(last[_request(name)]), end)
         return percentile(last - arrival, self.percent)
+
+
+PASSES = ServedRequests(percent=TAIL_PERCENT)
 
 
 def _request(copy: str) -> int:
@@ -169,7 +170,7 @@ def _devices(copies: RequestCopies, placement: Placement) -> Integers:
     return device
 
 
-def _latencies(copies: RequestCopies, inner: "Schedule") -> Integers:
+def _latencies(copies: RequestCopies, inner: Schedule) -> Integers:
     """Per request, ns until everything of it has ended."""
     last = np.maximum(copies.arrival_ns, np.maximum.reduceat(inner.unit_end_ns, copies.units[:-1]))
     request = np.repeat(np.arange(len(copies.arrival_ns)), np.diff(copies.tensors))[inner.transfer_tensor]

@@ -13,10 +13,15 @@ from opmark.core.errors import PlacementError
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.rules.profile import Profile
-from opmark.leaderboards.simulator.device_prices import device_prices, summed_bytes, unsupported
-from opmark.leaderboards.simulator.simulate import INVALID_COST, Schedule
-from opmark.leaderboards.simulator.stage_schedule import check_supported, timed_schedule
+from opmark.leaderboards.problem.rules.profile import PublishedModel
+from opmark.leaderboards.problem.schedule import INVALID_COST, Schedule
+from opmark.leaderboards.simulator.direct_models import (
+    check_supported,
+    device_prices,
+    summed_bytes,
+    timed_schedule,
+    unsupported,
+)
 
 Call = tuple[int, int]
 
@@ -139,6 +144,6 @@ def _rows(offsets: Integers, values: Integers) -> list[list[int]]:
     return [values[a:b].tolist() for a, b in pairwise(offsets)]
 
 
-PROFILE = Profile(
+PROFILE = PublishedModel(
     name="atomic_calls", summary="dnn-partitioning's latency: one call per accelerator", model=AtomicCalls()
 )

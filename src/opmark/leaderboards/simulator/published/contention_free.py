@@ -3,6 +3,6 @@
 Topcuoglu, Hariri, Wu, IEEE TPDS 13(3), 2002; Arabnejad, Barbosa, IEEE TPDS 25(3), 2014.
 """
 
-from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.problem.rules.profile import PublishedModel
 
-PROFILE = Profile(name="contention_free", summary="the model of HEFT and PEFT: infinite ports", contention=False)
+PROFILE = PublishedModel(name="contention_free", summary="the model of HEFT and PEFT: infinite ports", contention=False)

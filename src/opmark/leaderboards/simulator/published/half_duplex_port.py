@@ -3,8 +3,8 @@
 Jeon et al., "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020, section 3.2.
 """
 
-from opmark.leaderboards.problem.rules.profile import Profile
+from opmark.leaderboards.problem.rules.profile import PublishedModel
 
-PROFILE = Profile(
+PROFILE = PublishedModel(
     name="half_duplex_port", summary="Baechi's model: one port per device, sending or receiving", half_duplex=True
 )

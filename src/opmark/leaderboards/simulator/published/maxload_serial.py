@@ -10,10 +10,15 @@ from opmark.core.errors import PlacementError
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.rules.profile import Profile
-from opmark.leaderboards.simulator.device_prices import device_prices, summed_bytes, unsupported
-from opmark.leaderboards.simulator.simulate import INVALID_COST, Schedule
-from opmark.leaderboards.simulator.stage_schedule import check_supported, serial_schedule
+from opmark.leaderboards.problem.rules.profile import PublishedModel
+from opmark.leaderboards.problem.schedule import INVALID_COST, Schedule
+from opmark.leaderboards.simulator.direct_models import (
+    check_supported,
+    device_prices,
+    serial_schedule,
+    summed_bytes,
+    unsupported,
+)
 
 
 class MaxLoad:
@@ -46,6 +51,6 @@ def _loads(problem: Problem, devices: Integers) -> tuple[Integers, Integers]:
     return loads.reshape(-1, arrays.devices), taken.reshape(-1, arrays.devices)
 
 
-PROFILE = Profile(
+PROFILE = PublishedModel(
     name="maxload_serial", summary="dnn-partitioning's max load: compute and communication in turn", model=MaxLoad()
 )

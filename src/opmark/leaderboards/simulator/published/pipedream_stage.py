@@ -13,10 +13,9 @@ from opmark.core.units import NS_PER_S
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.rules.profile import Profile
-from opmark.leaderboards.simulator.device_prices import summed_bytes, unsupported
-from opmark.leaderboards.simulator.simulate import INVALID_COST, Schedule
-from opmark.leaderboards.simulator.stage_schedule import check_supported, serial_schedule
+from opmark.leaderboards.problem.rules.profile import PublishedModel
+from opmark.leaderboards.problem.schedule import INVALID_COST, Schedule
+from opmark.leaderboards.simulator.direct_models import check_supported, serial_schedule, summed_bytes, unsupported
 
 
 class PipeDreamStages:
@@ -75,6 +74,6 @@ def slowest_bandwidth(problem: Problem, members: list[int]) -> Fraction:
     return Fraction(1) if least is None else least
 
 
-PROFILE = Profile(
+PROFILE = PublishedModel(
     name="pipedream_stage", summary="PipeDream's stage time with replicas and weight exchange", model=PipeDreamStages()
 )

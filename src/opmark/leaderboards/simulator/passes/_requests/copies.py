@@ -7,9 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from opmark.leaderboards.problem.arrays import ProblemArrays
-from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.integers import Integers, taken_rows
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.simulator.several_passes import taken_rows
 
 Rows = tuple[Integers, Integers, Integers]
 
@@ -51,9 +50,8 @@ class RequestCopies:
         consumers = taken_rows(base.consumer_offsets, base.consumer_units, self.tensor_of)
         weight_offsets, weights, _ = taken_rows(base.weight_offsets, base.weight_ids, self.unit_of)
         maker = base.tensor_producer[self.tensor_of]
-        types = int(base.sizes[3])
-        sizes = base.sizes.copy()
-        sizes[0], sizes[1], sizes[11] = len(self.unit_of), len(self.tensor_of), 0
+        types = base.sizes.types
+        sizes = base.sizes._replace(units=len(self.unit_of), tensors=len(self.tensor_of), outputs_stay=0)
         count = len(self.arrival_ns)
         return replace(
             base,

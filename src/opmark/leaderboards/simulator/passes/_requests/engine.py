@@ -9,24 +9,23 @@ from opmark.leaderboards.simulator import engine
 
 
 @njit(cache=True)
-def request_latencies(outputs, arrival_ns, units, tensors):  # type: ignore[no-untyped-def]
-    """Per request, ns from its arrival until all its units and transfers have ended; `outputs` are those of `run`."""
-    unit_end, transfer_offsets, hop_offsets, hop_end = outputs[2], outputs[3], outputs[6], outputs[9]
+def request_latencies(room, arrival_ns, units, tensors):  # type: ignore[no-untyped-def]
+    """Per request, ns from its arrival until all its units and transfers have ended; `room` is that of `run`."""
     found = np.empty(len(arrival_ns), dtype=np.int64)
     for r in range(len(found)):
         last = arrival_ns[r]
         for u in range(units[r], units[r + 1]):
-            last = max(last, unit_end[u])
-        first_hop = hop_offsets[transfer_offsets[tensors[r]]]
-        for hop in range(first_hop, hop_offsets[transfer_offsets[tensors[r + 1]]]):
-            last = max(last, hop_end[hop])
+            last = max(last, room.unit_end[u])
+        first_hop = room.hop_offsets[room.transfer_offsets[tensors[r]]]
+        for hop in range(first_hop, room.hop_offsets[room.transfer_offsets[tensors[r + 1]]]):
+            last = max(last, room.hop_end[hop])
         found[r] = last - arrival_ns[r]
     return found
 
 
 @njit(cache=True)
 def run_requests(  # type: ignore[no-untyped-def]
-    data, starts, device, priority, no_order, contention, outputs, peaks, requests, rank
+    data, starts, device, priority, no_order, contention, room, peaks, requests, rank
 ):
     """Per row of `device` (rows x copies), the latency that `rank` requests do not exceed; INVALID where it fails.
 
@@ -36,9 +35,9 @@ def run_requests(  # type: ignore[no-untyped-def]
     costs = np.empty(len(device), dtype=np.int64)
     for row in range(len(costs)):
         urgency = priority[row if len(priority) > 1 else 0]
-        status = engine.run(data, starts, device[row], urgency, no_order, no_order[:0], contention, outputs)
+        status = engine.run(data, starts, device[row], urgency, no_order, no_order[:0], contention, room)
         costs[row] = engine.INVALID
         if status == engine.FINISHED:
-            costs[row] = np.sort(request_latencies(outputs, arrival_ns, units, tensors))[rank - 1]
-        peaks[row, :] = outputs[10]
+            costs[row] = np.sort(request_latencies(room, arrival_ns, units, tensors))[rank - 1]
+        peaks[row, :] = room.peak
     return costs

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.integers import Integers, rows
-from opmark.leaderboards.problem.problem import Problem, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.synchronisation import SYNCHRONISATIONS
 
 DIRECTIONS = ("down", "up")

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opmark.core.errors import PlacementError
+from opmark.leaderboards.problem.fields import PHASES
 from opmark.leaderboards.problem.integers import Integers
-from opmark.leaderboards.problem.problem import PHASES, Problem
+from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.pipeline_schedule import PIPELINE_SCHEDULES, PipelineSchedule
 from opmark.leaderboards.simulator.passes._step.copies import StepCopies, step_copies
 

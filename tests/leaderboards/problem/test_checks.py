@@ -7,7 +7,8 @@ from tests.leaderboards.examples import graph, pair, star
 
 from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError
-from opmark.leaderboards.problem.field_checks import FACTOR_AT_MOST, field_problems, unit_problems
+from opmark.leaderboards.problem.checks import FACTOR_AT_MOST, checked, rule_findings
+from opmark.leaderboards.problem.graph_checks import unit_findings
 
 
 @pytest.mark.parametrize(
@@ -28,9 +29,9 @@ from opmark.leaderboards.problem.field_checks import FACTOR_AT_MOST, field_probl
 )
 def test_a_wrong_rule_is_named(change: dict[str, object], sentence: str) -> None:
     problem = graph({"a": 1}, [], pair())
-    assert not list(field_problems(problem))
+    assert not list(rule_findings(problem))
     with pytest.raises(ContentError, match=sentence):
-        replace(problem, **change).checked("file")
+        checked(replace(problem, **change), "file")
 
 
 @pytest.mark.parametrize(
@@ -45,9 +46,9 @@ def test_a_wrong_rule_is_named(change: dict[str, object], sentence: str) -> None
 def test_a_wrong_unit_is_named(change: dict[str, object], sentence: str) -> None:
     problem = graph({"a": 1}, [], pair())
     unit = replace(problem.units[0], **change)
-    assert len(list(unit_problems(unit, "units.a"))) == 1
+    assert len(list(unit_findings(unit))) == 1
     with pytest.raises(ContentError, match=sentence):
-        replace(problem, units=(unit,)).checked("file")
+        checked(replace(problem, units=(unit,)), "file")
 
 
 def test_rules_that_are_not_used_leave_the_identity_alone() -> None:

@@ -1,16 +1,39 @@
-"""A problem as a file that people can read and diff: a line per device, link, unit and tensor, defaults left out."""
+"""Problem files: read, checked, and written with a line per device, link, unit and tensor, defaults left out."""
 
+import gc
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from pathlib import Path
 from typing import Any
 
 from opmark.core.canonical import plain
 from opmark.core.cluster import Device, Link
-from opmark.leaderboards.problem.problem import SCHEMA, Problem, Tensor, Unit
-from opmark.leaderboards.problem.rules.arrivals import Arrivals
+from opmark.core.files import write_text
+from opmark.core.schema import load
+from opmark.leaderboards.problem.checks import checked
+from opmark.leaderboards.problem.fields import Arrivals, Tensor, Unit
+from opmark.leaderboards.problem.problem import Problem
 
+SCHEMA = 1
 _ROWS = {"units": Unit, "tensors": Tensor, "devices": Device, "links": Link, "arrivals": Arrivals}
+
+
+def load_problem(path: Path) -> Problem:
+    """The checked problem in `path`. Raises `ContentError` naming the file and every wrong key."""
+    collecting = gc.isenabled()
+    # Reading makes millions of objects and no garbage in cycles: each collection would walk all of them in vain.
+    gc.disable()
+    try:
+        return checked(load(path, Problem, schema=SCHEMA), str(path))
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def save_problem(problem: Problem, path: Path) -> None:
+    """Write `problem` to `path`, whole or not at all."""
+    write_text(path, problem_text(problem))
 
 
 def problem_text(problem: Problem) -> str:
@@ -26,7 +49,7 @@ def _block(values: Mapping[str, Any], depth: int) -> str:
     lines = []
     for key, value in values.items():
         if key in _ROWS and value:
-            rows = ",\n".join(f"{pad}  {_line(_told(row, _ROWS[key]))}" for row in value)
+            rows = ",\n".join(f"{pad}  {_line(_without_defaults(row, _ROWS[key]))}" for row in value)
             text = f"[\n{rows}\n{pad}]"
         elif key == "cluster":
             text = _block(value, depth + 1)
@@ -36,8 +59,7 @@ def _block(values: Mapping[str, Any], depth: int) -> str:
     return "{\n" + ",\n".join(lines) + "\n" + "  " * depth + "}"
 
 
-def _told(row: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
-    """A row without what its default says anyway."""
+def _without_defaults(row: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
     usual: dict[str, Any] = {}
     for field in fields(kind):
         if field.default is not MISSING:

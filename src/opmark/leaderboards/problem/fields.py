@@ -1,0 +1,181 @@
+"""The fields of a placement problem and of its parts, and everything that follows from them by name."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from opmark.core.canonical import content_id, plain
+from opmark.core.cluster import Cluster
+
+SEMANTICS = "opsim1"
+MEMORY_MODES = ("liveness", "sum", "stash")
+PHASES = ("forward", "backward", "update")
+# Upper limit on the copies of units that a trace of requests or a step of micro-batches may ask for.
+COPIES_AT_MOST = 2**22
+# Fields added to schema 1 after its first problems were published.
+_LATER_FIELDS = (
+    "profile",
+    "contiguous",
+    "replication",
+    "synchronisation",
+    "optimizer_state",
+    "micro_batches",
+    "interference",
+    "arrivals",
+)
+_LATER_UNIT_FIELDS = ("split_ns", "interval", "shape_group")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """The smallest thing that is placed: a union of kernels on every target of the cluster.
+
+    `exec_ns` is by device type; a type that is absent cannot run the unit. `weights` name entries of
+    `Problem.weights`; units of one `colocation` class must share a device. `kind` is that of the costliest kernel.
+
+    `split_ns`, by device type, is the time of one of 2, 3, … equal parts of the batch, where replicas may share a unit.
+    `interval`, by device type, is the predictor's interval as factors of `exec_ns`; units of one `shape_group` are
+    mispredicted together.
+    """
+
+    name: str
+    exec_ns: Mapping[str, int | float]
+    weights: tuple[str, ...] = ()
+    workspace_bytes: int = 0
+    colocation: str = ""
+    phase: str = "forward"
+    kind: str = ""
+    split_ns: Mapping[str, tuple[int | float, ...]] = field(default_factory=dict)
+    interval: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    shape_group: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """Data that one unit makes and others read. Without a `producer` it is a graph input at `home` (default: the host).
+
+    `output` tensors must end on the host. `boundary_ns`, by device type, is the cost of turning the tensor from that
+    type's own layout into the plain one, or back: a transfer pays it at its source and at its destination.
+    """
+
+    name: str
+    size_bytes: int
+    producer: str = ""
+    consumers: tuple[str, ...] = ()
+    home: str = ""
+    output: bool = False
+    boundary_ns: Mapping[str, int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrivals:
+    """Requests for one network, in ns from the start of the trace, in order; an answer is late after `target_ns`.
+
+    A request runs every unit once, or only those of `units` if several networks are served. `source` describes how
+    the trace was drawn; only the trace itself counts.
+    """
+
+    arrival_ns: tuple[int, ...]
+    target_ns: int
+    units: tuple[str, ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostOrigin:
+    """The origin of the costs: the model, and the predictor bundle and the graph behind each target."""
+
+    model: str = ""
+    family: str = ""
+    bundles: Mapping[str, str] = field(default_factory=dict)
+    graphs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceCosts:
+    """The costs that an instance is judged against, in whole steps: a proven lower bound and a frozen best-known cost.
+
+    `bounds` are all proven bounds by name, `bound_ns` is the largest of them. List scheduling on the best single
+    device never exceeds `guarantee_ns` (the response-time bound of typed graphs).
+    """
+
+    bound_ns: int
+    best_known_ns: int
+    source: str = ""
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    guarantee_ns: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemFields:
+    """The fields of a problem; `opmark.leaderboards.problem.problem.Problem` explains them."""
+
+    name: str
+    cluster: Cluster
+    units: tuple[Unit, ...]
+    tensors: tuple[Tensor, ...] = ()
+    weights: Mapping[str, int] = field(default_factory=dict)
+    objective: str = "latency"
+    unit: str = "ns"
+    semantics: str = SEMANTICS
+    memory_mode: str = "liveness"
+    provenance: CostOrigin = field(default_factory=CostOrigin)
+    reference: ReferenceCosts | None = None
+    profile: str = "opsim1"
+    contiguous: bool = False
+    replication: bool = False
+    synchronisation: str = "ring-all-reduce"
+    optimizer_state: float = 0.0
+    micro_batches: int = 0
+    interference: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    arrivals: tuple[Arrivals, ...] = ()
+
+    @cached_property
+    def id(self) -> str:
+        """A hash of everything that decides a cost; the reference and the provenance are not part of it.
+
+        Fields that schema 1 gained later count only if they are used, so that older problems keep their identity.
+        """
+        content = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        content = {key: plain(value) for key, value in content.items() if key not in {"reference", "provenance"}}
+        usual = {name: plain(_default(name)) for name in _LATER_FIELDS}
+        content = {key: value for key, value in content.items() if key not in usual or value != usual[key]}
+        for unit in content["units"]:
+            for name in _LATER_UNIT_FIELDS:
+                if not unit[name]:
+                    del unit[name]
+        return content_id(content)
+
+    @cached_property
+    def updated_weights(self) -> frozenset[str]:
+        """The weights that an update unit names."""
+        return frozenset(name for unit in self.units if unit.phase == "update" for name in unit.weights)
+
+    @cached_property
+    def held_bytes(self) -> Mapping[str, int]:
+        """Bytes that each weight occupies on a device: its own, and the optimiser's state if it is updated."""
+        extra = {name: math.ceil(self.optimizer_state * self.weights[name]) for name in self.updated_weights}
+        return {name: size + extra.get(name, 0) for name, size in self.weights.items()}
+
+    @cached_property
+    def host(self) -> str:
+        """The device that holds graph inputs and wants graph outputs."""
+        return self.cluster.host or self.cluster.devices[0].name
+
+    @cached_property
+    def in_micro_batches(self) -> bool:
+        """True if the cost is that of a whole training step, micro-batch by micro-batch."""
+        steps = self.micro_batches > 0 and self.objective not in {"throughput", "serving"}
+        return steps and any(unit.phase == "backward" for unit in self.units)
+
+    @cached_property
+    def worked_out(self) -> dict[str, Any]:
+        """A store for results that follow from this problem alone, kept until they are needed again."""
+        return {}
+
+
+def _default(name: str) -> Any:
+    found: Any = ProblemFields.__dataclass_fields__[name]
+    return found.default if found.default is not MISSING else found.default_factory()

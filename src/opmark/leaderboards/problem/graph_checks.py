@@ -1,0 +1,107 @@
+"""Findings about the units, tensors, weights and cluster of a problem: all that compiling it relies on."""
+
+from collections.abc import Iterator
+
+from opmark.core.errors import ContentError
+from opmark.leaderboards.problem.fields import PHASES, ProblemFields, Tensor, Unit
+from opmark.leaderboards.problem.graph import cycle_finding
+
+# Times in ns stay below this, so that a float holds each of them exactly.
+_NS_LIMIT = 2**53
+
+
+def graph_findings(problem: ProblemFields) -> list[str]:
+    """One sentence for everything that is wrong, worked out once; a cycle is looked for in sound graphs only."""
+    known = problem.worked_out.get("graph_findings")
+    if not isinstance(known, list):
+        known = problem.cluster.problems() or [*_content_findings(problem)] or cycle_finding(problem)
+        problem.worked_out["graph_findings"] = known
+    return known
+
+
+def refuse(findings: list[str], where: str) -> None:
+    """Raise one `ContentError` that names the first ten findings, if there are any."""
+    if findings:
+        more = f" (and {len(findings) - 10} more)" if len(findings) > 10 else ""
+        raise ContentError("; ".join(findings[:10]) + more, where=where)
+
+
+def unit_findings(unit: Unit) -> Iterator[str]:
+    """One sentence for each wrong number of a unit, and for a phase that does not exist."""
+    key = f"units.{unit.name}"
+    for type_name, value in unit.exec_ns.items():
+        if not 0 <= value < _NS_LIMIT:
+            yield f"{key}.exec_ns.{type_name}: must be a number of ns from 0 to 2^53, not {value}"
+    for type_name, row in unit.split_ns.items():
+        if type_name not in unit.exec_ns:
+            yield f"{key}.split_ns.{type_name}: the unit has no exec_ns for that type"
+        if any(not 0 <= value < _NS_LIMIT for value in row):
+            yield f"{key}.split_ns.{type_name}: must be numbers of ns from 0 to 2^53"
+    for type_name, (low, high) in unit.interval.items():
+        if not 0 < low <= 1 <= high < 2**20:
+            yield f"{key}.interval.{type_name}: must be two factors around 1, not {low} and {high}"
+    if unit.workspace_bytes < 0:
+        yield f"{key}.workspace_bytes: must not be negative, not {unit.workspace_bytes}"
+    if unit.phase not in PHASES:
+        yield f"{key}.phase: one of {', '.join(PHASES)}, not {unit.phase!r}"
+
+
+def _content_findings(problem: ProblemFields) -> Iterator[str]:
+    if not problem.units:
+        yield "units: at least one is needed"
+    yield from (
+        f"weights.{name}: must not be negative, not {size}" for name, size in problem.weights.items() if size < 0
+    )
+    types = {device.type for device in problem.cluster.devices}
+    seen: set[str] = set()
+    for unit in problem.units:
+        if unit.name in seen:
+            yield f"units.{unit.name}: the name appears twice"
+        seen.add(unit.name)
+        if types.isdisjoint(unit.exec_ns):
+            known = ", ".join(sorted(types))
+            yield f"units.{unit.name}.exec_ns: runs on no device of the cluster (needs one of {known})"
+        # A million units are checked one by one: the sentences are written for wrong ones only.
+        if unit.split_ns or unit.interval or unit.workspace_bytes < 0 or unit.phase not in PHASES:
+            yield from unit_findings(unit)
+        else:
+            for value in unit.exec_ns.values():
+                if not 0 <= value < _NS_LIMIT:
+                    yield from unit_findings(unit)
+                    break
+        for name in unit.weights:
+            if name not in problem.weights:
+                yield f"units.{unit.name}.weights: no weight is called {name!r}"
+    yield from _tensor_findings(problem, seen)
+
+
+def _tensor_findings(problem: ProblemFields, units: set[str]) -> Iterator[str]:
+    devices = {device.name for device in problem.cluster.devices}
+    seen: set[str] = set()
+    for tensor in problem.tensors:
+        if tensor.name in seen:
+            yield f"tensors.{tensor.name}: the name appears twice"
+        seen.add(tensor.name)
+        readers = tensor.consumers
+        wrong = tensor.size_bytes < 0 or tensor.home or tensor.boundary_ns or not units.issuperset(readers)
+        repeated = len(readers) > 1 and len(set(readers)) < len(readers)
+        if wrong or repeated or (tensor.producer and tensor.producer not in units):
+            yield from _sentences(tensor, units, devices)
+
+
+def _sentences(tensor: Tensor, units: set[str], devices: set[str]) -> Iterator[str]:
+    key = f"tensors.{tensor.name}"
+    if tensor.size_bytes < 0:
+        yield f"{key}.size_bytes: must not be negative, not {tensor.size_bytes}"
+    if tensor.producer and tensor.producer not in units:
+        yield f"{key}.producer: no unit is called {tensor.producer!r}"
+    yield from (f"{key}.consumers: no unit is called {name!r}" for name in tensor.consumers if name not in units)
+    if len(set(tensor.consumers)) < len(tensor.consumers):
+        yield f"{key}.consumers: a unit appears twice"
+    if tensor.home and tensor.producer:
+        yield f"{key}.home: only a graph input has one"
+    if tensor.home and tensor.home not in devices:
+        yield f"{key}.home: no device is called {tensor.home!r}"
+    for type_name, value in tensor.boundary_ns.items():
+        if not 0 <= value < _NS_LIMIT:
+            yield f"{key}.boundary_ns.{type_name}: must be a number of ns from 0 to 2^53, not {value}"

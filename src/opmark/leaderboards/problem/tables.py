@@ -1,0 +1,69 @@
+"""A problem's arrays by name inside compiled code. Imported lazily, by compiled code alone."""
+
+from collections import namedtuple
+
+from numba import njit  # noqa: TID253 (this module is imported lazily)
+
+from opmark.leaderboards.problem.packing import FIELDS, Sizes
+
+Tables = namedtuple("Tables", FIELDS[1:])
+
+
+@njit(cache=True, inline="always")
+def sizes_of(data):  # type: ignore[no-untyped-def]
+    """The lengths of all dimensions of the buffer `data`."""
+    return Sizes(
+        data[0],
+        data[1],
+        data[2],
+        data[3],
+        data[4],
+        data[5],
+        data[6],
+        data[7],
+        data[8],
+        data[9],
+        data[10],
+        data[11],
+    )
+
+
+@njit(cache=True)
+def tables_of(data, starts):  # type: ignore[no-untyped-def]
+    """Every array of `FIELDS` behind the sizes, as a view into the buffer `data`."""
+    return Tables(
+        data[starts[1] : starts[2]],  # exec_ns
+        data[starts[2] : starts[3]],  # workspace_bytes
+        data[starts[3] : starts[4]],  # input_offsets
+        data[starts[4] : starts[5]],  # input_tensors
+        data[starts[5] : starts[6]],  # output_offsets
+        data[starts[6] : starts[7]],  # output_tensors
+        data[starts[7] : starts[8]],  # tensor_bytes
+        data[starts[8] : starts[9]],  # tensor_producer
+        data[starts[9] : starts[10]],  # tensor_home
+        data[starts[10] : starts[11]],  # tensor_output
+        data[starts[11] : starts[12]],  # tensor_size_class
+        data[starts[12] : starts[13]],  # consumer_offsets
+        data[starts[13] : starts[14]],  # consumer_units
+        data[starts[14] : starts[15]],  # boundary_ns
+        data[starts[15] : starts[16]],  # device_type
+        data[starts[16] : starts[17]],  # device_slots
+        data[starts[17] : starts[18]],  # device_dispatch_ns
+        data[starts[18] : starts[19]],  # device_blocking
+        data[starts[19] : starts[20]],  # link_source
+        data[starts[20] : starts[21]],  # link_destination
+        data[starts[21] : starts[22]],  # link_port
+        data[starts[22] : starts[23]],  # route_offsets
+        data[starts[23] : starts[24]],  # route_links
+        data[starts[24] : starts[25]],  # hop_ns
+        data[starts[25] : starts[26]],  # weight_offsets
+        data[starts[26] : starts[27]],  # weight_ids
+        data[starts[27] : starts[28]],  # weight_bytes
+        data[starts[28] : starts[29]],  # link_second_port
+        data[starts[29] : starts[30]],  # unit_class
+        data[starts[30] : starts[31]],  # interference
+        data[starts[31] : starts[32]],  # release_ns
+        data[starts[32] : starts[33]],  # request_units
+        data[starts[33] : starts[34]],  # request_tensors
+        data[starts[34] : starts[35]],  # request_urgency
+    )
