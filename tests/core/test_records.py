@@ -79,13 +79,13 @@ def test_every_record_survives_the_journal(record: Record) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"ns": [1.0, float("nan")]}, "positive number"),
+        ({"ns": [1.0, float("nan")]}, "ns.1: input should be a finite number"),
         ({"ns": [1.0, -1.0]}, "positive number"),
         ({"clean": "1"}, "2 samples with flags"),
         ({"clean": "1x"}, "2 samples with flags"),
         ({"label": "warm"}, "label"),
-        ({"copies": 2}, "do not fit"),
-        ({"ns": [], "clean": ""}, "do not fit"),
+        ({"copies": 2}, "do not fit together"),
+        ({"ns": [], "clean": ""}, "do not fit together"),
         ({"colour": 1}, "colour"),
         ({"ns": 3}, "block"),
     ],
@@ -101,7 +101,7 @@ def test_a_damaged_block_is_refused_with_what_is_wrong(change: dict[str, object]
     [
         (7, {"second_ns": [1.0]}, "second_ns: 1 samples"),
         (7, {"block_ns": [], "clean": ["10", "11", ""]}, "block_ns: no samples"),
-        (7, {"clean": ["10", "11"]}, "shorter"),
+        (7, {"clean": ["10", "11"]}, "clean.2: missing"),
         (9, {"ns": [], "clean": ""}, "ns: no samples"),
         (9, {"ns": [0.0, 1.0]}, "positive number"),
     ],

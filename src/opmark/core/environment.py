@@ -1,4 +1,4 @@
-"""What a machine was like while something was measured on it."""
+"""The facts recorded about a machine during a measurement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,10 @@ Fact = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """`device` is the slug; `checked` facts must agree before measurements merge; `noted` ones are for the reader."""
+    """A device slug with two sets of facts.
+
+    Measurements may be merged only if their `checked` facts agree; `noted` facts inform the reader.
+    """
 
     device: str
     checked: Mapping[str, Fact]
@@ -22,7 +25,7 @@ class Environment:
         return content_id([self.device, self.checked])
 
     def differences(self, other: "Environment") -> dict[str, tuple[Fact, Fact]]:
-        """The checked facts on which the two disagree."""
+        """The checked facts that differ: name → (this value, the other value)."""
         names = sorted({*self.checked, *other.checked})
         pairs = {name: (self.checked.get(name), other.checked.get(name)) for name in names}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

@@ -1,8 +1,8 @@
-"""The processor's clock, round by round, as the sentinels tell it.
+"""Estimate the processor's clock in each round from the sentinels (decision 0014).
 
-A guest cannot read its host's clock frequency. A host that lowers it slows the work in a core's own caches and the
-copies beyond them alike, and kernels with them (decision 0014): that is a shift of the clock. Where the two sentinels
-move apart, something else happened, and the round is worth nothing.
+A guest cannot read the clock frequency of its host. A lower frequency slows down both sentinels, and the kernels, by
+the same factor: this is a change of the clock. If the two sentinels change by different factors, something else
+disturbed the machine, and the round is unusable.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from opmark.core.estimate import median
 
 COMPUTE, MEMORY = "compute", "memory"
-# Beyond this it is not the same machine's clock any more.
+# A larger change is not a change of the clock.
 _MOST_SHIFT = 0.12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostClock:
-    """The clock during a round: `ratio` is how many times longer everything took than usual.
+    """The clock during a round: everything took `ratio` times as long as usual.
 
-    `off` is how far the machine was from itself beside that, as a fraction.
+    `off` is the largest relative deviation that this ratio does not explain.
     """
 
     ratio: float = 1.0
@@ -27,7 +27,7 @@ class HostClock:
 
 
 def usual_ns(readings: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The median of every sentinel over `readings`, in ns; empty where there are none."""
+    """The median of every sentinel over `readings`, in ns; empty without readings."""
     found: dict[str, list[float]] = {}
     for reading in readings:
         for name, ns in reading.items():
@@ -36,10 +36,10 @@ def usual_ns(readings: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def host_clock(reading: Mapping[str, float], usual: Mapping[str, float]) -> HostClock:
-    """What `reading` tells beside the `usual` one, both in ns by sentinel.
+    """Compare `reading` with the `usual` one, both in ns by sentinel.
 
-    The compute sentinel gives the ratio: it is the steadier one. Sentinels of other devices, whose clock is read
-    directly, only say how far they are off.
+    The compute sentinel gives the ratio because it is the steadier one. Sentinels of other devices give only `off`:
+    the clock of such a device is read directly.
     """
     shifts = {name: ns / usual[name] for name, ns in reading.items() if name in usual}
     if not shifts:

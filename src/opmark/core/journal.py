@@ -1,4 +1,4 @@
-"""Journals: append-only logs of a measuring run, read back as measurements."""
+"""Read the journal of a measuring run and fold it into measurements."""
 
 import json
 from collections import defaultdict
@@ -34,16 +34,16 @@ from opmark.core.records import (
 )
 from opmark.core.target import Target
 
-# Where a record does not tell a drift from a clock's shift: sentinels this far apart are no shift.
+# Older records do not tell drift from a change of the clock: sentinels that differ by more than this drifted.
 _OFF = 0.03
 
 
 @dataclass(frozen=True, kw_only=True)
 class Journal:
-    """Everything a run wrote; measurements are folded from its blocks.
+    """Everything that a run wrote; measurements are folded from its blocks.
 
-    Blocks of rounds that were not accepted are left out; the others know their round's clock beside the usual one,
-    which is this journal's own until `beside` says otherwise. `size_bytes` is where the last whole record ends.
+    Blocks of rejected rounds are left out. Every other block has the clock ratio of its round, relative to the usual
+    sentinel readings of this journal or of those given to `beside`. `size_bytes` is the end of the last whole record.
     """
 
     path: Path
@@ -63,19 +63,19 @@ class Journal:
 
     @property
     def environment(self) -> Environment:
-        """The machine. Raises `ContentError` if no run began."""
+        """The machine. Raises `ContentError` if no run was started."""
         if not self.sessions:
             raise ContentError("nothing was measured yet", where=str(self.path))
         return self.sessions[0].environment
 
     @cached_property
     def targets(self) -> tuple[Target, ...]:
-        """Every target that was measured, once."""
+        """Every measured target, once."""
         return tuple({target.name: target for session in self.sessions for target in session.targets}.values())
 
     @cached_property
     def overhead_ns(self) -> dict[str, float]:
-        """The fixed cost of a call on each target: the median over worker processes."""
+        """The fixed cost of a call on each target, in ns: the median over worker processes."""
         found: dict[str, list[float]] = defaultdict(list)
         for overhead in self.overheads:
             found[overhead.target].append(overhead.ns)
@@ -83,7 +83,7 @@ class Journal:
 
     @cached_property
     def drifted_rounds(self) -> frozenset[int]:
-        """Accepted rounds in which the machine was off all the same: there was no further attempt."""
+        """Rounds in which the machine drifted and which were accepted because no attempt was left."""
         marked = (item for item in self.sentinels if item.accepted and item.drift > 0)
         return frozenset(
             item.round for item in marked if item.clock_ratio is not None or self._clocks[item.round].off > _OFF
@@ -91,11 +91,11 @@ class Journal:
 
     @cached_property
     def usual_ns(self) -> dict[str, dict[str, float]]:
-        """Where the sentinels of each target usually were, in ns by sentinel."""
+        """The usual reading of each target's sentinels, in ns by sentinel."""
         return usual_of([self])
 
     def beside(self, usual: Mapping[str, Mapping[str, float]]) -> "Journal":
-        """The same journal with every block's clock told beside `usual`, in ns by target and sentinel."""
+        """This journal with clock ratios relative to the `usual` readings, in ns by target and sentinel."""
         clocks = _clocks(self.sentinels, usual)
         blocks = {
             trial: tuple(
@@ -111,7 +111,7 @@ class Journal:
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
-        """One row per finished kernel trial, in the order they were begun."""
+        """One row per finished kernel trial, in the order of their first records."""
         return tuple(
             fold_kernel(
                 trial,
@@ -173,9 +173,9 @@ class Journal:
 
 
 def read_journal(path: Path) -> Journal:
-    """The journal at `path`; a last line cut short by a kill is left out.
+    """Read the journal at `path`; an incomplete last line, left by a killed run, is ignored.
 
-    Raises `ContentError` naming the file and the line that is damaged, and where sessions disagree about the machine.
+    Raises `ContentError` naming the file and the damaged line, or if the sessions ran on different machines.
     """
     records, size_bytes = read_records(path)
     if not records or not isinstance(records[0], Header):
@@ -214,9 +214,9 @@ def read_journal(path: Path) -> Journal:
 
 
 def usual_of(journals: Iterable[Journal]) -> dict[str, dict[str, float]]:
-    """Where the sentinels of each target usually were in all of `journals` together, in ns by sentinel.
+    """The usual reading of each target's sentinels over all `journals`, in ns by sentinel.
 
-    Labels of several journals can only be held against each other beside one clock.
+    Labels of several journals are comparable only relative to one clock.
     """
     readings: dict[str, list[Mapping[str, float]]] = defaultdict(list)
     for journal in journals:
@@ -231,10 +231,9 @@ def _clocks(sentinels: Sequence[Sentinels], usual: Mapping[str, Mapping[str, flo
 
 
 def at_clock(block: Block, ratio: float | None) -> Block:
-    """`block` with its round's clock; one that a device timed by its own clock stays as it is.
+    """`block` with the clock `ratio` of its round; a block by a device's own clock stays unchanged.
 
-    The very same block where it has that clock already: a journal is told beside a clock when it is read, and again
-    beside that of a whole release.
+    Returns the same object if nothing changes: ratios are set when a journal is read, and again for a whole release.
     """
     if ratio is None or ratio == block.clock_ratio or block.enqueue_ns is not None:
         return block
@@ -242,13 +241,13 @@ def at_clock(block: Block, ratio: float | None) -> Block:
 
 
 def read_records(path: Path) -> tuple[list[Record], int]:
-    """Every whole record of `path`, and the bytes they take. Raises `ContentError` with file and line."""
+    """Every whole record of `path` and their size in bytes. Raises `ContentError` naming file and line."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise ContentError(f"cannot be read: {error.strerror}", where=str(path)) from error
     lines = content.split(b"\n")
-    # What follows the last line end is a record that a kill cut short.
+    # Text after the last line end is a record that a kill cut short.
     records = [_record(path, number, line) for number, line in enumerate(lines[:-1], start=1)]
     return records, len(content) - len(lines[-1])
 

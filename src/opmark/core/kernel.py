@@ -50,6 +50,21 @@ class Kernel:
         # a hash of strings means nothing to another process
         return Kernel, (self.kind, self.parameters)
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
+        """Let files spell a kernel as its kind and its parameters by name."""
+        from pydantic_core.core_schema import no_info_plain_validator_function
+
+        return no_info_plain_validator_function(cls._decode)
+
+    @classmethod
+    def _decode(cls, content: Any) -> "Kernel":
+        if isinstance(content, Kernel):
+            return content
+        if not isinstance(content, Mapping) or content.keys() != {"kind", "parameters"}:
+            raise ValueError("expected a kernel with its kind and parameters")
+        return cls.of(content["kind"], content["parameters"])
+
     @cached_property
     def key(self) -> str:
         """The kernel's identity: 16 hex digits of the hash of its canonical JSON."""

@@ -1,4 +1,4 @@
-"""What bench hands to datasets: one row per kernel or network on a target."""
+"""The rows that a benchmark hands to a dataset: one per kernel or network on a target."""
 
 from dataclasses import dataclass
 
@@ -13,18 +13,19 @@ FAILED = "failed"
 STATUSES = (OK, LOW_QUALITY, SKIPPED, FAILED)
 USABLE = (OK, LOW_QUALITY)
 
-# The 21 quantiles kept of every label's clean samples: 0, 0.05 … 1.
+# The quantiles of the clean samples that are stored with every label.
 QUANTILES = tuple(step / 20 for step in range(21))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One trial: a kernel on a target. A failed or skipped one has a reason and no latency.
+    """One kernel on one target. A failed or skipped trial has a reason and no latency.
 
-    `latency_hot_ns` has its inputs in cache and the runtime's per-call overhead removed;
-    `latency_rotated_ns` walks over copies that do not fit in the last-level cache, or begins with that cache flushed.
+    `latency_hot_ns` has the inputs in cache and excludes the runtime's overhead per call.
+    `latency_rotated_ns` uses copies in turn that together exceed the last-level cache, or starts with a flushed cache.
     `overhead_ns` is the runtime's fixed cost per call; on a GPU, the host's time to enqueue this kernel.
-    Latencies are at the processor's usual clock; they took `clock_ratio` times as long.
+    Latencies are converted to the processor's usual clock: the measured times were `clock_ratio` times as long.
+    Raises `ContentError` for an unknown status, or a usable one without a positive latency.
     """
 
     kernel: Kernel
@@ -57,10 +58,10 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkMeasurement:
-    """One whole network on a target, end to end: the ground truth for sums of predictions.
+    """The end-to-end latency of one network on one target: the ground truth of network predictions.
 
-    `role` is `training` where constants of the network sum may be fitted on it, else `held-out`. `size` is the image's
-    side or the sequence length where that can be chosen.
+    Predictors may be fitted on networks whose `role` is `training`, and not on `held-out` ones. `size` is the side of
+    the image or the length of the sequence, for networks that offer a choice.
     """
 
     network: str

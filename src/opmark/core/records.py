@@ -1,4 +1,4 @@
-"""The records of a journal: what a measuring run writes down, one JSON object per line."""
+"""The records of a measuring run's journal, one JSON object per line."""
 
 import math
 from collections.abc import Mapping
@@ -11,6 +11,7 @@ from opmark.core.errors import ContentError
 from opmark.core.estimate import LABEL_QUANTILE
 from opmark.core.kernel import Kernel
 from opmark.core.measurement import STATUSES
+from opmark.core.schema import convert
 from opmark.core.target import Target
 from opmark.core.work import Work
 
@@ -25,7 +26,7 @@ LABELS = (HOT, ROTATED, NETWORK)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """The first line: which suite, at which quality, by which schema."""
+    """The first line: the suite, its quality and the schema."""
 
     suite: str
     suite_id: str
@@ -35,7 +36,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A run began, or went on, on this machine."""
+    """The start or the continuation of a run on a machine."""
 
     environment: Environment
     targets: tuple[Target, ...]
@@ -52,7 +53,7 @@ class Overhead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTrial:
-    """A kernel that blocks will be about."""
+    """The kernel of later blocks."""
 
     trial: str
     target: str
@@ -62,7 +63,7 @@ class KernelTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkTrial:
-    """A network that blocks will be about."""
+    """The network of later blocks."""
 
     trial: str
     target: str
@@ -76,17 +77,17 @@ class NetworkTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Samples of one trial taken in one go: `ns[i]` is a call of `copies` copies, `clean` flags each (`1`, `0`).
+    """Consecutive samples of one trial.
 
-    With `base_copies`, `base_ns` are calls of that many copies in the same block, and the difference is the
-    kernel's own time; without, the target's overhead is taken off. `label_quantile` is which of their quantiles the
-    samples stand for.
+    `ns[i]` is the time of a call of `copies` copies, in ns; `clean[i]` is `1` where nothing interrupted it, else `0`.
+    `base_ns` are calls of `base_copies` copies in the same block: the difference between the two is the kernel's own
+    time. Without them, the target's overhead is subtracted. `label_quantile` is the quantile that becomes the label.
 
-    Samples of a device's own clock have `enqueue_ns`, the host's time to hand over one kernel: it passes beside them,
-    and nothing is taken off. `clocks_mhz` is the processor clock of the device after each sample.
+    Samples by a device's own clock have `enqueue_ns`, the host's time to enqueue one kernel. It overlaps with the
+    samples, so nothing is subtracted. `clocks_mhz` is the device's processor clock after each sample.
 
-    `clock_ratio` is how many times longer everything took in that round than usual, as the sentinels say: of the
-    processor's own blocks, and never written down, since it follows from the round's sentinels.
+    `clock_ratio` tells how many times longer everything took in this round than usual. It applies to the processor's
+    own blocks and is not stored, because it follows from the sentinels of the round.
     """
 
     trial: str
@@ -126,7 +127,7 @@ class Block:
             or self.copies <= self.base_copies
             or bool(self.base_ns) != bool(self.base_copies)
         ):
-            raise ValueError("ns, base_ns, copies and base_copies do not fit each other")
+            raise ValueError("ns, base_ns, copies and base_copies do not fit together")
 
     @property
     def cycles(self) -> tuple[float, ...]:
@@ -136,7 +137,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusionTrial:
-    """A pair of operators (`first` and `second` may be chains) at one shape that rounds will be about."""
+    """The pair of operators and the shape of later rounds; `first` and `second` may be chains."""
 
     trial: str
     target: str
@@ -148,9 +149,9 @@ class FusionTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusionRound:
-    """Calls of the first part, the second, and both together, taken next to each other; `clean` has their flags.
+    """Calls of the first part, the second part and both together, taken next to each other, in ns.
 
-    What the runtime's own graph says of the pair stands beside: `white_box`, `kernels`, `inserted_saved`.
+    `clean` holds the flags of the three. `white_box`, `kernels` and `inserted_saved` describe the runtime's own graph.
     """
 
     trial: str
@@ -178,7 +179,7 @@ class FusionRound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkTrial:
-    """A directed link that transfers will be about; `memory` is `shared`, `pinned` or `pageable`."""
+    """The directed link of later transfers; `memory` is `shared`, `pinned` or `pageable`."""
 
     trial: str
     source: str
@@ -188,7 +189,7 @@ class LinkTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """Single transfers of `size_bytes` over a link; of 0 bytes, the hand-over alone."""
+    """Single transfers of `size_bytes` over a link; 0 bytes mean the hand-over alone."""
 
     trial: str
     size_bytes: int
@@ -204,10 +205,11 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentinels:
-    """What the sentinels read in a round; a round that is not `accepted` is measured again.
+    """The sentinels of one round, in ns by sentinel; a round that is not `accepted` is measured again.
 
-    `drift` is how far the machine was off, 0 within bounds, beside a clock that took `clock_ratio` times as long as
-    usual. Earlier runs knew no such clock: a shift of it is a drift in their records.
+    `drift` is the relative deviation from the usual readings beyond a change of the clock, or 0 within the limits.
+    `clock_ratio` tells how many times longer everything took than usual. Older journals have none, and count a change
+    of the clock as drift.
     """
 
     round: int
@@ -220,7 +222,7 @@ class Sentinels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The verdict on a trial; nothing more will be measured for it."""
+    """The verdict that ends a trial."""
 
     trial: str
     status: str
@@ -262,18 +264,16 @@ _TYPES: dict[str, type[Any]] = {
 }
 _NAMES = {kind: name for name, kind in _TYPES.items()}
 
-# Lists of JSON that are tuples here.
-_TUPLES = ("ns", "base_ns", "first_ns", "second_ns", "block_ns", "clocks_mhz")
-# What only blocks of a device's own clock have: not written where it says nothing.
+# Only blocks by a device's own clock have these: they are left out where they have their default.
 _RARE: dict[str, Any] = {"label_quantile": LABEL_QUANTILE, "enqueue_ns": None, "clocks_mhz": []}
-# What follows from other records.
+# These follow from other records.
 _DERIVED = ("clock_ratio",)
 
 R = TypeVar("R")
 
 
 def encode(record: Record) -> dict[str, Any]:
-    """`record` as JSON types, its type first."""
+    """Return `record` as JSON types, its type first."""
     content = plain(record)
     if isinstance(record, KernelTrial):
         content["kernel"] = {"kind": record.kernel.kind, "parameters": plain(record.kernel.params)}
@@ -287,31 +287,19 @@ def encode(record: Record) -> dict[str, Any]:
 
 
 def decode(content: Any) -> Record:
-    """The record in `content`. Raises `ContentError` saying what is wrong with it."""
+    """The record that `encode` wrote as `content`. Raises `ContentError` naming every wrong field."""
     if not isinstance(content, dict) or content.get("type") not in _TYPES:
         raise ContentError("not a record of a journal")
-    kind = _TYPES[content["type"]]
-    fields = {name: value for name, value in content.items() if name != "type"}
+    name = content["type"]
+    fields = {key: value for key, value in content.items() if key != "type"}
     try:
-        if kind is Session:
-            environment = Environment(**fields.pop("environment"))
-            targets = tuple(Target(**{**item, "options": tuple(item["options"])}) for item in fields.pop("targets"))
-            return Session(environment=environment, targets=targets, **fields)
-        if kind is KernelTrial:
-            kernel = fields.pop("kernel")
-            fields["kernel"] = Kernel.of(kernel["kind"], kernel["parameters"])
-            fields["work"] = Work(**fields.pop("work"))
-        if kind in {Block, FusionRound, Transfer}:
-            fields |= {name: tuple(fields[name]) for name in _TUPLES if name in fields}
-        if kind is FusionRound:
-            fields["clean"] = tuple(fields["clean"])
-        return cast("Record", kind(**fields))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ContentError(f"not a {content['type']} record: {error}") from error
+        return cast("Record", convert(fields, _TYPES[name], where=""))
+    except ContentError as error:
+        raise ContentError(f"not a {name} record: {error.message}") from error
 
 
 def _check_samples(name: str, times: tuple[float, ...], flags: str) -> None:
-    """Raises `ValueError` unless every sample is a positive number with a flag."""
+    """Raise `ValueError` unless every sample is a positive number with a flag."""
     if len(times) != len(flags) or set(flags) - {"0", "1"}:
         raise ValueError(f"{name}: {len(times)} samples with flags {flags!r}")
     if not all(math.isfinite(ns) and ns > 0 for ns in times):

@@ -99,6 +99,8 @@ def _sentence(item: Any) -> str:
     if item["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{path}: unknown key"
     message = item["msg"].removeprefix("Value error, ")
+    if not path:
+        return message
     shown = item["input"] if isinstance(item["input"], (str, int, float, bool)) else type(item["input"]).__name__
     missing = item["type"] in {"missing", "missing_argument", "missing_keyword_only_argument"}
     return f"{path}: missing" if missing else f"{path}: {message[0].lower()}{message[1:]}, not {shown!r}"
