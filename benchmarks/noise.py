@@ -28,7 +28,7 @@ from opmark.bench.clock.machine import caches, device_slug
 from opmark.bench.clock.protocol import FULL
 from opmark.bench.clock.scheduling import may_use_fifo
 from opmark.bench.worker.backend import SINGLE, target_named
-from opmark.bench.worker.process import WorkerProcess
+from opmark.bench.worker.pool import WorkerProcess
 from opmark.core.canonical import plain
 from opmark.core.folding import fold
 from opmark.core.kernel import Kernel

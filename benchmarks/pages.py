@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from opmark.bench.clock.machine import caches, device_slug
 from opmark.bench.clock.protocol import FULL
 from opmark.bench.worker.backend import target_named
-from opmark.bench.worker.process import WorkerProcess
+from opmark.bench.worker.pool import WorkerProcess
 from opmark.core.canonical import plain
 from opmark.core.estimate import half_width, label, variation
 from opmark.core.kernel import Kernel
@@ -94,7 +94,7 @@ def labels(target_name: str, kernel: Kernel, processes: int) -> tuple[list[float
     }
     found, sure = [], []
     for _ in range(processes):
-        worker = WorkerProcess(target, backend, backend.rules(FULL), caches())
+        worker = WorkerProcess(target, backend, backend.adapt(FULL), caches())
         try:
             times: list[float] = []
             for _ in range(FULL.blocks):

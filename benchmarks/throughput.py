@@ -19,7 +19,7 @@ from typing import Any
 from opmark.bench.run.journal_writer import JournalWriter
 from opmark.bench.run.runner import run
 from opmark.bench.suite.suite import Prior, Suite
-from opmark.bench.worker.process import WorkerProcess
+from opmark.bench.worker.pool import WorkerProcess
 from opmark.core.journal import read_journal
 from opmark.core.records import Record
 from opmark.core.units import format_bytes, format_duration

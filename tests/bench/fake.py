@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opmark.bench.clock.timer import Timer
+from opmark.bench.clock.clock import Timer
 
 FAULTY_FOLDER = Path(__file__).parent / "faulty"
 COMMAND = (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Union
 
-from opmark.core.canonical import content_id
+from opmark.core.canonical import content_id, plain
 
 Parameter = Union[bool, int, float, str, None, tuple["Parameter", ...]]  # noqa: UP007 (refers to itself)
 
@@ -50,9 +50,13 @@ class Kernel:
         # a hash of strings means nothing to another process
         return Kernel, (self.kind, self.parameters)
 
+    def content(self) -> dict[str, Any]:
+        """The kernel as JSON: its kind, and its parameters by name."""
+        return {"kind": self.kind, "parameters": plain(self.params)}
+
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> Any:
-        """Let files spell a kernel as its kind and its parameters by name."""
+        """Decode what `content` encodes."""
         from pydantic_core.core_schema import no_info_plain_validator_function
 
         return no_info_plain_validator_function(cls._decode)

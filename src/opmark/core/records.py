@@ -75,6 +75,9 @@ class NetworkTrial:
     size: int | None = None
 
 
+Trial = KernelTrial | NetworkTrial
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """Consecutive samples of one trial.
@@ -276,7 +279,7 @@ def encode(record: Record) -> dict[str, Any]:
     """Return `record` as JSON types, its type first."""
     content = plain(record)
     if isinstance(record, KernelTrial):
-        content["kernel"] = {"kind": record.kernel.kind, "parameters": plain(record.kernel.params)}
+        content["kernel"] = record.kernel.content()
     if isinstance(record, Block):
         content = {
             name: value

@@ -98,7 +98,7 @@ def _sentence(item: Any) -> str:
     path = ".".join(str(part) for part in item["loc"])
     if item["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{path}: unknown key"
-    message = item["msg"].removeprefix("Value error, ")
+    message: str = item["msg"].removeprefix("Value error, ")
     if not path:
         return message
     shown = item["input"] if isinstance(item["input"], (str, int, float, bool)) else type(item["input"]).__name__

@@ -13,13 +13,14 @@ from tests.bench.fake_gpu import FakeGpu
 from opmark.bench import backends
 from opmark.bench.backends import torch_cuda
 from opmark.bench.backends.torch_cuda import BACKEND, TorchCuda, cuda_call
-from opmark.bench.clock.machine import device_slug, measured_device, probe
+from opmark.bench.clock.machine import device_slug
 from opmark.bench.clock.protocol import FULL, QUICK
+from opmark.bench.run.environment import measured_device, probe
 from opmark.bench.run.runner import run
 from opmark.bench.suite.plan import plan
 from opmark.bench.suite.suite import KindSpec, Suite
-from opmark.bench.worker.backend import BACKENDS, backend_of, rules_on
-from opmark.bench.worker.gpu_driver import GpuDriver
+from opmark.bench.worker.backend import BACKENDS, adapted, backend_of
+from opmark.bench.worker.gpu_timing import GpuDriver
 from opmark.core import registry
 from opmark.core.call import AtenCall
 from opmark.core.errors import UnavailableError, UsageError
@@ -40,7 +41,7 @@ SUITE = Suite(
 
 @pytest.fixture
 def card(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_cuda, "card_facts", lambda: {"gpu": "NVIDIA H200", "ecc": True, "driver": "570.86"})
+    monkeypatch.setattr(torch_cuda, "gpu_facts", lambda: {"gpu": "NVIDIA H200", "ecc": True, "driver": "570.86"})
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_the_environment_is_the_gpus_and_holds_its_facts(card: None):
 
 def test_another_card_is_another_environment(monkeypatch: pytest.MonkeyPatch, card: None):
     first = probe([BACKEND])
-    monkeypatch.setattr(torch_cuda, "card_facts", lambda: {"gpu": "NVIDIA H200", "ecc": False, "driver": "570.86"})
+    monkeypatch.setattr(torch_cuda, "gpu_facts", lambda: {"gpu": "NVIDIA H200", "ecc": False, "driver": "570.86"})
     assert set(first.differences(probe([BACKEND]))) == {"torch-cuda.ecc"}
 
 
@@ -95,8 +96,8 @@ def test_without_a_gpu_it_says_so():
 
 
 def test_rules_reach_every_target_of_the_device(card: None):
-    assert rules_on(BACKEND.targets("d"), FULL) == BACKEND.rules(FULL)
-    assert rules_on(BACKENDS.load("null").targets("d"), QUICK) is QUICK
+    assert adapted(FULL, BACKEND.targets("d")) == BACKEND.adapt(FULL)
+    assert adapted(QUICK, BACKENDS.load("null").targets("d")) is QUICK
 
 
 @pytest.mark.parametrize("masked", [False, True])

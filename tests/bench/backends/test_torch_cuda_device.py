@@ -5,13 +5,12 @@ from pathlib import Path
 import pytest
 
 from opmark.bench.backends.torch_cuda import BACKEND
-from opmark.bench.clock.clock import Clock
+from opmark.bench.clock.clock import Clock, machine_timer
 from opmark.bench.clock.protocol import QUICK
-from opmark.bench.clock.timer import machine_timer
 from opmark.bench.run.runner import run
 from opmark.bench.suite.suite import KindSpec, Suite
-from opmark.bench.worker.gpu_driver import GpuDriver
-from opmark.bench.worker.host_timing import Bench
+from opmark.bench.worker.backend import Bench
+from opmark.bench.worker.gpu_timing import GpuDriver
 from opmark.core.errors import MeasurementError
 from opmark.core.estimate import median
 from opmark.core.journal import read_journal
@@ -29,7 +28,7 @@ def bench() -> Bench:
     return Bench(
         backend=BACKEND,
         target=target,
-        clock=Clock(timer=machine_timer(), protocol=BACKEND.rules(QUICK)),
+        clock=Clock(timer=machine_timer(), protocol=BACKEND.adapt(QUICK)),
         settle=lambda _: "normal",
         level2_bytes=1 << 20,
         last_level_bytes=32 << 20,
@@ -54,7 +53,7 @@ def test_the_card_describes_itself(driver: GpuDriver):
 
 
 def test_a_graph_of_a_small_kernel_takes_a_millisecond(bench: Bench):
-    trial = BACKEND.kernel_trial(kernel("gemm", m=64, n=64, k=64), bench)
+    trial = BACKEND.kernel_timing(kernel("gemm", m=64, n=64, k=64), bench)
     block = trial.hot()
     assert min(block["ns"]) > 0.8e6
     # A small product takes microseconds, and less than it takes to hand it over one by one.
@@ -64,7 +63,7 @@ def test_a_graph_of_a_small_kernel_takes_a_millisecond(bench: Bench):
 
 
 def test_a_copy_is_slower_out_of_cache(bench: Bench):
-    trial = BACKEND.kernel_trial(kernel("elementwise", op="relu", shapes=((1024, 1024),)), bench)
+    trial = BACKEND.kernel_timing(kernel("elementwise", op="relu", shapes=((1024, 1024),)), bench)
     hot, cold = trial.hot(), trial.rotated()
     assert median(cold["ns"]) / cold["copies"] > median(hot["ns"]) / hot["copies"]
     trial.close()
@@ -74,7 +73,7 @@ def test_a_copy_is_slower_out_of_cache(bench: Bench):
 def test_attention_runs_in_the_kernel_that_the_gpu_picks(bench: Bench, dtype: str):
     shape = {"batch": 1, "heads": 8, "kv_heads": 8, "query_length": 128, "key_length": 128}
     wanted = kernel("attention", **shape, head_size=64, value_size=64, variant="flash", dtype=dtype)
-    trial = BACKEND.kernel_trial(BACKEND.as_run(wanted), bench)
+    trial = BACKEND.kernel_timing(BACKEND.as_run(wanted), bench)
     assert trial.hot()["ns"]
     trial.close()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opmark.bench.backends._torch.refusal import refusal
+from opmark.bench.backends._torch.calls import refusal
 from opmark.bench.backends._torch.tensors import chain_argument, operands
 from opmark.bench.backends.torch_eager import BACKEND
 from opmark.bench.worker.backend import CHAIN, PARALLEL

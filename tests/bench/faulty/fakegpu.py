@@ -6,7 +6,7 @@ from typing import Any
 from tests.bench.fake_gpu import FakeGpu, FakeKernel
 
 from opmark.bench.backends.torch_cuda import TorchCuda
-from opmark.bench.clock.timer import Timer
+from opmark.bench.clock.clock import Timer
 from opmark.bench.worker.backend import CHAIN, Prepared
 from opmark.core.environment import Fact
 from opmark.core.kernel import Kernel

@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opmark.bench.worker.backend import PARALLEL, Backend, Prepared, Trial
-from opmark.bench.worker.host_timing import Bench, KernelTrial
+from opmark.bench.worker.backend import PARALLEL, Backend, Bench, KernelTiming, Prepared
+from opmark.bench.worker.host_timing import HostKernelTiming
 from opmark.core.environment import Fact
 from opmark.core.errors import MeasurementError
 from opmark.core.kernel import Kernel
@@ -46,7 +46,7 @@ class _Fault:
         """Nothing to free."""
 
 
-class _NotANumber(KernelTrial):
+class _NotANumber(HostKernelTiming):
     def hot(self) -> dict[str, Any]:
         found = super().hot()
         return {**found, "ns": [math.nan for _ in found["ns"]]}
@@ -68,8 +68,8 @@ class Faulty(Backend):
     def construction(self, kernel: Kernel) -> str:
         return PARALLEL
 
-    def kernel_trial(self, kernel: Kernel, bench: Bench) -> Trial:
-        return (_NotANumber if kernel.params["activation"] == "nan" else KernelTrial)(kernel, bench)
+    def kernel_timing(self, kernel: Kernel, bench: Bench) -> KernelTiming | None:
+        return (_NotANumber if kernel.params["activation"] == "nan" else HostKernelTiming)(kernel, bench)
 
     def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
         kind = str(kernel.params["activation"])

@@ -10,7 +10,7 @@ from opmark.bench.fusion.operators import SHAPES, chain, names, result, shapes
 from opmark.bench.fusion.pairs import PAIRS, Pair, pairs_named
 from opmark.bench.fusion.report import _planned, measure_fusion
 from opmark.bench.fusion.worker import described, joined
-from opmark.bench.run.runner import Progress
+from opmark.bench.run.progress import Progress
 from opmark.bench.worker.backend import Piece, target_named
 from opmark.core.errors import ContentError, UnknownNameError, UsageError
 from opmark.core.fusion import FUSED, NOT_FUSED

@@ -12,7 +12,7 @@ from opmark.bench.links import measuring as transfers
 from opmark.bench.links.channel import PAGEABLE, PINNED, Channel
 from opmark.bench.links.core_channel import CoreChannel
 from opmark.bench.links.measuring import CORES, affordable_bytes, channels_of, core_link, measure_links, present, sizes
-from opmark.bench.run.runner import Progress
+from opmark.bench.run.progress import Progress
 from opmark.core.errors import DeviceError, MeasurementError, UnavailableError
 from opmark.core.journal import read_journal
 from opmark.core.link import cluster_link

@@ -1,18 +1,19 @@
-"""Measuring once more what is of poor quality: which trials, resumed how, and what a journal then holds."""
+"""Trials that are measured again, and the comparison of two journals."""
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from opmark.bench.run.repeats import again_key, again_plan, first_trials
-from opmark.bench.run.retest import retest_suite
+from opmark.bench.run.repeats import agreement, first_trials, repeat_key, repeat_plan, retest_suite
 from opmark.bench.run.runner import run
 from opmark.bench.suite.plan import plan
-from opmark.bench.suite.suite import KindSpec, Networks, Suite
-from opmark.core.errors import NothingSelectedError
+from opmark.bench.suite.suite import KindSpec, Networks, NetworkSpec, Suite
+from opmark.core.errors import ContentError, NothingSelectedError
 from opmark.core.journal import read_journal
+from opmark.core.records import KernelTrial
 
 SUITE = Suite(
     name="poor",
@@ -23,10 +24,17 @@ SUITE = Suite(
 )
 
 
-@pytest.fixture
-def journal(tmp_path: Path) -> Path:
-    path = tmp_path / "poor.jsonl"
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("poor") / "poor.jsonl"
     run(SUITE, journal=path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def journal(tmp_path: Path, measured: bytes) -> Path:
+    path = tmp_path / "poor.jsonl"
+    path.write_bytes(measured)
     return path
 
 
@@ -51,11 +59,11 @@ def test_what_is_poor_is_measured_once_more_and_nothing_is_lost(journal: Path) -
     assert (summary.planned, summary.done) == (3, 3)
     assert journal.read_bytes().startswith(written)
     after = read_journal(journal)
-    assert after.done.keys() - before.done.keys() == {again_key(trial.trial, 1) for trial in poor}
+    assert after.done.keys() - before.done.keys() == {repeat_key(trial.trial, 1) for trial in poor}
     rows = [row for row in after.measurements if row.kernel == poor[0].kernel]  # type: ignore[union-attr]
     assert [row.status for row in rows] == ["low_quality", "ok"]
     assert [trial.trial for trial in first_trials(after)] == [trial.trial for trial in first_trials(before)]
-    assert not set(retest_suite(SUITE, journal).only) & {again_key(trial.trial, 1) for trial in poor}
+    assert not set(retest_suite(SUITE, journal).only) & {repeat_key(trial.trial, 1) for trial in poor}
     with pytest.raises(NothingSelectedError, match="nothing of this suite is low_quality"):
         run(SUITE, journal=journal, again="low_quality")
     assert run(SUITE, journal=journal).complete
@@ -67,15 +75,15 @@ def test_a_pass_that_was_stopped_goes_on_and_one_that_ended_is_followed_by_anoth
     degrade(journal, (first, second))
     run(SUITE, journal=journal, again="low_quality")
     # The second is as if the pass had been stopped before it was judged.
-    kept = [line for line in journal.read_text().splitlines() if not _judges(line, again_key(second, 1))]
+    kept = [line for line in journal.read_text().splitlines() if not _judges(line, repeat_key(second, 1))]
     journal.write_text("\n".join(kept) + "\n")
-    begun = len(read_journal(journal).blocks[again_key(second, 1)])
+    begun = len(read_journal(journal).blocks[repeat_key(second, 1)])
     run(SUITE, journal=journal, again="low_quality")
-    assert len(read_journal(journal).blocks[again_key(second, 1)]) == begun
-    degrade(journal, (again_key(first, 1),))
-    (further,) = again_plan(planned, read_journal(journal), "low_quality").kernels
-    assert further.trial == again_key(first, 2)
-    assert again_key(first, 0) == first
+    assert len(read_journal(journal).blocks[repeat_key(second, 1)]) == begun
+    degrade(journal, (repeat_key(first, 1),))
+    (further,) = repeat_plan(planned, read_journal(journal), "low_quality").kernels
+    assert further.trial == repeat_key(first, 2)
+    assert repeat_key(first, 0) == first
 
 
 def _judges(line: str, trial: str) -> bool:
@@ -87,5 +95,57 @@ def test_only_what_was_asked_for_is_measured_again(journal: Path) -> None:
     (failed, poor) = (trial.trial for trial in plan(SUITE).kernels[:2])
     degrade(journal, (failed,), "failed")
     degrade(journal, (poor,))
-    (again,) = again_plan(plan(SUITE), read_journal(journal), "failed").kernels
-    assert again.trial == again_key(failed, 1)
+    (again,) = repeat_plan(plan(SUITE), read_journal(journal), "failed").kernels
+    assert again.trial == repeat_key(failed, 1)
+
+
+RETESTED = Suite(
+    name="twice",
+    targets=("null-t1",),
+    kernels=60,
+    at_least=2,
+    networks=Networks(
+        training=tuple(
+            NetworkSpec(model=f"light-{name}")
+            for name in ("squeezenet", "shufflenet", "alexnet", "resnet50", "densenet121", "zfnet512", "vgg19")
+        )
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def retested(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("retest") / "twice.jsonl"
+    run(RETESTED, journal=path)
+    return path
+
+
+def test_a_share_of_what_was_finished_first_is_chosen_the_same_way_every_time(retested: Path) -> None:
+    found = read_journal(retested)
+    usable = [trial for trial, done in found.done.items() if done.status in {"ok", "low_quality"}]
+    kernels = [trial for trial in usable if isinstance(found.trials[trial], KernelTrial)]
+    networks = [trial for trial in usable if trial not in kernels]
+    chosen = retest_suite(RETESTED, retested, share=0.1)
+    assert chosen == retest_suite(RETESTED, retested, share=0.1)
+    assert len(set(chosen.only) & set(kernels)) == round(0.1 * len(kernels))
+    assert set(chosen.only) & set(kernels) <= set(kernels[: (len(kernels) + 1) // 2])
+    # A tenth of seven networks would be one.
+    assert set(chosen.only) - set(kernels) == set(networks[:4])
+    assert chosen.id == RETESTED.id
+
+
+def test_a_second_journal_agrees_with_the_first_as_far_as_the_backend_is_steady(retested: Path) -> None:
+    again = retested.with_name("again.jsonl")
+    summary = run(retest_suite(RETESTED, retested, share=0.2), journal=again)
+    found = {(one.target, one.what): one for one in agreement(retested, again)}
+    assert set(found) == {("null-t1", "kernels"), ("null-t1", "networks")}
+    assert sum(one.rows for one in found.values()) <= summary.planned
+    assert found["null-t1", "networks"].rows == 4
+    for one in found.values():
+        assert one.median <= one.p90 <= one.p95 <= one.largest < 0.05
+    assert agreement(retested, retested)[0].largest == 0
+
+
+def test_a_suite_that_changed_since_is_refused(retested: Path) -> None:
+    with pytest.raises(ContentError, match="of suite 'twice' as it was"):
+        retest_suite(replace(RETESTED, kernels=61), retested)

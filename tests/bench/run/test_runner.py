@@ -18,11 +18,12 @@ from tests.bench.fake import COMMAND, FAULTY_FOLDER
 from opmark.bench import backends
 from opmark.bench.clock.protocol import QUICK
 from opmark.bench.run import runner
-from opmark.bench.run.runner import Progress, RunSummary, run
+from opmark.bench.run.progress import Progress, RunSummary
+from opmark.bench.run.runner import run
 from opmark.bench.suite.plan import Plan
 from opmark.bench.suite.suite import KindSpec, Suite
 from opmark.bench.worker.backend import BACKENDS
-from opmark.bench.worker.process import WorkerProcess
+from opmark.bench.worker.pool import WorkerProcess
 from opmark.core import registry
 from opmark.core.errors import ContentError, MeasurementError
 from opmark.core.journal import Journal, read_journal

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from opmark.bench.clock.protocol import FULL
-from opmark.bench.run.verdict import Progressing, begin, judge
+from opmark.bench.run.verdict import OpenTrial, begin, judge
 from opmark.core.kernel import Kernel
 from opmark.core.records import Block, KernelTrial
 from opmark.core.work import Work
@@ -29,7 +29,7 @@ def block(process: int, number: int, ns: float = 1000.0, *, label: str = "hot", 
     )
 
 
-def measured(*labels_ns: float, spread: float = 0.0, blocks: int = FULL.blocks) -> Progressing:
+def measured(*labels_ns: float, spread: float = 0.0, blocks: int = FULL.blocks) -> OpenTrial:
     """A trial that owes nothing; one process per label."""
     taken = [block(p, 10 * i + p, ns, spread=spread) for p, ns in enumerate(labels_ns) for i in range(blocks)]
     state = begin(TRIAL, [*taken, block(0, 0, label="rotated")], FULL)
@@ -37,7 +37,7 @@ def measured(*labels_ns: float, spread: float = 0.0, blocks: int = FULL.blocks) 
     return state
 
 
-def verdict(state: Progressing, *, final: bool = False, drifted: tuple[int, ...] = ()) -> tuple[str, str] | None:
+def verdict(state: OpenTrial, *, final: bool = False, drifted: tuple[int, ...] = ()) -> tuple[str, str] | None:
     done = judge(state, FULL, overhead_ns=0.0, drifted=drifted, final=final)
     return (done.status, done.reason) if done else None
 

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opmark.bench.suite.allocation import (
-    asked_dtype,
-    deal_out,
-    felt_operators,
+    allocate,
+    apportion,
     has_dtype,
+    network_roofline_ns,
     operator_of,
-    rough_network_ns,
-    rough_ns,
-    shares,
+    requested_dtype,
+    roofline_ns,
+    significant_operators,
     time_shares,
 )
 from opmark.core.graph import Graph, Node
@@ -42,7 +42,7 @@ def network(*kernels: tuple[str, str, int], free: bool = False) -> Graph:
     st.integers(0, 60),
 )
 def test_shares_sum_to_the_total_and_keep_the_floor(weights: dict[str, float], total: int, at_least: int) -> None:
-    counts = shares(weights, total, at_least)
+    counts = apportion(weights, total, at_least)
     if not total:
         assert counts == {}
         return
@@ -54,16 +54,16 @@ def test_shares_sum_to_the_total_and_keep_the_floor(weights: dict[str, float], t
 
 
 def test_only_kinds_below_the_floor_gain_from_it() -> None:
-    assert shares({"conv": 0.9, "gemm": 0.1, "pool": 0.0}, 100, 4) == {"conv": 86, "gemm": 10, "pool": 4}
-    assert shares({"conv": 0.0, "gemm": 0.0}, 10, 1) == {"conv": 5, "gemm": 5}
-    assert shares({"conv": 1.0, "gemm": 1.0}, 3, 10) == {"conv": 10, "gemm": 10}
-    assert shares({}, 10, 1) == {}
+    assert apportion({"conv": 0.9, "gemm": 0.1, "pool": 0.0}, 100, 4) == {"conv": 86, "gemm": 10, "pool": 4}
+    assert apportion({"conv": 0.0, "gemm": 0.0}, 10, 1) == {"conv": 5, "gemm": 5}
+    assert apportion({"conv": 1.0, "gemm": 1.0}, 3, 10) == {"conv": 10, "gemm": 10}
+    assert apportion({}, 10, 1) == {}
 
 
 def test_kinds_may_have_floors_of_their_own() -> None:
     weights = {"conv": 0.9, "norm": 0.05, "pool": 0.05}
-    assert shares(weights, 100, {"conv": 4, "norm": 30, "pool": 4}) == {"conv": 66, "norm": 30, "pool": 4}
-    assert shares(weights, 10, {"conv": 4, "norm": 30, "pool": 4}) == {"conv": 4, "norm": 30, "pool": 4}
+    assert apportion(weights, 100, {"conv": 4, "norm": 30, "pool": 4}) == {"conv": 66, "norm": 30, "pool": 4}
+    assert apportion(weights, 10, {"conv": 4, "norm": 30, "pool": 4}) == {"conv": 4, "norm": 30, "pool": 4}
 
 
 def test_every_network_counts_the_same() -> None:
@@ -77,22 +77,22 @@ def test_every_network_counts_the_same() -> None:
 
 def test_more_work_takes_longer_and_nothing_is_free() -> None:
     nothing, arithmetic, traffic = (
-        rough_ns(Work(flops=flops, read_bytes=moved, written_bytes=0))
+        roofline_ns(Work(flops=flops, read_bytes=moved, written_bytes=0))
         for flops, moved in ((0, 0), (10**6, 0), (10**6, 10**6))
     )
     assert 0 < nothing < arithmetic < traffic
-    assert rough_network_ns(network(("a", "float32", 0), ("b", "float32", 0))) == 2 * nothing
+    assert network_roofline_ns(network(("a", "float32", 0), ("b", "float32", 0))) == 2 * nothing
 
 
 def test_a_kernel_counts_under_its_own_element_type_or_the_first() -> None:
     def asked(dtype: str, dtypes: tuple[str, ...]) -> str:
-        return asked_dtype(Kernel.of("conv", {"dtype": dtype}), dtypes)
+        return requested_dtype(Kernel.of("conv", {"dtype": dtype}), dtypes)
 
     assert asked("bfloat16", ("float32", "bfloat16")) == "bfloat16"
     assert asked("uint8", ("float32", "int8")) == "int8"
     assert asked("uint8", ("float32", "bfloat16")) == "float32"
     assert asked("int64", ("float32", "int8")) == "float32"
-    assert asked_dtype(Kernel.of("conv", {}), ("bfloat16",)) == "bfloat16"
+    assert requested_dtype(Kernel.of("conv", {}), ("bfloat16",)) == "bfloat16"
 
 
 def test_integer_kernels_are_asked_for_where_a_network_has_them() -> None:
@@ -116,9 +116,9 @@ def test_what_one_kind_lacks_the_others_give() -> None:
         return [Kernel.of(name, {"number": number}) for number in range(min(count, there[name]))]
 
     weights = {"few": 2.0, "many": 1.0, "more": 1.0}
-    drawn = deal_out(shares(weights, 40, 0), weights, draw)
+    drawn = allocate(apportion(weights, 40, 0), weights, draw)
     assert {name: len(kernels) for name, kernels in drawn.items()} == {"few": 3, "many": 19, "more": 18}
-    everything = deal_out({"few": 50, "many": 500, "more": 0}, weights, draw)
+    everything = allocate({"few": 50, "many": 500, "more": 0}, weights, draw)
     assert {name: len(kernels) for name, kernels in everything.items()} == {"few": 3, "many": 100, "more": 0}
 
 
@@ -133,7 +133,7 @@ def test_an_operator_is_felt_where_one_network_spends_time_in_it() -> None:
         return Graph(name="g", language="onnx", nodes=nodes, tensors={}, inputs=(), outputs=())
 
     much, little = norm("batch", 10**9), norm("local-response", 0)
-    assert felt_operators([graph(much, little)], ["float32"]) == {("norm", "float32"): {"batch"}}
-    both = felt_operators([graph(much, little), graph(norm("local-response", 0))], ["float32"])
+    assert significant_operators([graph(much, little)], ["float32"]) == {("norm", "float32"): {"batch"}}
+    both = significant_operators([graph(much, little), graph(norm("local-response", 0))], ["float32"])
     assert both == {("norm", "float32"): {"batch", "local-response"}}
     assert operator_of(Kernel.of("gemm", {"m": 1})) == ""

@@ -6,11 +6,10 @@ import pytest
 from tests.bench.fake_gpu import FakeGpu, FakeKernel
 
 from opmark.bench.backends.torch_cuda import BACKEND, TorchCuda
-from opmark.bench.clock.clock import Clock
+from opmark.bench.clock.clock import Clock, Timer
 from opmark.bench.clock.protocol import FULL, QUICK
-from opmark.bench.clock.timer import Timer
-from opmark.bench.worker.gpu_timing import GpuKernelTrial, GpuNetworkTrial, calls_for, enqueue_ns, unrolled, warm_up
-from opmark.bench.worker.host_timing import Bench
+from opmark.bench.worker.backend import Bench
+from opmark.bench.worker.gpu_timing import GpuKernelTiming, GpuNetworkTiming, calls_for, enqueue_ns, unrolled, warm_up
 from opmark.core.errors import MeasurementError
 from opmark.core.folding import fold
 from opmark.core.kernel import Kernel
@@ -31,7 +30,7 @@ def bench_on(gpu: FakeGpu) -> Bench:
     return Bench(
         backend=TorchCuda(lambda: gpu),
         target=TARGET,
-        clock=Clock(timer=timer, protocol=BACKEND.rules(FULL)),
+        clock=Clock(timer=timer, protocol=BACKEND.adapt(FULL)),
         settle=lambda _: "normal",
         level2_bytes=1 << 20,
         last_level_bytes=32 << 20,
@@ -39,8 +38,8 @@ def bench_on(gpu: FakeGpu) -> Bench:
     )
 
 
-def trial_of(gpu: FakeGpu, made: FakeKernel, kernel: Kernel | None = None) -> GpuKernelTrial:
-    return GpuKernelTrial(kernel or gemm(), bench_on(gpu), gpu, lambda: made)
+def trial_of(gpu: FakeGpu, made: FakeKernel, kernel: Kernel | None = None) -> GpuKernelTiming:
+    return GpuKernelTiming(kernel or gemm(), bench_on(gpu), gpu, lambda: made)
 
 
 def block(fields: dict[str, object], process: int = 0, number: int = 0) -> Block:
@@ -49,7 +48,7 @@ def block(fields: dict[str, object], process: int = 0, number: int = 0) -> Block
 
 
 def test_rules_are_twenty_replays_of_a_millisecond_and_medians():
-    full, quick = BACKEND.rules(FULL), BACKEND.rules(QUICK)
+    full, quick = BACKEND.adapt(FULL), BACKEND.adapt(QUICK)
     assert (full.sample_ns, full.label_quantile) == (1_000_000, 0.5)
     assert (full.tier(5.0).hot, full.tier(1e9).hot, full.tier(5.0).rotated) == (20, 20, 20)
     assert quick.tier(5.0).hot == 10
@@ -196,7 +195,7 @@ def test_a_network_is_timed_until_its_result_is_there():
         gpu.peak = 3 << 30
         return network
 
-    trial = GpuNetworkTrial(bench_on(gpu), gpu, prepare)
+    trial = GpuNetworkTiming(bench_on(gpu), gpu, prepare)
     found = block(trial.block())
     assert found.label == "network"
     assert set(found.ns) == {2e6}

@@ -10,8 +10,8 @@ from opmark.bench.backends import null
 from opmark.bench.clock.clock import Clock
 from opmark.bench.clock.protocol import FULL
 from opmark.bench.worker import host_timing as trial
-from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE
-from opmark.bench.worker.host_timing import Bench, KernelTrial, NetworkTrial, stack_copies
+from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Bench
+from opmark.bench.worker.host_timing import HostKernelTiming, HostNetworkTiming, stack_copies
 from opmark.core.errors import MeasurementError
 from opmark.core.folding import fold
 from opmark.core.kernel import Kernel
@@ -101,7 +101,7 @@ def test_the_cost_of_a_call_is_the_intercept_of_empty_chains() -> None:
 @pytest.mark.parametrize("way", [CHAIN, PARALLEL])
 def test_short_kernels_are_told_from_the_call_by_a_slope(each_ns: float, way: str) -> None:
     runtime, made = bench(each_ns, way)
-    trial = KernelTrial(gemm(), made)
+    trial = HostKernelTiming(gemm(), made)
     answer = trial.hot()
     assert answer["construction"] == way
     assert answer["base_copies"] == (2 if way == CHAIN else 1)
@@ -111,14 +111,14 @@ def test_short_kernels_are_told_from_the_call_by_a_slope(each_ns: float, way: st
 
 def test_long_matrix_kernels_run_alone_and_lose_the_overhead() -> None:
     _, made = bench(300_000.0)
-    answer = KernelTrial(gemm(), made).hot()
+    answer = HostKernelTiming(gemm(), made).hot()
     assert (answer["construction"], answer["copies"], answer["base_copies"]) == (SINGLE, 1, 0)
     assert latency(answer, made.overhead_ns) == pytest.approx(300_000, rel=0.01)
 
 
 def test_what_works_in_place_runs_in_chains_however_long_it_takes() -> None:
     _, made = bench(300_000.0)
-    answer = KernelTrial(relu(1024, 1024), made).hot()
+    answer = HostKernelTiming(relu(1024, 1024), made).hot()
     assert answer["construction"] == CHAIN
     assert latency(answer, made.overhead_ns) == pytest.approx(300_000, rel=0.01)
 
@@ -126,14 +126,14 @@ def test_what_works_in_place_runs_in_chains_however_long_it_takes() -> None:
 def test_samples_follow_the_tier_and_the_blocks() -> None:
     for each_ns, per_process in ((1e5, 60), (2e6, 20), (2e7, 10)):
         _, made = bench(each_ns)
-        assert len(KernelTrial(gemm(), made).hot()["ns"]) * FULL.blocks == per_process
+        assert len(HostKernelTiming(gemm(), made).hot()["ns"]) * FULL.blocks == per_process
 
 
 @pytest.mark.parametrize(("m", "each_ns"), [(16, 1000.0), (512, 400_000.0), (2048, 3e6)])
 def test_rotated_copies_fill_more_than_the_cache_or_there_are_sixty_four(m: int, each_ns: float) -> None:
     runtime, made = bench(each_ns)
     kernel = gemm(m, m, m)
-    trial = KernelTrial(kernel, made)
+    trial = HostKernelTiming(kernel, made)
     answer = trial.rotated()
     copies = sum(count for count, _, rotated in runtime.made if rotated)
     assert copies >= FULL.rotated_copies or copies * work_of(kernel).moved_bytes >= 1.4 * (32 << 20)
@@ -143,16 +143,16 @@ def test_rotated_copies_fill_more_than_the_cache_or_there_are_sixty_four(m: int,
 
 def test_groups_of_rotated_copies_are_about_a_sample_long() -> None:
     _, made = bench(100_000.0)
-    assert KernelTrial(gemm(64, 64, 64), made).rotated()["copies"] <= 4
+    assert HostKernelTiming(gemm(64, 64, 64), made).rotated()["copies"] <= 4
     _, made = bench(500.0)
-    assert KernelTrial(gemm(64, 64, 64), made).rotated()["copies"] == 64
+    assert HostKernelTiming(gemm(64, 64, 64), made).rotated()["copies"] == 64
 
 
 def test_a_view_is_the_same_in_and_out_of_cache() -> None:
     kind = KINDS.load("movement")
     view = kind.kernel(kind.parameters(op="reshape", shapes=((64, 64),), arguments=(4096,), dtype="float32"))
     runtime, made = bench(200.0)
-    answer = KernelTrial(view, made).rotated()
+    answer = HostKernelTiming(view, made).rotated()
     assert answer["label"] == "rotated"
     assert not any(rotated for _, _, rotated in runtime.made)
 
@@ -160,7 +160,7 @@ def test_a_view_is_the_same_in_and_out_of_cache() -> None:
 def test_a_kernel_larger_than_the_limit_is_refused() -> None:
     _, made = bench(1000.0)
     with pytest.raises(MeasurementError, match=r"needs .* GiB, more than 1\.00 GiB"):
-        KernelTrial(gemm(20_000, 20_000, 20_000), made)
+        HostKernelTiming(gemm(20_000, 20_000, 20_000), made)
 
 
 def test_stacks_keep_their_weights_in_the_level_two_cache() -> None:
@@ -208,7 +208,7 @@ def hungry(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def peak_bytes(bench: Bench) -> int:
-    return int(NetworkTrial("any", {}, bench).block()["peak_memory_bytes"])
+    return int(HostNetworkTiming("any", {}, bench).block()["peak_memory_bytes"])
 
 
 def test_a_network_in_pages_that_another_left_still_needs_them(hungry: Bench) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opmark.bench.run.runner import Progress
+from opmark.bench.run.progress import Progress
 from opmark.bench.suite.plan import plan
 from opmark.bench.suite.suite import KindSpec, Networks, Suite
 from opmark.core.errors import NothingSelectedError

@@ -88,8 +88,8 @@ def test_the_sandbox_program(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_gpus_are_read_from_the_drivers_list() -> None:
-    listing = "NVIDIA H200, 143771, 570.86\nbroken line\nNVIDIA X, [N/A], 1\n"
-    assert parse_gpus(listing) == (Gpu(name="NVIDIA H200", memory_bytes=143771 << 20, driver="570.86"),)
+    rows = [["NVIDIA H200", "143771", "570.86"], ["broken line"], ["NVIDIA X", "[N/A]", "1"]]
+    assert parse_gpus(rows) == (Gpu(name="NVIDIA H200", memory_bytes=143771 << 20, driver="570.86"),)
 
 
 def test_a_machine_without_the_tool_or_with_a_failing_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,1 +1,1 @@
-"""Runtimes that can be timed, one file each: the only timing code."""
+"""The runtimes that can be timed, one file each."""

@@ -1,11 +1,11 @@
-"""No hardware at all: latencies by formula on a clock of its own, so that a whole run takes seconds."""
+"""No hardware: latencies by formula on a fake clock, so that a whole run takes seconds."""
 
 import hashlib
 import math
 import random
 from collections.abc import Mapping, Sequence
 
-from opmark.bench.clock.timer import Timer
+from opmark.bench.clock.clock import Timer
 from opmark.bench.worker.backend import CHAIN, Backend, Piece, Prepared
 from opmark.core.environment import Fact
 from opmark.core.kernel import Kernel
@@ -13,7 +13,7 @@ from opmark.core.target import Target
 from opmark.core.work import Work
 from opmark.kinds import kind_of, work_of
 
-# Provider → (operations per ns, bytes per ns, fixed ns of a kernel): two that differ make placement worth while.
+# Provider → (operations per ns, bytes per ns, fixed ns of a kernel). Placement needs machines that differ.
 _MACHINES = {"": (40.0, 20.0, 400.0), "a": (60.0, 12.0, 900.0), "b": (15.0, 30.0, 250.0)}
 _CALL_NS = 2_000.0
 _NOISE = 0.004
@@ -23,22 +23,22 @@ _FUSING = frozenset({"conv", "gemm", "matmul"})
 
 
 class _FakeClock:
-    """Time that passes only when something is run on it; the same on every machine."""
+    """A clock that advances only when work runs on it; it is the same on every machine."""
 
     def __init__(self) -> None:
         self._now_ns = 0.0
         self._random = random.Random(0)
 
     def run(self, latency_ns: float) -> None:
-        """Let about `latency_ns` pass; never less, as on a real machine."""
+        """Advance by about `latency_ns` and never by less, as on a real machine."""
         self._now_ns += latency_ns * (1 + abs(self._random.gauss(0, _NOISE)))
 
     def sleep(self, seconds: float) -> None:
-        """Let `seconds` pass."""
+        """Advance by `seconds`."""
         self._now_ns += seconds * 1e9
 
     def timer(self) -> Timer:
-        """This clock as a timer on which nothing is ever interrupted."""
+        """This clock as a timer without interruptions."""
         return Timer(now_ns=lambda: round(self._now_ns), preemptions=lambda: 0, faults=lambda: 0, sleep=self.sleep)
 
 
@@ -46,14 +46,14 @@ _CLOCK = _FakeClock()
 
 
 class _Formula:
-    """Takes `latency_ns` of the fake clock per call."""
+    """Work that takes `latency_ns` of the fake clock per call."""
 
     def __init__(self, latency_ns: float, copies: int = 1) -> None:
         self._latency_ns = latency_ns
         self.copies = copies
 
     def call(self) -> None:
-        """Let the time pass."""
+        """Advance the fake clock."""
         _CLOCK.run(self._latency_ns)
 
     def close(self) -> None:
@@ -61,17 +61,17 @@ class _Formula:
 
 
 class Null(Backend):
-    """A roofline with a utilisation of its own per kind, as three targets: null-t1, null-a-t1, null-b-t1."""
+    """A roofline with a utilisation per kind, as three targets: null-t1, null-a-t1, null-b-t1."""
 
     name = "null"
     language = "onnx"
 
     def unavailable(self) -> str | None:
-        """Always usable."""
+        """None: always usable."""
         return None
 
     def targets(self, device: str, threads: Sequence[int] = (1,)) -> tuple[Target, ...]:
-        """One per imaginary machine and number of threads."""
+        """One target per imaginary machine and number of threads."""
         return tuple(
             Target(device=device, backend=self.name, provider=provider, threads=count, version="1.0")
             for provider in _MACHINES
@@ -91,22 +91,22 @@ class Null(Backend):
         return {"compute": _Formula(40_000.0), "memory": _Formula(200_000.0)}
 
     def construction(self, kernel: Kernel) -> str:
-        """Anything can be chained here."""
+        """Every kernel can be chained."""
         kind_of(kernel)
         return CHAIN
 
     def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
-        """The formula, once per copy, plus a call."""
+        """The formula once per copy, plus the cost of a call."""
         del construction
         each = kernel_ns(kernel, work_of(kernel), target, rotated=rotated)
         return _Formula(_CALL_NS + copies * each, copies)
 
     def prepare_empty(self, target: Target, *, copies: int) -> Prepared:
-        """Nothing but a call and the fixed cost of each copy."""
+        """The cost of a call and the fixed cost of each copy."""
         return _Formula(_CALL_NS + copies * _MACHINES[target.provider][2], copies)
 
     def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
-        """The kernels of the model's graph one after the other, partly out of cache."""
+        """The kernels of the model's graph in order, partly out of cache."""
         from opmark.models.resolve import graph_of
 
         graph = graph_of(model, target.name, cache=None, dimensions=dimensions)
@@ -118,7 +118,7 @@ class Null(Backend):
         return _Formula(total)
 
     def prepare_sequence(self, kernels: Sequence[Kernel], target: Target) -> Prepared:
-        """One formula after the other; what is fused costs nothing."""
+        """The formulas of all pieces; fused operators cost nothing."""
         total = _CALL_NS
         for piece in self.pieces(kernels, target):
             first = kernels[piece.covers[0]]
@@ -126,7 +126,7 @@ class Null(Backend):
         return _Formula(total)
 
     def pieces(self, kernels: Sequence[Kernel], target: Target) -> tuple[Piece, ...]:
-        """Elementwise functions join whatever multiplies before them."""
+        """Elementwise functions fuse with a convolution or product before them."""
         del target
         groups: list[list[int]] = []
         for place, kernel in enumerate(kernels):
@@ -139,7 +139,7 @@ class Null(Backend):
 
 
 def kernel_ns(kernel: Kernel, work: Work, target: Target, *, rotated: bool) -> float:
-    """The latency by formula: fixed cost, arithmetic at a utilisation that grows with size, traffic."""
+    """The latency by formula in ns: fixed cost, arithmetic at a utilisation that grows with size, and traffic."""
     operations_per_ns, bytes_per_ns, fixed_ns = _MACHINES[target.provider]
     digest = hashlib.sha256(f"{kernel.kind}/{target.provider}".encode()).digest()
     utilisation = 0.3 + 0.6 * digest[0] / 255

@@ -1,4 +1,4 @@
-"""ONNX Runtime: single kernels with optimisation off, whole networks with all of it, buffers bound once."""
+"""ONNX Runtime: single kernels without optimisation, whole networks with all optimisations, buffers bound once."""
 
 import os
 import re
@@ -13,16 +13,16 @@ import numpy as np
 from opmark.bench.backends._onnx.model import END, Stacked, chain_input, numpy_type, stack
 from opmark.bench.backends._onnx.sequence import pieces, sequence
 from opmark.bench.worker.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
+from opmark.bench.worker.calls import call_in
 from opmark.core.call import OnnxNode, Operand
 from opmark.core.environment import Fact
 from opmark.core.errors import MeasurementError, UnavailableError
 from opmark.core.kernel import Kernel
 from opmark.core.target import Target
 from opmark.core.tensor import TensorSpec
-from opmark.kinds import kind_of
 
 _SUFFIX = "ExecutionProvider"
-# Not on this machine, or unable to run kernels one by one.
+# Providers on other machines, or unable to run single kernels.
 _NOT_MEASURED = frozenset({"Azure"})
 _DEVICE_MEMORY = {"cuda": "cuda", "tensorrt": "cuda"}
 _WEIGHTS = "weights.bin"
@@ -34,13 +34,13 @@ _ELEMENT_TYPES = {
 }
 
 
-# What every session of this process is configured with.
-# A spinning helper thread would own its processor under real-time priority.
+# The configuration of every session in this process. Under real-time priority, a spinning thread would occupy its
+# processor.
 _entries = {"session.intra_op.allow_spinning": "0"}
 
 
 class _Session:
-    """A session and its buffers; `call` runs it once."""
+    """A session with its buffers; `call` runs it once."""
 
     def __init__(self, session: Any, feeds: Mapping[str, Any], outputs: Mapping[str, Any], copies: int) -> None:
         binding = session.io_binding()
@@ -52,7 +52,7 @@ class _Session:
             else:
                 binding.bind_ortvalue_output(name, value)
         self.copies = copies
-        # The public method only forwards to this one, at 0.3 µs a call.
+        # The public method forwards to this one and adds 0.3 µs per call.
         run, inner = session._sess.run_with_iobinding, binding._iobinding
         self._run: Callable[[], object] | None = lambda: run(inner, None)
         self._kept = (session, binding, feeds, outputs)
@@ -75,7 +75,7 @@ class OnnxRuntime(Backend):
     language = "onnx"
 
     def unavailable(self) -> str | None:
-        """Why it cannot be used, or None."""
+        """The reason why it cannot be used, or None."""
         try:
             import onnx  # noqa: F401
             import onnxruntime  # noqa: F401
@@ -84,7 +84,7 @@ class OnnxRuntime(Backend):
         return None
 
     def targets(self, device: str, threads: Sequence[int] = (1,)) -> tuple[Target, ...]:
-        """One per provider and number of threads."""
+        """One target per provider and number of threads."""
         return tuple(
             Target(device=device, backend=self.name, provider=provider, threads=count, version=_version())
             for provider in _providers()
@@ -92,22 +92,22 @@ class OnnxRuntime(Backend):
         )
 
     def facts(self) -> Mapping[str, Fact]:
-        """The runtime's version and its providers, and what workers do with numbers too small to be normal."""
+        """The version, the providers, and the treatment of denormal numbers."""
         import onnxruntime
 
         return {"version": onnxruntime.__version__, "providers": " ".join(_providers()), "denormals": "zero"}
 
     def start(self, target: Target) -> None:
-        """Count numbers too small to be normal as zero, as torch does; only a process's first session decides."""
+        """Treat denormal numbers as zero, as torch does; the first session decides for the whole process."""
         _entries["session.set_denormal_as_zero"] = "1"
         self.prepare_empty(target, copies=1).close()
 
     def construction(self, kernel: Kernel) -> str:
-        """A chain where some activation is like the output."""
+        """A chain if some activation has the shape and type of the output."""
         return CHAIN if chain_input(_node(kernel)) is not None else PARALLEL
 
     def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
-        """A model of copies, optimisation off."""
+        """One model of all copies, without optimisation."""
         node = _node(kernel)
         stacked = stack(node, copies=copies, chain=construction == CHAIN, rotated=rotated)
         try:
@@ -116,13 +116,13 @@ class OnnxRuntime(Backend):
             raise MeasurementError(f"ONNX Runtime refuses it: {_first_line(error)}") from error
 
     def prepare_empty(self, target: Target, *, copies: int) -> Prepared:
-        """A chain of sixteen-element rectifiers."""
+        """A chain of ReLUs on sixteen elements."""
         spec = TensorSpec((16,))
         node = OnnxNode(op_type="Relu", inputs=(Operand(spec=spec),), outputs=(spec,))
         return _bound(stack(node, copies=copies, chain=True, rotated=False), target, own_outputs=False, check=None)
 
     def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
-        """The file as users run it, optimised; a network of the zoo is exported first."""
+        """The optimised file, as users run it; a network of the zoo is exported first."""
         from opmark.models.resolve import onnx_file
         from opmark.models.source import source_of
 
@@ -139,7 +139,7 @@ class OnnxRuntime(Backend):
             raise MeasurementError(f"ONNX Runtime cannot run {path.name}: {_first_line(error)}") from error
 
     def prepare_sequence(self, kernels: Sequence[Kernel], target: Target) -> Prepared:
-        """A model of all of them, all optimisations on."""
+        """One model of all kernels, with all optimisations."""
         stacked = sequence([_node(kernel) for kernel in kernels])
         try:
             session = _open(stacked.model, _options(target, optimise=True), target, fallback=False)
@@ -148,16 +148,15 @@ class OnnxRuntime(Backend):
             raise MeasurementError(f"ONNX Runtime refuses it: {_first_line(error)}") from error
 
     def pieces(self, kernels: Sequence[Kernel], target: Target) -> tuple[Piece, ...]:
-        """The nodes of its optimised graph."""
+        """The nodes of the optimised graph."""
         if target.provider != "cpu":
             raise UnavailableError(f"{target.name}: graphs are captured with the CPU provider only")
         return pieces([_node(kernel) for kernel in kernels], threads=target.threads)
 
 
 def _node(kernel: Kernel) -> OnnxNode:
-    kind = kind_of(kernel)
-    node = kind.to_onnx(kind.parse(kernel))
-    if node is None:
+    node = call_in("onnx", kernel)
+    if not isinstance(node, OnnxNode):
         raise UnavailableError("ONNX Runtime has no such kernel")
     return node
 
@@ -177,7 +176,7 @@ def _with_buffers(session: Any, stacked: Stacked, target: Target, *, own_outputs
     buffers: dict[Any, Any] = {}
     outputs = {}
     for name, spec in stacked.outputs.items():
-        # Copies that write the same memory keep it in cache, as a network's own planner would.
+        # Copies that write to the same memory keep it in cache, as the memory planner of a network does.
         place = name if own_outputs else (name.partition("_")[0], spec)
         if place not in buffers:
             array = np.zeros(spec.shape, dtype=numpy_type(spec.dtype))
@@ -227,7 +226,7 @@ _kept: set[str] = set()
 
 
 def _check_kept(signature: str, stacked: Stacked, target: Target) -> None:
-    """Make sure, once per operator and types, that the session runs the copies and nothing else."""
+    """Check once per operator and types that the session runs exactly the copies. Raises `MeasurementError`."""
     if signature in _kept:
         return
     import onnx
@@ -237,7 +236,7 @@ def _check_kept(signature: str, stacked: Stacked, target: Target) -> None:
         options.optimized_model_filepath = str(Path(folder) / "kept.onnx")
         options.add_session_config_entry("session.disable_prepacking", "1")
         if os.path.exists(os.devnull):  # noqa: PTH110
-            # Only the nodes are of interest: weights go where writing is free.
+            # Only the nodes matter: discard the weights.
             Path(folder, _WEIGHTS).symlink_to(os.devnull)
             options.add_session_config_entry("session.optimized_model_external_initializers_file_name", _WEIGHTS)
         _open(stacked.model, options, target, fallback=False)
@@ -271,7 +270,7 @@ def _network_feeds(session: Any) -> dict[str, Any]:
         if np.issubdtype(dtype, np.floating):
             array = random.standard_normal(item.shape).astype(dtype)
         else:
-            # Masks keep everything; other whole numbers are small tokens.
+            # Masks keep everything; other integers are small tokens.
             array = np.ones(item.shape, dtype=dtype) if "mask" in item.name else random.integers(0, 2, item.shape)
         feeds[item.name] = OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array.astype(dtype)))
     return feeds
@@ -279,7 +278,7 @@ def _network_feeds(session: Any) -> dict[str, Any]:
 
 @cache
 def _providers() -> dict[str, str]:
-    """Full provider names by the short ones used in targets."""
+    """Short provider name, as in targets → full provider name."""
     import onnxruntime
 
     short = {name.removesuffix(_SUFFIX): name for name in onnxruntime.get_available_providers()}

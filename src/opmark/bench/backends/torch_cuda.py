@@ -1,35 +1,29 @@
-"""PyTorch without a compiler on a CUDA GPU: one ATen call per kernel, timed by the device's own marks."""
+"""Eager PyTorch on a CUDA GPU: one ATen call per kernel, timed by the device's own clock."""
 
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from opmark.bench.backends._torch.calls import Calls, Network, call_of, prepared_calls
+from opmark.bench.backends._torch.calls import CHEAPEST, Calls, Network, call_of, network_call, prepared_calls
 from opmark.bench.backends._torch.tensors import chain_argument
-from opmark.bench.clock.gpu import card_facts, card_slug
-from opmark.bench.clock.protocol import Protocol, Tier
-from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Backend, NetworkBlocks, Prepared, Trial
-from opmark.bench.worker.gpu_driver import GpuDriver
-from opmark.bench.worker.gpu_timing import GpuKernelTrial, GpuNetworkTrial, warm_up
+from opmark.bench.clock.gpu import gpu_facts, gpu_slug
+from opmark.bench.clock.protocol import MeasuringProtocol, Tier
+from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Backend, Bench, KernelTiming, NetworkTiming, Prepared
+from opmark.bench.worker.gpu_timing import GpuDriver, GpuKernelTiming, GpuNetworkTiming, warm_up
 from opmark.core.call import AtenCall
 from opmark.core.environment import Fact
 from opmark.core.errors import UnavailableError
 from opmark.core.kernel import Kernel
 from opmark.core.target import Target
-from opmark.core.tensor import TensorSpec
 from opmark.models.cuda_graph import CUDA_RUNTIME, kernel_on_gpu
-from opmark.models.variant import is_training, split_variant
-
-if TYPE_CHECKING:
-    from opmark.bench.worker.host_timing import Bench
 
 _DEVICE = "cuda"
 _SAMPLES = 20
 _FEWER_SAMPLES = 10
 _REPLAY_NS = 1_000_000
-# Trials that are open at once: a GPU has room for them, and rounds cost less the more they hold.
+# The trials that are open at once: a GPU has room for many, and larger rounds cost less per trial.
 _CHUNK_BYTES = 16 << 30
 _MOST_BYTES = 8 << 30
 _RESTART_CHUNKS = 32
@@ -37,7 +31,7 @@ _PROCESSOR_FLASH = "_scaled_dot_product_flash_attention_for_cpu"
 
 
 class _OnDevice:
-    """Calls that can be handed over without waiting."""
+    """Calls that can be enqueued without waiting."""
 
     def __init__(self, calls: "Calls | Network", driver: GpuDriver) -> None:
         self.copies = calls.copies
@@ -45,11 +39,11 @@ class _OnDevice:
         self._driver = driver
 
     def enqueue(self) -> None:
-        """Hand them over."""
+        """Enqueue the calls."""
         self._calls.call()
 
     def call(self) -> None:
-        """Hand them over, and wait."""
+        """Enqueue the calls, and wait."""
         self._calls.call()
         self._driver.finish()
 
@@ -59,7 +53,7 @@ class _OnDevice:
 
 
 class TorchCuda(Backend):
-    """Eager torch on a CUDA GPU. `open_driver` makes what talks to it, once per process."""
+    """Eager torch on a CUDA GPU. `open_driver` creates the driver, once per process."""
 
     name = CUDA_RUNTIME
     language = "aten"
@@ -70,13 +64,13 @@ class TorchCuda(Backend):
 
     @property
     def driver(self) -> GpuDriver:
-        """What talks to the GPU."""
+        """The driver of the GPU."""
         if self._opened is None:
             self._opened = self._open()
         return self._opened
 
     def unavailable(self) -> str | None:
-        """Why it cannot be used, or None."""
+        """The reason why it cannot be used, or None."""
         try:
             import torch
         except ImportError as error:
@@ -87,15 +81,15 @@ class TorchCuda(Backend):
 
     def device(self) -> str:
         """The GPU's name as a slug."""
-        name = card_facts().get("gpu")
+        name = gpu_facts().get("gpu")
         if not isinstance(name, str):
             import torch
 
             name = torch.cuda.get_device_name(0)
-        return card_slug(name)
+        return gpu_slug(name)
 
     def targets(self, device: str, threads: Sequence[int] = (1,)) -> tuple[Target, ...]:
-        """One per number of threads on the host; whatever the processor, the device is the GPU."""
+        """One target per number of host threads; the device is the GPU."""
         del device
         from importlib.metadata import version
 
@@ -105,7 +99,7 @@ class TorchCuda(Backend):
         )
 
     def facts(self) -> Mapping[str, Fact]:
-        """Versions and settings of the libraries, and the card as its driver describes it."""
+        """Versions and settings of the libraries, and the facts of the GPU."""
         import torch
 
         return {
@@ -115,11 +109,11 @@ class TorchCuda(Backend):
             "cudnn_benchmark": torch.backends.cudnn.benchmark,
             "tf32_convolution": torch.backends.cudnn.allow_tf32,
             "tf32_product": torch.backends.cuda.matmul.allow_tf32,
-            **card_facts(),
+            **gpu_facts(),
         }
 
-    def rules(self, protocol: Protocol) -> Protocol:
-        """Replays of a millisecond, twenty of them and twenty cold calls (half for a quick answer), and medians."""
+    def adapt(self, protocol: MeasuringProtocol) -> MeasuringProtocol:
+        """Twenty replays of a millisecond, twenty cold calls (half as many for one process), and medians."""
         samples = _SAMPLES if protocol.processes > 1 else _FEWER_SAMPLES
         return replace(
             protocol,
@@ -132,11 +126,11 @@ class TorchCuda(Backend):
         )
 
     def as_run(self, kernel: Kernel) -> Kernel:
-        """Attention in the variant that a GPU picks."""
+        """Attention in the variant that a GPU chooses."""
         return kernel_on_gpu(kernel)
 
     def start(self, target: Target) -> None:
-        """Wake the GPU up: its clock rises for seconds once there is work."""
+        """Warm up the GPU: its clock rises for seconds once there is work."""
         import torch
 
         torch.set_num_threads(target.threads)
@@ -151,23 +145,23 @@ class TorchCuda(Backend):
         product.close()
 
     def sentinels(self) -> Mapping[str, Prepared]:
-        """Products of matrices and copies, on the GPU: not the processor's clock, which corrects labels."""
+        """Matrix products and copies on the GPU. Their names differ from the processor's, which correct labels."""
         assert self.driver
         from opmark.bench.backends._torch.cuda_driver import Copy, Multiply
 
         return {"gpu-compute": Multiply(), "gpu-memory": Copy()}
 
     def construction(self, kernel: Kernel) -> str:
-        """A chain where the result can stand in for an input."""
+        """A chain if the result can replace an input."""
         return PARALLEL if chain_argument(cuda_call(call_of(kernel))) is None else CHAIN
 
-    def kernel_trial(self, kernel: Kernel, bench: "Bench") -> Trial:
-        """A recorded graph of its calls, and single calls out of a flushed cache."""
-        return GpuKernelTrial(kernel, bench, self.driver, lambda: self._prepared(kernel))
+    def kernel_timing(self, kernel: Kernel, bench: Bench) -> KernelTiming:
+        """A recorded graph of calls, and single calls after a cache flush."""
+        return GpuKernelTiming(kernel, bench, self.driver, lambda: self._prepared(kernel))
 
-    def network_trial(self, model: str, dimensions: Mapping[str, int], bench: "Bench") -> NetworkBlocks:
-        """The network on the GPU, its result waited for."""
-        return GpuNetworkTrial(
+    def network_timing(self, model: str, dimensions: Mapping[str, int], bench: Bench) -> NetworkTiming:
+        """The network on the GPU, including the wait for its result."""
+        return GpuNetworkTiming(
             bench, self.driver, lambda: self.prepare_network(model, bench.target, dimensions=dimensions)
         )
 
@@ -177,39 +171,28 @@ class TorchCuda(Backend):
         return self._prepared(kernel, copies=copies, construction=construction, rotated=rotated)
 
     def prepare_empty(self, target: Target, *, copies: int) -> Prepared:
-        """A chain of sixteen-element rectifiers."""
+        """A chain of ReLUs on sixteen elements."""
         del target
-        spec = TensorSpec((16,))
-        call = AtenCall(op="relu.default", arguments=(spec,), outputs=(spec,))
-        made = prepared_calls(call, copies=copies, chain=True, rotated=False, device=_DEVICE)
+        made = prepared_calls(CHEAPEST, copies=copies, chain=True, rotated=False, device=_DEVICE)
         return _OnDevice(made, self.driver)
 
     def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
-        """The module on the GPU as users run it: forward in inference mode, or a whole training step."""
+        """The module on the GPU: a forward pass in inference mode, or a whole training step."""
         del target
-        from opmark.models.resolve import torch_module
-
-        module, given = torch_module(model, dimensions=dimensions)
-        module.to(_DEVICE)
-        inputs = tuple(item.to(_DEVICE) for item in given)
-        if is_training(split_variant(model)[1]):
-            from opmark.models.capture.training import TrainingStep
-
-            return _OnDevice(Network(TrainingStep(module, inputs), trains=True), self.driver)
-        return _OnDevice(Network(lambda: module(*inputs), trains=False), self.driver)
+        return _OnDevice(network_call(model, dimensions, device=_DEVICE), self.driver)
 
     def _prepared(
         self, kernel: Kernel, *, copies: int = 1, construction: str = SINGLE, rotated: bool = False
     ) -> _OnDevice:
         chain = construction == CHAIN and not rotated
         made = prepared_calls(cuda_call(call_of(kernel)), copies=copies, chain=chain, rotated=rotated, device=_DEVICE)
-        # What a kernel does wrong shows when it is waited for.
+        # Errors of a kernel appear only when the host waits for it.
         self.driver.finish()
         return _OnDevice(made, self.driver)
 
 
 def cuda_call(call: AtenCall) -> AtenCall:
-    """`call` as a GPU takes it: tensors are made there, and attention is asked for by the name all devices share.
+    """`call` for a GPU: it creates tensors there, and attention has the name that all devices share.
 
     Raises `UnavailableError` for a call that only processors have.
     """

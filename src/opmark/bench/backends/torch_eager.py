@@ -1,20 +1,17 @@
-"""PyTorch as it is used without a compiler: one ATen call per kernel, on the processor, in inference mode."""
+"""Eager PyTorch on the processor, in inference mode: one ATen call per kernel."""
 
 from collections.abc import Mapping, Sequence
 
-from opmark.bench.backends._torch.calls import Network, call_of, operator_of, prepared_calls
+from opmark.bench.backends._torch.calls import CHEAPEST, call_of, network_call, operator_of, prepared_calls
 from opmark.bench.backends._torch.sequence import Sequenced
 from opmark.bench.backends._torch.tensors import chain_argument
 from opmark.bench.worker.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
-from opmark.core.call import AtenCall
 from opmark.core.environment import Fact
 from opmark.core.kernel import Kernel
 from opmark.core.target import Target
-from opmark.core.tensor import TensorSpec
-from opmark.models.variant import is_training, split_variant
 
-# Freed memory stays with the process: else every large output is paid for in page faults, a quarter to a half of a
-# network's time that depends on whatever else runs. 32 MiB is the largest threshold that glibc accepts.
+# The process keeps freed memory. Otherwise every large output causes page faults, which take a quarter to a half of a
+# network's time, depending on other load. 32 MiB is the largest threshold that glibc accepts.
 _ALLOCATOR = {
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
@@ -30,7 +27,7 @@ class TorchEager(Backend):
     language = "aten"
 
     def unavailable(self) -> str | None:
-        """Why it cannot be used, or None."""
+        """The reason why it cannot be used, or None."""
         try:
             import torch  # noqa: F401
         except ImportError as error:
@@ -38,7 +35,7 @@ class TorchEager(Backend):
         return None
 
     def targets(self, device: str, threads: Sequence[int] = (1,)) -> tuple[Target, ...]:
-        """One per number of threads."""
+        """One target per number of threads."""
         from importlib.metadata import version
 
         release = ".".join(version("torch").split(".")[:2])
@@ -48,7 +45,7 @@ class TorchEager(Backend):
         )
 
     def facts(self) -> Mapping[str, Fact]:
-        """Version, and the libraries that do the work."""
+        """The version and the libraries behind it."""
         import torch
 
         return {
@@ -59,19 +56,19 @@ class TorchEager(Backend):
         }
 
     def environment_variables(self, target: Target) -> Mapping[str, str]:
-        """The allocator's settings, which are read before the first line of Python runs."""
+        """The allocator's settings, which the process reads before it runs Python."""
         del target
         return _ALLOCATOR
 
     def start(self, target: Target) -> None:
-        """Set the number of threads; numbers too small to be normal count as zero, as in networks they never occur."""
+        """Set the number of threads; denormal numbers count as zero, because networks do not have them."""
         import torch
 
         torch.set_num_threads(target.threads)
         torch.set_flush_denormal(True)
 
     def construction(self, kernel: Kernel) -> str:
-        """A chain where the result can stand in for an input."""
+        """A chain if the result can replace an input."""
         return PARALLEL if chain_argument(call_of(kernel)) is None else CHAIN
 
     def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
@@ -82,32 +79,23 @@ class TorchEager(Backend):
         )
 
     def prepare_empty(self, target: Target, *, copies: int) -> Prepared:
-        """A chain of sixteen-element rectifiers."""
+        """A chain of ReLUs on sixteen elements."""
         del target
-        spec = TensorSpec((16,))
-        call = AtenCall(op="relu.default", arguments=(spec,), outputs=(spec,))
-        return prepared_calls(call, copies=copies, chain=True, rotated=False)
+        return prepared_calls(CHEAPEST, copies=copies, chain=True, rotated=False)
 
     def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
-        """The module as users run it: forward in inference mode, or a whole training step."""
+        """The module: a forward pass in inference mode, or a whole training step."""
         del target
-        from opmark.models.resolve import torch_module
-
-        module, inputs = torch_module(model, dimensions=dimensions)
-        if is_training(split_variant(model)[1]):
-            from opmark.models.capture.training import TrainingStep
-
-            return Network(TrainingStep(module, inputs), trains=True)
-        return Network(lambda: module(*inputs), trains=False)
+        return network_call(model, dimensions)
 
     def prepare_sequence(self, kernels: Sequence[Kernel], target: Target) -> Prepared:
-        """One call after the other, as eager code makes them."""
+        """The calls in order, as eager code makes them."""
         del target
         calls = [call_of(kernel) for kernel in kernels]
         return Sequenced(calls, [operator_of(call)._op for call in calls])
 
     def pieces(self, kernels: Sequence[Kernel], target: Target) -> tuple[Piece, ...]:
-        """Every call by itself: eager code fuses nothing."""
+        """Every call by itself: eager code does not fuse."""
         del target
         return tuple(
             Piece(name=call_of(kernel).op.partition(".")[0], covers=(place,)) for place, kernel in enumerate(kernels)

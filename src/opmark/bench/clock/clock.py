@@ -1,22 +1,58 @@
-"""Warm-up, sample sizing and timed bursts: pure, with the timer and the scheduler handed in."""
+"""Take timed samples of a call: warm-up, sample size and bursts."""
 
 import math
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import repeat
 
-from opmark.bench.clock.protocol import Protocol
-from opmark.bench.clock.timer import Timer
+from opmark.bench.clock.protocol import MeasuringProtocol
 
 Call = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Samples:
-    """`ns[i]` is the time of one call in sample i, `clean[i]` whether nothing interrupted it.
+class Timer:
+    """A clock with the operating system's counters of this thread.
 
-    `filtered` is False where the system does not say; then every sample counts as clean.
+    `preemptions` counts the involuntary context switches so far; None if the system does not report them
+    (`unfiltered`). `faults` counts the minor page faults so far. `sleep` takes seconds.
+    """
+
+    now_ns: Callable[[], int]
+    preemptions: Callable[[], int] | None
+    faults: Callable[[], int]
+    sleep: Callable[[float], None] = time.sleep
+
+
+def machine_timer() -> Timer:
+    """Return this machine's monotonic clock with this thread's resource usage."""
+    try:
+        import resource
+    except ImportError:  # not a Unix
+        return Timer(now_ns=time.perf_counter_ns, preemptions=None, faults=lambda: 0)
+    usage = resource.getrusage
+    who = getattr(resource, "RUSAGE_THREAD", None)
+    if who is None:
+        return Timer(
+            now_ns=time.perf_counter_ns,
+            preemptions=None,
+            faults=lambda: usage(resource.RUSAGE_SELF).ru_minflt,
+        )
+    thread: int = who
+    return Timer(
+        now_ns=time.perf_counter_ns,
+        preemptions=lambda: usage(thread).ru_nivcsw,
+        faults=lambda: usage(thread).ru_minflt,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """`ns[i]` is the time of one call in sample i; `clean[i]` is False if something interrupted the sample.
+
+    `filtered` is False if the system does not report interruptions; then every sample counts as clean.
     """
 
     ns: tuple[float, ...]
@@ -25,27 +61,38 @@ class Samples:
     faults_per_call: float
     filtered: bool
 
+    @property
+    def clean_or_all(self) -> list[float]:
+        """The uninterrupted samples, or all samples if every one was interrupted."""
+        clean = [ns for ns, is_clean in zip(self.ns, self.clean, strict=True) if is_clean]
+        return clean or list(self.ns)
+
+    @property
+    def flags(self) -> str:
+        """One character per sample: `1` for clean, `0` for interrupted."""
+        return "".join("1" if clean else "0" for clean in self.clean)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
     """Takes samples by the rules of `protocol`.
 
-    `burst` is entered around at most `protocol.burst_ns` of timed work and raises this thread's priority where that
-    is permitted.
+    The clock enters `burst` around at most `protocol.burst_ns` of timed work. It raises the priority of this thread if
+    the system permits it.
     """
 
     timer: Timer
-    protocol: Protocol
+    protocol: MeasuringProtocol
     burst: Callable[[], AbstractContextManager[object]] = field(default=nullcontext)
 
     def calls(self, latency_ns: float) -> int:
-        """How many back-to-back calls make a sample."""
+        """The number of back-to-back calls in one sample."""
         return max(1, round(self.protocol.sample_ns / max(latency_ns, 1.0)))
 
     def warm_up(self, call: Call) -> float:
-        """Run until three samples agree; the nanoseconds of one call.
+        """Run `call` until three samples agree, and return the time of one call in ns.
 
-        At least two runs; at most `warm_up_samples` samples or `warm_up_limit_s` seconds.
+        Makes at least two calls, and takes at most `warm_up_samples` samples or `warm_up_limit_s` seconds.
         """
         protocol = self.protocol
         start = self.timer.now_ns()
@@ -66,9 +113,9 @@ class Clock:
     def take(
         self, call: Call, *, latency_ns: float, samples: int, limit_s: float = math.inf, awake: bool = False
     ) -> Samples:
-        """`samples` samples of a call that takes about `latency_ns`; fewer, but one, once `limit_s` has passed.
+        """Take `samples` samples of a call of about `latency_ns`; fewer, but at least one, after `limit_s` seconds.
 
-        `awake` says that other samples ended just now: then one sample's calls are enough to warm up to this one.
+        With `awake`, other samples have just ended, and the calls of one sample are enough to warm up.
         """
         timer = self.timer
         calls = self.calls(latency_ns)
@@ -87,7 +134,7 @@ class Clock:
                     before = timer.preemptions() if timer.preemptions else 0
                     elapsed = self._elapsed_ns(call, calls)
                     after = timer.preemptions() if timer.preemptions else 0
-                    # A clock that was set back says nothing about this sample; one set forward is an outlier.
+                    # A sample is unusable if the clock was set back, and an outlier if it was set forward.
                     ns.append(max(elapsed, 1) / calls)
                     clean.append(before == after and elapsed > 0)
                     if timer.now_ns() > min(burst_end, end):
@@ -102,7 +149,7 @@ class Clock:
         )
 
     def _wake(self, call: Call, latency_ns: float, *, awake: bool) -> None:
-        """Run through the first millisecond after a sleep, which is slower than what follows."""
+        """Run through the first millisecond after a sleep, which is slower than the time after it."""
         one_sample = self.calls(latency_ns)
         millisecond = math.ceil(self.protocol.wake_ns / max(latency_ns, 1.0))
         for _ in range(one_sample if awake else max(1, min(3 * one_sample, millisecond))):

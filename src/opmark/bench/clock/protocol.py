@@ -1,7 +1,9 @@
-"""How carefully to measure: every number of the measuring rules, in named presets."""
+"""Measuring protocols: every number of the measuring rules, as named presets."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from opmark.core.estimate import LABEL_QUANTILE
 from opmark.core.registry import unknown_name
@@ -9,7 +11,7 @@ from opmark.core.registry import unknown_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """Samples per process for kernels faster than `below_ns`."""
+    """The samples per process for kernels faster than `below_ns`."""
 
     below_ns: float
     hot: int
@@ -17,12 +19,12 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Protocol:
-    """The rules of one quality. Fractions are of the label; samples are per process.
+class MeasuringProtocol:
+    """The rules of one preset. Fractions are relative to the label; samples are per process.
 
-    `blocks` are spread over as many shuffled rounds; `retries` is how often a round is measured again after its
-    sentinels drifted; `extension` times the samples are taken before a trial is called `low_quality`.
-    `label_quantile` is which quantile of its samples a label is.
+    The samples of a trial are spread over `blocks` shuffled rounds. A round whose sentinels drifted is measured again
+    up to `retries` times. A trial becomes `low_quality` after `extension` times the samples. A label is the
+    `label_quantile` of its samples.
     """
 
     name: str
@@ -61,11 +63,11 @@ class Protocol:
     label_quantile: float = LABEL_QUANTILE
 
     def tier(self, latency_ns: float) -> Tier:
-        """The tier of a kernel that takes about `latency_ns`."""
+        """The tier of a kernel of about `latency_ns`."""
         return next(tier for tier in self.tiers if latency_ns < tier.below_ns)
 
 
-FULL = Protocol(
+FULL = MeasuringProtocol(
     name="full",
     tiers=(
         Tier(below_ns=1e6, hot=60, rotated=15),
@@ -73,16 +75,16 @@ FULL = Protocol(
         Tier(below_ns=math.inf, hot=9, rotated=3),
     ),
     processes=2,
-    # A process keeps the memory it was given, and with it up to a third of some kernels' time: where two disagree,
-    # others say which is usual, and more samples from the same ones do not.
+    # The memory that a process gets decides up to a third of some kernels' time. If two processes disagree, further
+    # processes show which is usual, and more samples from the same two do not.
     most_processes=5,
     blocks=5,
     retries=1,
     extension=4,
     network_samples=12,
 )
-# For a first answer in minutes: one process, three blocks, no second attempt, so that only gross drift is marked.
-QUICK = Protocol(
+# For a first answer in minutes: one process, three blocks, no second attempt; only strong drift is marked.
+QUICK = MeasuringProtocol(
     name="quick",
     tiers=(
         Tier(below_ns=1e6, hot=24, rotated=6),
@@ -104,8 +106,14 @@ QUICK = Protocol(
 PROTOCOLS = {protocol.name: protocol for protocol in (FULL, QUICK)}
 
 
-def protocol_named(name: str) -> Protocol:
+def protocol_named(name: str) -> MeasuringProtocol:
     """The preset called `name`. Raises `UnknownNameError`."""
     if name not in PROTOCOLS:
         raise unknown_name("quality", name, PROTOCOLS)
     return PROTOCOLS[name]
+
+
+def protocol_from(content: Mapping[str, Any]) -> MeasuringProtocol:
+    """The protocol in a request to a worker."""
+    # Without pydantic, whose import would take a tenth of a second at every start of a worker.
+    return MeasuringProtocol(**{**content, "tiers": tuple(Tier(**tier) for tier in content["tiers"])})

@@ -1,4 +1,4 @@
-"""Real-time priority for timed bursts where this process may have it, and how pressed the processors are."""
+"""Scheduling of this process: real-time priority, processor pressure and memory limits."""
 
 import contextlib
 import ctypes
@@ -10,9 +10,9 @@ from pathlib import Path
 
 FIFO = "fifo"
 NORMAL = "normal"
-# No real-time priority, and the machine never became quiet enough for a long sample.
+# Without real-time priority, and the machine never became quiet enough for a long sample.
 CONTENDED = "contended"
-# The system does not tell which samples were interrupted.
+# The system does not report interrupted samples.
 UNFILTERED = "unfiltered"
 
 _PRIORITY = 10
@@ -20,7 +20,7 @@ _PRESSURE = Path("/proc/pressure/cpu")
 
 
 def may_use_fifo() -> bool:
-    """Whether this process may run under SCHED_FIFO (root or CAP_SYS_NICE)."""
+    """Return True if this process may run under SCHED_FIFO (root or CAP_SYS_NICE)."""
     try:
         with fifo():
             return True
@@ -30,7 +30,7 @@ def may_use_fifo() -> bool:
 
 @contextlib.contextmanager
 def fifo() -> Iterator[None]:
-    """This thread under SCHED_FIFO within the block. Raises `PermissionError` where that is not allowed."""
+    """Run the block under SCHED_FIFO. Raises `PermissionError` if the system forbids it."""
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
     try:
         yield
@@ -39,7 +39,7 @@ def fifo() -> Iterator[None]:
 
 
 def cpu_pressure() -> float | None:
-    """Percent of the last ten seconds in which something waited for a processor; None where unknown."""
+    """The percentage of the last ten seconds in which a task waited for a processor; None if unknown."""
     try:
         first = _PRESSURE.read_text().splitlines()[0]
     except (OSError, IndexError):
@@ -49,19 +49,19 @@ def cpu_pressure() -> float | None:
 
 
 def die_with_parent() -> None:
-    """Ask Linux to kill this process when the one that started it dies, even in the middle of a hanging kernel."""
+    """Ask Linux to kill this process when its parent dies, even during a hanging kernel."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def prefer_as_victim() -> None:
-    """When memory runs out, this process goes before any other."""
+    """Let the system kill this process first when memory runs out."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def limit_memory() -> None:
-    """Let an allocation beyond the machine's memory fail here, before something else is killed for it."""
+    """Let an allocation beyond the machine's memory fail here, before the system kills another process."""
     with contextlib.suppress(OSError, ValueError):
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         resource.setrlimit(resource.RLIMIT_DATA, (physical, physical))

@@ -1,16 +1,17 @@
-"""The operators of fusion tests by short names, each as a kernel on whatever tensor the one before it made."""
+"""The operators of fusion tests by short names, each as a kernel on the output of the previous operator."""
 
 from collections.abc import Callable, Sequence
 
+from opmark.bench.worker.calls import call_in
 from opmark.core.errors import UsageError
 from opmark.core.kernel import Kernel
 from opmark.core.registry import unknown_name
-from opmark.kinds import KINDS, kind_of
+from opmark.kinds import KINDS
 
 Shape = tuple[int, ...]
 _HEAD = 64
-# A plane, (batch, channels, height, width); tokens, (batch, length, features); rows, (batch, features);
-# scores of attention, (batch, heads, length, length); queries, (batch, heads, length, head size).
+# Plane: (batch, channels, height, width). Tokens: (batch, length, features). Rows: (batch, features).
+# Queries: (batch, heads, length, head size).
 PLANE, TOKENS, ROWS, QUERIES = "plane", "tokens", "rows", "queries"
 SHAPES: dict[str, tuple[Shape, ...]] = {
     PLANE: ((1, 64, 28, 28), (1, 32, 56, 56), (1, 128, 14, 14)),
@@ -21,13 +22,13 @@ SHAPES: dict[str, tuple[Shape, ...]] = {
 
 
 def shapes(domain: str, language: str) -> tuple[Shape, ...]:
-    """The shapes a domain is tested at; torch sees tokens as rows."""
+    """The test shapes of a domain; torch sees tokens as rows."""
     found = SHAPES[domain]
     return tuple(shape[1:] for shape in found) if domain == TOKENS and language == "aten" else found
 
 
 def chain(names: Sequence[str], shape: Shape, language: str) -> tuple[Kernel, ...]:
-    """Kernels of `names` one after the other from a tensor of `shape`. Raises `UsageError` for an unknown name."""
+    """The kernels of `names` in order, from a tensor of `shape`. Raises `UsageError` for an unknown name."""
     kernels = []
     for name in names:
         if name not in _OPERATORS:
@@ -39,23 +40,21 @@ def chain(names: Sequence[str], shape: Shape, language: str) -> tuple[Kernel, ..
 
 
 def result(kernel: Kernel, language: str, name: str = "") -> Shape:
-    """The shape that `kernel` makes. Raises `UsageError` where the graph language has no such kernel."""
-    kind = kind_of(kernel)
-    parameters = kind.parse(kernel)
-    made = kind.to_onnx(parameters) if language == "onnx" else kind.to_aten(parameters)
-    first = made.outputs[0] if made is not None else None
+    """The output shape of `kernel`. Raises `UsageError` if the graph language has no such kernel."""
+    call = call_in(language, kernel)
+    first = call.outputs[0] if call is not None else None
     if first is None:
         raise UsageError(f"no {language} kernel for {name or kernel.kind}")
     return first.shape
 
 
 def names() -> tuple[str, ...]:
-    """Every operator."""
+    """The names of all operators."""
     return tuple(_OPERATORS)
 
 
 def _of(kind: str, **parameters: object) -> Kernel:
-    # Through the family, so that every parameter it has is there.
+    # The kind fills in all other parameters.
     found = KINDS.load(kind)
     return found.kernel(found.parameters(**parameters))
 
@@ -126,7 +125,7 @@ def _binary(op: str) -> Callable[[Shape], Kernel]:
 
 def _linear(shape: Shape) -> Kernel:
     *batch, rows, features = shape
-    # The product of a linear layer, without its bias; torch folds the batch into the rows.
+    # The product of a linear layer without its bias; torch merges the batch into the rows.
     if not batch:
         return _of("gemm", m=rows, k=features, n=features, bias="none")
     return _of("matmul", batch_a=tuple(batch), batch_b=(), m=rows, k=features, n=features, weight=True)

@@ -1,4 +1,4 @@
-"""The pairs and chains of operators that a fusion report is about."""
+"""The pairs and chains of operators in a fusion report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ _SEPARATOR = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """`first` then `second`, each one operator or a chain of them joined by `-`, on tensors of a `domain`.
+    """`first` then `second`, each an operator or a chain joined by `-`, on tensors of a `domain`.
 
-    The question is whether the first operator of `second` joins the kernel of the last one of `first`.
+    The pair is fused if the first operator of `second` joins the kernel of the last operator of `first`.
     """
 
     first: str
@@ -22,7 +22,7 @@ class Pair:
 
     @property
     def name(self) -> str:
-        """Such as `conv-bn+relu`."""
+        """The name of the pair, such as `conv-bn+relu`."""
         return f"{self.first}+{self.second}"
 
     @property
@@ -32,7 +32,7 @@ class Pair:
 
     @property
     def split(self) -> int:
-        """How many operators the first part has."""
+        """The number of operators in the first part."""
         return len(self.first.split(_SEPARATOR))
 
 
@@ -42,8 +42,8 @@ def _product(firsts: str, seconds: str, domain: str) -> tuple[Pair, ...]:
     )
 
 
-# The operators of nn-Meter's test cases (ruletest_config.yaml), every producer with every consumer that can follow it;
-# then the chains it hard-codes; then what transformers are made of, which it does not test.
+# The operators of nn-Meter's test cases (ruletest_config.yaml), every producer with every possible consumer; then its
+# hard-coded chains; then the operators of transformers, which nn-Meter does not test.
 _IMAGE = (
     *_product(
         "conv dwconv", "relu relu6 hswish sigmoid bn add concat maxpool avgpool reshape conv dwconv convtrans", PLANE
@@ -74,7 +74,7 @@ PAIRS: dict[str, Pair] = {pair.name: pair for pair in (*_IMAGE, *_DENSE, *_TRANS
 
 
 def pairs_named(names: Sequence[str]) -> tuple[Pair, ...]:
-    """Those pairs, all where none is named. Raises `UnknownNameError` with the nearest name."""
+    """The pairs called `names`, or all pairs without names. Raises `UnknownNameError` with the nearest name."""
     for name in names:
         if name not in PAIRS:
             raise unknown_name("pair", name, PAIRS)

@@ -1,4 +1,4 @@
-"""A fusion report: for pairs of operators, what the runtime's own graph says and what the clock says."""
+"""Measure which pairs of operators a runtime fuses, by its own graph and by the clock."""
 
 import sys
 import time
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opmark.bench.clock.machine import caches, device_slug, probe
-from opmark.bench.clock.protocol import Protocol, protocol_named
+from opmark.bench.clock.machine import caches
+from opmark.bench.clock.protocol import MeasuringProtocol, protocol_named
 from opmark.bench.fusion.operators import chain, shapes
 from opmark.bench.fusion.pairs import Pair
+from opmark.bench.run.environment import probe
 from opmark.bench.run.journal_writer import JournalWriter, same_machine
-from opmark.bench.run.runner import Progress
-from opmark.bench.worker.backend import BACKENDS, backend_of, target_named
-from opmark.bench.worker.pool import Crew
-from opmark.bench.worker.process import WorkerLostError, WorkerProcess
-from opmark.core.canonical import content_id, plain
-from opmark.core.errors import OpMarkError, UnavailableError
+from opmark.bench.run.progress import Progress
+from opmark.bench.worker.backend import BACKENDS, available_target, backend_of
+from opmark.bench.worker.pool import WorkerLostError, WorkerPool, WorkerProcess, refusal
+from opmark.core.canonical import content_id
+from opmark.core.errors import OpMarkError
 from opmark.core.fusion import FusionMeasurement, PairVerdict, pair_verdicts
 from opmark.core.journal import read_journal
 from opmark.core.kernel import Kernel
@@ -31,7 +31,7 @@ SUITE = "fusion"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusionReport:
-    """Verdicts on every pair of the journal, and the rows behind them; `failures` are those that could not run."""
+    """The verdicts on all requested pairs, and the rows behind them."""
 
     journal: Path
     verdicts: tuple[PairVerdict, ...]
@@ -41,7 +41,7 @@ class FusionReport:
 
     @property
     def failures(self) -> tuple[FusionMeasurement, ...]:
-        """Rows without a measurement."""
+        """The rows without a measurement."""
         return tuple(row for row in self.rows if row.status != OK)
 
 
@@ -63,14 +63,14 @@ def measure_fusion(
     progress: Callable[[Progress], None] = lambda _: None,
     command: Sequence[str] = COMMAND,
 ) -> FusionReport:
-    """Measure `pairs` on the targets into `journal`, leaving out what it holds already; all it then holds, judged.
+    """Measure `pairs` on the targets into `journal`, without those it already has, and report all of them.
 
-    Raises `UnavailableError` where a target cannot be measured here, `ContentError` where the journal is of another
+    Raises `UnavailableError` if a target cannot be measured here, `ContentError` if the journal belongs to another
     machine or quality, `MeasurementError` while another run writes to it.
     """
-    # Everything that may be refused comes before the journal is made.
+    # Check everything that may be refused before creating the journal.
     protocol = protocol_named(quality)
-    targets = [_available(name) for name in target_names]
+    targets = [available_target(name)[1] for name in target_names]
     plan = [item for target in targets for item in _planned(target, pairs)]
     header = Header(suite=SUITE, suite_id=content_id([SUITE, quality]), quality=quality)
     start = time.monotonic()
@@ -124,18 +124,18 @@ def seconds_since(start: float) -> float:
 
 
 class _Run:
-    """The workers of one report and what they wrote."""
+    """The workers of one report and the journal they write to."""
 
     def __init__(
-        self, writer: JournalWriter, targets: Sequence[Target], protocol: Protocol, command: Sequence[str]
+        self, writer: JournalWriter, targets: Sequence[Target], protocol: MeasuringProtocol, command: Sequence[str]
     ) -> None:
         self._writer = writer
         self._targets = {target.name: target for target in targets}
         self._protocol = protocol
-        self._crew = Crew(self._protocol, caches(), self._worker_started, command)
+        self._pool = WorkerPool(self._protocol, caches(), self._worker_started, command)
 
     def measure(self, item: _Planned, *, new: bool) -> None:
-        """All rounds of one pair at one shape in every process, then its verdict."""
+        """Measure all rounds of one pair at one shape in every process, then write its verdict."""
         records: list[Record] = [item.trial] if new else []
         if item.refused:
             self._writer.append([*records, Done(trial=item.trial.trial, status=SKIPPED, reason=item.refused)])
@@ -144,22 +144,22 @@ class _Run:
         rounds: list[Record] = []
         for process in range(self._protocol.processes):
             answer = self._ask(item, process)
-            for key, status in (("skipped", SKIPPED), ("failed", FAILED)):
-                if key in answer:
-                    self._writer.append([Done(trial=item.trial.trial, status=status, reason=str(answer[key]))])
-                    return
+            refused = refusal(answer)
+            if refused is not None:
+                self._writer.append([Done(trial=item.trial.trial, status=refused[0], reason=refused[1])])
+                return
             try:
                 rounds += _rounds(item.trial.trial, process, answer)
             except ValueError as error:
                 reason = f"impossible samples: {error}"
                 self._writer.append([Done(trial=item.trial.trial, status=FAILED, reason=reason)])
                 return
-        # In one go: a pair that a kill cut short is measured again as a whole.
+        # All at once: after a kill, the whole pair is measured again.
         self._writer.append([*rounds, Done(trial=item.trial.trial, status=OK)])
 
     def close(self) -> None:
         """Stop the workers."""
-        self._crew.dismiss_all()
+        self._pool.dismiss_all()
 
     def _ask(self, item: _Planned, process: int) -> dict[str, Any]:
         target = self._targets[item.trial.target]
@@ -167,12 +167,12 @@ class _Run:
             "do": "fusion",
             "operators": item.pair.operators,
             "split": item.pair.split,
-            "kernels": [{"kind": kernel.kind, "parameters": plain(kernel.params)} for kernel in item.kernels],
+            "kernels": [kernel.content() for kernel in item.kernels],
         }
         try:
-            return self._crew.worker(target, process).ask(request)
+            return self._pool.worker(target, process).ask(request)
         except WorkerLostError as error:
-            self._crew.dismiss(target, process)
+            self._pool.dismiss(target, process)
             return {"failed": error.message}
 
     def _worker_started(self, target: Target, process: int, worker: WorkerProcess) -> None:
@@ -211,11 +211,3 @@ def _planned(target: Target, pairs: Sequence[Pair]) -> list[_Planned]:
             )
             found.append(_Planned(trial=trial, pair=pair, kernels=kernels, refused=refused))
     return found
-
-
-def _available(target_name: str) -> Target:
-    backend = backend_of(target_name)
-    reason = backend.unavailable()
-    if reason is not None:
-        raise UnavailableError(f"cannot measure on {target_name}: {reason}")
-    return target_named(target_name, device_slug())[1]

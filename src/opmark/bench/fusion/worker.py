@@ -1,6 +1,6 @@
 """The process that measures pairs of operators: both parts and the whole, next to each other.
 
-Run as `python -m opmark.bench.fusion.worker`.
+Run it as `python -m opmark.bench.fusion.worker`.
 """
 
 import math
@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 from opmark.bench.clock.clock import Samples
+from opmark.bench.clock.scheduling import UNFILTERED
 from opmark.bench.worker.backend import Piece, Prepared
 from opmark.bench.worker.server import Worker, main
 from opmark.core.fusion import FUSED, NOT_FUSED
@@ -17,10 +18,10 @@ _PARTS = ("first", "second", "block")
 
 
 class FusionWorker(Worker):
-    """Answers `fusion` too: all rounds of one pair in this process."""
+    """A worker that also answers `fusion`: all rounds of one pair in this process."""
 
     def fusion(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Rounds over the first `split` kernels, the rest, and all of them, in an order that changes."""
+        """Measure rounds over the first `split` kernels, the others, and all of them, in random order."""
         backend, target, clock = self._bench.backend, self._bench.target, self._bench.clock
         kernels = [Kernel.of(item["kind"], item["parameters"]) for item in request["kernels"]]
         split = request["split"]
@@ -59,12 +60,12 @@ class FusionWorker(Worker):
 
 
 def joined(pieces: tuple[Piece, ...], split: int) -> bool:
-    """Whether some kernel covers both the operator before `split` and the one at it."""
+    """Return True if one kernel covers the operators before and at `split`."""
     return any({split - 1, split} <= set(piece.covers) for piece in pieces)
 
 
 def described(pieces: tuple[Piece, ...], operators: list[str]) -> str:
-    """Such as `ReorderInput, Conv(conv bn relu), ReorderOutput`."""
+    """Describe kernels with their operators: `ReorderInput, Conv(conv bn relu), ReorderOutput`."""
     shown = []
     for piece in pieces:
         covered = " ".join(operators[place] for place in piece.covers)
@@ -76,8 +77,8 @@ def _encoded(taken: dict[str, Samples], scheduling: str) -> dict[str, Any]:
     filtered = all(samples.filtered for samples in taken.values())
     return {
         **{f"{name}_ns": [round(ns, 1) for ns in taken[name].ns] for name in _PARTS},
-        "clean": ["".join("1" if clean else "0" for clean in taken[name].clean) for name in _PARTS],
-        "scheduling": scheduling if filtered else "unfiltered",
+        "clean": [taken[name].flags for name in _PARTS],
+        "scheduling": scheduling if filtered else UNFILTERED,
     }
 
 

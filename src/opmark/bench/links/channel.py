@@ -1,4 +1,4 @@
-"""What can carry a tensor from one device of this machine to another, as a link measurement sees it."""
+"""The interface of a channel that carries bytes between two devices of this machine."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -8,31 +8,31 @@ PINNED = "pinned"
 PAGEABLE = "pageable"
 
 
-class Carried(Protocol):
+class SizedTransfer(Protocol):
     """Transfers of one size."""
 
     def before(self) -> None:
-        """What must have happened before each transfer; not timed."""
+        """Prepare the next transfer; not timed."""
 
     def call(self) -> None:
-        """One transfer; returns when the bytes have arrived."""
+        """Make one transfer, and return when the bytes have arrived."""
 
 
 class Channel(Protocol):
-    """A directed link that can be used. `overhead` is a call that carries nothing, taken off every transfer."""
+    """A directed link. The time of `overhead`, a call without bytes, is subtracted from every transfer."""
 
     source: str
     destination: str
     memory: str
 
-    def carry(self, size_bytes: int) -> Carried:
-        """Transfers of `size_bytes`. Raises `MeasurementError` where there is no room for them."""
+    def carry(self, size_bytes: int) -> SizedTransfer:
+        """Transfers of `size_bytes`. Raises `MeasurementError` without memory for them."""
 
     def overhead(self) -> Callable[[], None] | None:
-        """A call that costs what carrying costs besides the bytes, or None where that is part of the transfer."""
+        """A call with the fixed cost of a transfer; None if this cost counts as part of the transfer."""
 
     def hand_off(self) -> Callable[[], None] | None:
-        """A round trip that hands nothing over and back, or None where a transfer is its own signal."""
+        """A round trip without bytes; None if a transfer needs no separate signal."""
 
     def close(self) -> None:
         """Free everything."""

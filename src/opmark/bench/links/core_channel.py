@@ -1,6 +1,6 @@
-"""From one core to another through shared memory: a partner writes, we copy what it wrote.
+"""A channel between two cores through shared memory: a partner process writes, and this process copies.
 
-The partner is `python -m opmark.bench.links.core_channel DESCRIPTOR BYTES CORE`, a process of its own.
+The partner is `python -m opmark.bench.links.core_channel DESCRIPTOR BYTES CORE`.
 """
 
 import contextlib
@@ -19,14 +19,14 @@ from opmark.core.errors import MeasurementError, UnavailableError
 
 _PATIENCE_S = 20
 _MAY_CHOOSE = hasattr(os, "sched_setaffinity")
-_MEMORY = Path("/dev/shm")  # noqa: S108 (memory that two processes share, not a predictable file)
+_MEMORY = Path("/dev/shm")  # noqa: S108 (shared memory, not a predictable file)
 
 
 class CoreChannel:
-    """From the last core this process may use to the first, for transfers of up to `most_bytes`.
+    """From the last core of this process to the first, for transfers of up to `most_bytes`.
 
-    Where a system does not let processes choose their cores, it chooses. Raises `UnavailableError` where there is only
-    one core, unless `alone`: then both ends share it.
+    The operating system chooses the cores if processes may not. Raises `UnavailableError` with only one core, unless
+    `alone` is set: then both ends share it.
     """
 
     source = "core1"
@@ -61,26 +61,26 @@ class CoreChannel:
         except MeasurementError:
             self.close()
             raise
-        # This thread only: a runtime's own threads would inherit it.
+        # Only this thread: the threads of a runtime would inherit the affinity.
         _stay_on(self._cores[:1])
 
     def carry(self, size_bytes: int) -> "_Copy":
-        """Copies of what the partner has just written, out of its caches where they hold it."""
+        """Copies of bytes that the partner has just written, which may still be in its caches."""
         return _Copy(self, self._source[:size_bytes], self._destination[:size_bytes])
 
     def overhead(self) -> Callable[[], None] | None:
-        """A copy of nothing."""
+        """A copy of no bytes."""
         return self.carry(0).call
 
     def hand_off(self) -> Callable[[], None] | None:
-        """A wake-up there and back."""
+        """A round trip to the partner without bytes."""
         return lambda: self.round_trip(0)
 
     def round_trip(self, size_bytes: int) -> None:
-        """Let the partner write `size_bytes`, and wait for it. Raises `MeasurementError` where it does not answer."""
+        """Let the partner write `size_bytes`, and wait. Raises `MeasurementError` without an answer."""
         try:
             self._requests.write(size_bytes.to_bytes(8, "little"))
-            # Reading blocks for ever where the partner hangs; asking first costs a system call on this side only.
+            # A read would block for ever if the partner hangs; `select` costs one system call on this side only.
             if not self._selector.select(_PATIENCE_S):
                 raise MeasurementError("the process on the other core does not answer")
             answer = self._answers.read(1)
@@ -90,7 +90,7 @@ class CoreChannel:
             raise MeasurementError("the process on the other core is gone")
 
     def close(self) -> None:
-        """Send the partner home."""
+        """End the partner, and free the memory."""
         _stay_on(self._cores)
         with contextlib.suppress(OSError):
             self._requests.close()
@@ -101,12 +101,12 @@ class CoreChannel:
             self._partner.wait()
         self._selector.close()
         self._answers.close()
-        # The array looks into the shared memory, which lives for as long as something does.
+        # The shared memory lives as long as an array refers to it.
         self._source = self._destination = None
 
 
 class _Copy:
-    """One size."""
+    """Transfers of one size."""
 
     def __init__(self, channel: CoreChannel, source: Any, destination: Any) -> None:
         import numpy as np
@@ -115,11 +115,11 @@ class _Copy:
         self._copy = np.copyto
 
     def before(self) -> None:
-        """Fresh bytes from the other core."""
+        """Let the other core write fresh bytes."""
         self._channel.round_trip(self._source.nbytes)
 
     def call(self) -> None:
-        """Copy them."""
+        """Copy the bytes."""
         self._copy(self._destination, self._source)
 
 
@@ -134,7 +134,7 @@ def _stay_on(cores: Collection[int]) -> None:
 
 
 def serve(descriptor: int, most_bytes: int, core: int) -> None:
-    """Write what is asked for into the shared memory, from `core`, until nobody asks."""
+    """Write the requested sizes into the shared memory, on `core`, until the input ends."""
     import numpy as np
 
     _stay_on([core])

@@ -1,4 +1,4 @@
-"""Between the host and a CUDA GPU, from and to pinned and pageable memory, as torch copies."""
+"""Channels between the host and a CUDA GPU: torch copies from and to pinned and pageable memory."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ HOST = "host"
 
 
 def devices() -> tuple[str, ...]:
-    """The GPUs that torch sees, as `cuda:0`; none without torch or a GPU."""
+    """The names of the GPUs that torch sees, such as `cuda:0`; empty without torch or a GPU."""
     try:
         import torch
     except ImportError:
@@ -22,7 +22,7 @@ def devices() -> tuple[str, ...]:
 
 
 def channels(device: str, most_bytes: int) -> "tuple[TorchChannel, ...]":
-    """Both directions, from and to both kinds of host memory."""
+    """The channels of `device`: both directions with both kinds of host memory."""
     ends = ((HOST, device), (device, HOST))
     return tuple(
         TorchChannel(source=source, destination=destination, memory=memory, most_bytes=most_bytes)
@@ -32,7 +32,7 @@ def channels(device: str, most_bytes: int) -> "tuple[TorchChannel, ...]":
 
 
 class TorchChannel:
-    """Copies between host memory and a device's. Buffers are made when the first transfer is asked for."""
+    """Copies between the memory of the host and of a device; the first transfer allocates the buffers."""
 
     def __init__(self, *, source: str, destination: str, memory: str, most_bytes: int) -> None:
         self.source = source
@@ -42,7 +42,7 @@ class TorchChannel:
         self._buffers: dict[str, torch.Tensor] = {}
 
     def carry(self, size_bytes: int) -> "_Copy":
-        """Copies of that size. Raises `MeasurementError` where a buffer does not fit."""
+        """Copies of that size. Raises `MeasurementError` if a buffer does not fit."""
         for end in (self.source, self.destination):
             if end not in self._buffers:
                 self._buffers[end] = self._buffer(end)
@@ -50,11 +50,11 @@ class TorchChannel:
         return _Copy(self._buffers[self.source][:size_bytes], self._buffers[self.destination][:size_bytes], device)
 
     def overhead(self) -> Callable[[], None] | None:
-        """Nothing is taken off: starting a copy and waiting for it is what a small transfer costs."""
+        """None: the start of a copy and the wait for it are the cost of a small transfer."""
         return None
 
     def hand_off(self) -> Callable[[], None] | None:
-        """Nothing: a copy that has arrived is its own signal."""
+        """None: a finished copy needs no separate signal."""
         return None
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class TorchChannel:
 
 
 class _Copy:
-    """One size."""
+    """Transfers of one size."""
 
     def __init__(self, source: "torch.Tensor", destination: "torch.Tensor", device: str) -> None:
         import torch
@@ -90,14 +90,14 @@ class _Copy:
             self._wait = _nothing
 
     def before(self) -> None:
-        """Everything earlier has finished."""
+        """Wait until all earlier work has finished."""
         self._wait()
 
     def call(self) -> None:
-        """Copy, and wait until it is done."""
+        """Copy, and wait for the end."""
         self._destination.copy_(self._source, non_blocking=True)
         self._wait()
 
 
 def _nothing() -> None:
-    """A copy within the host has arrived when it returns."""
+    """Do nothing: a copy within the host has finished when it returns."""

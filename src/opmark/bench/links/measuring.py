@@ -1,4 +1,4 @@
-"""Measuring the links of this machine: single transfers of every size from 64 B up, written down as they are taken."""
+"""Measure the links of this machine with single transfers of every size from 64 B up."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -6,13 +6,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from opmark.bench.clock.machine import probe
+from opmark.bench.clock.clock import Timer, machine_timer
+from opmark.bench.clock.machine import processors
 from opmark.bench.clock.scheduling import FIFO, NORMAL, UNFILTERED, fifo, may_use_fifo
-from opmark.bench.clock.timer import Timer, machine_timer
+from opmark.bench.links import cuda_channel
 from opmark.bench.links.channel import Channel
 from opmark.bench.links.core_channel import CoreChannel
+from opmark.bench.run.environment import probe
 from opmark.bench.run.journal_writer import JournalWriter, same_machine
-from opmark.bench.run.runner import Progress
+from opmark.bench.run.progress import Progress
 from opmark.bench.worker.backend import BACKENDS, Backend
 from opmark.core.canonical import content_id
 from opmark.core.errors import DeviceError, MeasurementError, OpMarkError, UnavailableError
@@ -27,13 +29,13 @@ CORES = "cores"
 LEAST_BYTES = 64
 MOST_BYTES = 256 << 20
 _HAND_OFFS = 300
-# (transfers up to this long, how many of them)
+# (longest transfer, number of transfers)
 _TIERS_NS = ((100_000, 60), (1_000_000, 40), (10_000_000, 20), (float("inf"), 9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkReport:
-    """Every link that was asked for, and the journal they stand in."""
+    """The requested links and their journal."""
 
     journal: Path
     links: tuple[LinkMeasurement, ...]
@@ -41,7 +43,7 @@ class LinkReport:
 
 
 def sizes(most_bytes: int = MOST_BYTES) -> tuple[int, ...]:
-    """The powers of two from 64 B that the model is drawn through, and one size between each two to check it."""
+    """The powers of two from 64 B, which define the model, and one size between each two, which checks it."""
     powers = []
     size = LEAST_BYTES
     while size <= most_bytes:
@@ -51,7 +53,7 @@ def sizes(most_bytes: int = MOST_BYTES) -> tuple[int, ...]:
 
 
 def affordable_bytes(most_bytes: int = MOST_BYTES) -> int:
-    """The largest power of two up to `most_bytes` of which a handful of buffers leave half of the free memory alone."""
+    """The largest power of two up to `most_bytes` with four buffers in half of the free memory."""
     import psutil
 
     free = psutil.virtual_memory().available
@@ -64,22 +66,18 @@ def affordable_bytes(most_bytes: int = MOST_BYTES) -> int:
 def channels_of(device: str, most_bytes: int) -> Iterator[Channel]:
     """The channels of `cores`, `cuda` (every GPU) or `cuda:0`.
 
-    Raises `UnavailableError` where there is no second core and `DeviceError` where there is no such GPU.
+    Raises `UnavailableError` if there is no second core, `DeviceError` if there is no such GPU.
     """
-    from opmark.bench.links import cuda_channel as _cuda_copies
-
     if device == CORES:
         yield CoreChannel(most_bytes)
         return
     for gpu in _gpus_named(device):
-        yield from _cuda_copies.channels(gpu, most_bytes)
+        yield from cuda_channel.channels(gpu, most_bytes)
 
 
 def _gpus_named(device: str) -> tuple[str, ...]:
-    """Every GPU that `cuda` or `cuda:0` means. Raises `DeviceError` where there is none."""
-    from opmark.bench.links import cuda_channel as _cuda_copies
-
-    gpus = _cuda_copies.devices()
+    """The GPUs that `cuda` or `cuda:0` means. Raises `DeviceError` if there are none."""
+    gpus = cuda_channel.devices()
     wanted = gpus if device == "cuda" else tuple(gpu for gpu in gpus if gpu == device)
     if not wanted:
         here = ", ".join((CORES, *gpus))
@@ -88,15 +86,12 @@ def _gpus_named(device: str) -> tuple[str, ...]:
 
 
 def present() -> tuple[str, ...]:
-    """What this machine has: `cores` where there are two, and every GPU."""
-    from opmark.bench.clock.machine import processors
-    from opmark.bench.links import cuda_channel as _cuda_copies
-
-    return (*((CORES,) if processors() > 1 else ()), *_cuda_copies.devices())
+    """The link devices of this machine: `cores` if there are two, and all GPUs."""
+    return (*((CORES,) if processors() > 1 else ()), *cuda_channel.devices())
 
 
 def _runtimes(devices: Sequence[str]) -> tuple[Backend, ...]:
-    """Links of GPUs alone are a GPU's, so that they stand in its release; those of cores are the processor's."""
+    """The runtime whose device owns the links: the GPU if all links are of GPUs, else the processor."""
     backend = BACKENDS.load("torch-cuda")
     on_gpu = all(device.startswith("cuda") for device in devices)
     return (backend,) if on_gpu and backend.unavailable() is None else ()
@@ -111,15 +106,15 @@ def measure_links(
     channels: Callable[[str, int], Iterator[Channel]] = channels_of,
     timer: Timer | None = None,
 ) -> LinkReport:
-    """Measure the links of `devices` into `journal`, leaving out sizes it holds already.
+    """Measure the links of `devices` into `journal`, without the sizes it already has.
 
-    Raises `UnavailableError` where there is nothing to transfer to, `ContentError` where the journal is of another
-    machine, `MeasurementError` while another run writes to it.
+    Raises `UnavailableError` without devices, `ContentError` if the journal belongs to another machine,
+    `MeasurementError` while another run writes to it.
     """
     if not devices:
         raise UnavailableError("this machine has one core and no GPU: there is no link to measure")
     if channels is channels_of:
-        # What is not here leaves no journal behind.
+        # A missing GPU must leave no journal.
         for device in devices:
             if device != CORES:
                 _gpus_named(device)
@@ -163,9 +158,9 @@ def measure_links(
 
 
 def core_link(most_bytes: int = 64 << 20, *, timer: Timer | None = None) -> LinkMeasurement:
-    """The link between two cores, in a second or two and written nowhere; where there is one core, within that.
+    """Measure the link between two cores (or within a single one) in about two seconds, without a journal.
 
-    Raises `MeasurementError` where no memory can be shared.
+    Raises `MeasurementError` if the memory cannot be shared.
     """
     taken: list[Record] = []
     channel = CoreChannel(most_bytes, alone=True)
@@ -182,7 +177,7 @@ def core_link(most_bytes: int = 64 << 20, *, timer: Timer | None = None) -> Link
 
 
 class _Run:
-    """How transfers are taken."""
+    """Takes transfers with one timer and one scheduling."""
 
     def __init__(self, write: Callable[[Iterable[Record]], None], timer: Timer) -> None:
         self._write = write
@@ -198,12 +193,12 @@ class _Run:
         known: set[int],
         show: Callable[[int, int], None],
     ) -> Done:
-        """Every size that is not `known`; the verdict on the link."""
+        """Measure every size that is not `known`, and return the verdict on the link."""
         try:
             trip = channel.hand_off()
             if trip is not None and 0 not in known:
                 samples = self._samples(lambda: None, trip, _HAND_OFFS)
-                # Half a round trip is one way; the first quarter warms both ends up.
+                # Half a round trip is one way; the first quarter of the samples warms up both ends.
                 self._append(trial, 0, [(ns / 2, clean) for ns, clean in samples[_HAND_OFFS // 4 :]])
             empty = channel.overhead()
             fixed_ns = label([ns for ns, _ in self._samples(lambda: None, empty, 200)]) if empty else 0.0

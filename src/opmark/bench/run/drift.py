@@ -1,4 +1,4 @@
-"""Where the sentinels usually are in a run, and what those of a round say beside that."""
+"""Compare the sentinels of a round with their usual readings, to detect drift."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from opmark.core.host_clock import COMPUTE, HostClock, host_clock, usual_ns
 from opmark.core.records import Sentinels
 
-# Fewer readings than this say nothing about where the sentinels usually are.
+# Fewer readings than this do not define the usual one.
 _FEW_READINGS = 5
 
 
 class Drift:
-    """The readings of a run, by target; a machine that is off by more than `tolerance` is not itself."""
+    """The sentinel readings of a run by target; a deviation of more than `tolerance` is drift."""
 
     def __init__(self, earlier: Iterable[Sentinels], tolerance: float) -> None:
         self._tolerance = tolerance
@@ -20,18 +20,18 @@ class Drift:
             self._add(item.target, item.ns)
 
     def clock(self, target: str, reading: Mapping[str, float]) -> HostClock:
-        """The clock at `reading`, in ns by sentinel; as usual while there is too little to tell."""
+        """The clock at `reading`, in ns by sentinel; the usual clock while there are too few readings."""
         earlier = self._readings[target]
         return host_clock(reading, usual_ns(earlier)) if len(earlier) >= _FEW_READINGS else HostClock()
 
     def is_calm(self, target: str, reading: Mapping[str, float]) -> bool:
-        """Whether the machine is itself, at whatever clock."""
+        """Return True if the machine does not drift, at any clock."""
         return self.clock(target, reading).off <= self._tolerance
 
     def judge(
         self, number: int, target: str, before: Mapping[str, float], after: Mapping[str, float], *, is_last: bool
     ) -> Sentinels:
-        """The record of round `number` from the readings at both ends, remembered; the last attempt is accepted."""
+        """Record round `number` with its readings before and after; the last attempt is always accepted."""
         reading, step = steady(before, after)
         clock = self.clock(target, reading)
         off = max(clock.off, step)
@@ -52,10 +52,10 @@ class Drift:
 
 
 def steady(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[dict[str, float], float]:
-    """One reading for a round from those at both ends, and how far the compute sentinel moved between, as a fraction.
+    """One reading from those before and after a round, and the relative change of the compute sentinel.
 
-    The compute sentinel counts with the mean of both. The memory one with the lower: a neighbour's moment on the shared
-    cache does not reach a low quantile over the round.
+    The compute sentinel counts with the geometric mean of both readings. The memory sentinel counts with the lower one:
+    a short disturbance of the shared cache does not affect a low quantile over the round.
     """
     both = {name: (ns, after.get(name, ns)) for name, ns in before.items()}
     step = max((max(pair) / min(pair) - 1 for name, pair in both.items() if name == COMPUTE), default=0.0)

@@ -1,4 +1,4 @@
-"""Writing a journal: one writer, one line per record, on disk before the next block starts."""
+"""Write a journal: one writer, one line per record, synced to disk before the next block starts."""
 
 import contextlib
 import fcntl
@@ -15,7 +15,7 @@ from opmark.core.records import Header, Record, encode
 
 
 def same_machine(journal: Journal, environment: Environment) -> None:
-    """Raises `ContentError` naming the fact on which the machine that began `journal` differs from this one."""
+    """Raise `ContentError` with the first differing fact unless `journal` was started on this machine."""
     differences = journal.environment.differences(environment) if journal.sessions else {}
     if differences:
         name, (before, now) = next(iter(differences.items()))
@@ -27,10 +27,11 @@ def same_machine(journal: Journal, environment: Environment) -> None:
 
 
 class JournalWriter:
-    """The only writer of `path`, as a context manager.
+    """The only writer of the journal `path`, as a context manager.
 
-    A new file starts with `header`; an existing one must have the same, and loses a last line that was cut short.
-    Raises `MeasurementError` while another run writes to it, `ContentError` if it is damaged or of another suite.
+    A new journal starts with `header`. An existing one must have the same header, and loses an incomplete last line.
+    Raises `MeasurementError` while another run writes to it, `ContentError` if it is damaged or belongs to another
+    suite.
     """
 
     def __init__(self, path: Path, header: Header) -> None:
@@ -48,7 +49,7 @@ class JournalWriter:
             raise
 
     def append(self, records: Iterable[Record]) -> None:
-        """Write `records` and wait until they are on disk. Raises `OpMarkError` when it is full."""
+        """Write `records` and wait until they are on disk. Raises `OpMarkError` if the disk is full."""
         text = "".join(json.dumps(encode(record), separators=(",", ":"), allow_nan=False) + "\n" for record in records)
         size = os.fstat(self._descriptor).st_size
         remaining = memoryview(text.encode())
@@ -57,17 +58,17 @@ class JournalWriter:
                 remaining = remaining[os.write(self._descriptor, remaining) :]
             os.fsync(self._descriptor)
         except OSError as error:
-            # Half a record in the middle would damage what a later run appends.
+            # A partial record would damage the records of a later run.
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, size)
             raise OpMarkError(
                 f"cannot write: {error.strerror}",
                 where=str(self._path),
-                hint="free some space and run the same command again: it goes on from here",
+                hint="free some space and run the same command again: it continues from here",
             ) from error
 
     def close(self) -> None:
-        """Let others write."""
+        """Release the journal for other runs."""
         os.close(self._descriptor)
 
     def __enter__(self) -> "JournalWriter":

@@ -1,15 +1,15 @@
-"""How noisy this machine is right now, measured the way kernels are, and what to do about it."""
+"""Measure this machine's current noise the way kernels are measured, and give advice."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from opmark.bench.clock.clock import Clock
+from opmark.bench.clock.clock import Clock, Timer, machine_timer
 from opmark.bench.clock.machine import processor_times
 from opmark.bench.clock.protocol import FULL
 from opmark.bench.clock.scheduling import cpu_pressure, may_use_fifo
-from opmark.bench.clock.timer import Timer, machine_timer
 from opmark.bench.run.reference import Reference, measure_reference
+from opmark.bench.worker.backend import Prepared
 from opmark.bench.worker.sentinels import processor_sentinels
 from opmark.core.estimate import label, median, variation
 from opmark.core.units import format_ns
@@ -18,24 +18,24 @@ QUIET = "quiet"
 _QUIET_SPREAD = 0.03
 _QUIET_CLEAN = 0.8
 _ROUND_SAMPLES = 20
-# The half-width of a label that advice is given for.
+# The half-width that the advice aims at.
 _WANTED = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """`clean_fraction` of ordinary samples was not interrupted; spreads are of the sentinels' labels over rounds.
+    """The noise of a machine over a few seconds.
 
-    `median_bias` is how far the median of all compute samples lies above the clean 10th percentile; `pressure` is
-    the percentage of recent time in which something waited for a processor; `fifo` says whether timed bursts may
-    run under real-time priority.
+    `clean_fraction` is the share of samples without interruption. The spreads are the variation of the sentinels'
+    labels over rounds. `median_bias` is the excess of the median of all compute samples over the clean 10th
+    percentile. `pressure` is the percentage of recent time in which a task waited for a processor. `fifo` tells that
+    timed bursts may run under real-time priority.
 
-    `preemptions_per_s` were suffered while samples were taken; `stolen` is the share of all processor time that the
-    hypervisor gave to others meanwhile. `drift` is how far the compute sentinel went from the first third of the
-    rounds to the last. `quiet_share` of the rounds was undisturbed; `wait_s` is how long it took on average, from any
-    moment, until one began (None if none did). `reference` is a kernel measured as suites measure theirs, and
-    `samples_needed` how many samples its label would need to be sure to 1 %, `seconds_needed` how long they take.
-    `sentinels_ns` has the label of each sentinel.
+    `preemptions_per_s` counts context switches during the samples. `stolen` is the share of processor time that the
+    hypervisor gave to others. `drift` is the change of the compute sentinel from the first third of the rounds to the
+    last. `quiet_share` is the share of undisturbed rounds, and `wait_s` the average time until such a round (None
+    without one). `reference` is a kernel measured the way suites do; its label would need `samples_needed` samples in
+    `seconds_needed` seconds for an error of 1 %. `sentinels_ns` are the labels of the sentinels.
     """
 
     clean_fraction: float
@@ -58,10 +58,10 @@ class Noise:
 
 
 def measure(seconds: float = 4.0, timer: Timer | None = None, target: str = "") -> Noise:
-    """Run both sentinels in rounds for about `seconds`, on one thread, and then a kernel of `target` for half as long.
+    """Run both sentinels in rounds for about `seconds` on one thread, then a kernel of `target` for half as long.
 
-    Without a target the compute sentinel is the reference. Raises `UnavailableError` where the target cannot be
-    measured here.
+    Without a target, the compute sentinel is the reference. Raises `UnavailableError` if the target cannot be measured
+    here.
     """
     from threadpoolctl import threadpool_limits
 
@@ -72,12 +72,12 @@ def measure(seconds: float = 4.0, timer: Timer | None = None, target: str = "") 
 
 
 def with_reference(found: Noise, reference: Reference) -> Noise:
-    """`found` with the kernel it is about, and what that kernel would need, in numbers and in the advice."""
+    """`found` with its reference kernel and the samples that this kernel would need."""
     wanted: int | None = None
     seconds: float | None = None
     advice = found.advice
     if math.isfinite(reference.half_width):
-        # The width of an interval goes with the root of the number of samples.
+        # The width of an interval falls with the square root of the number of samples.
         wanted = max(5, math.ceil(reference.samples * (reference.half_width / _WANTED) ** 2))
         seconds = wanted * FULL.sample_ns / 1e9
         advice += f"; a label sure to 1 % takes about {wanted:,} samples here ({format_ns(seconds * 1e9)})"
@@ -89,69 +89,90 @@ def with_reference(found: Noise, reference: Reference) -> Noise:
 
 
 def wait_until(quiet: Sequence[bool], spacing_s: float) -> float | None:
-    """How long it takes on average until a quiet round, from the rounds that were seen; None if there was none."""
+    """The average time until a quiet round, from any moment of the observed rounds; None if no round was quiet."""
     if not any(quiet):
         return None
     waits = []
     ahead = 0
-    # Past the end one would have waited at least as long as the sequence lets one see: it starts over.
+    # After the last round, the sequence starts over.
     for is_quiet in (*reversed(quiet), *reversed(quiet)):
         ahead = 0 if is_quiet else ahead + 1
         waits.append(ahead)
     return sum(waits[len(quiet) :]) / len(quiet) * spacing_s
 
 
+@dataclass(kw_only=True)
+class _Rounds:
+    """The sentinels' samples so far: `labels` by sentinel and round, the compute samples, and all flags by round."""
+
+    labels: dict[str, list[float]]
+    compute: list[float] = field(default_factory=list)
+    compute_clean: list[float] = field(default_factory=list)
+    flags: list[list[bool]] = field(default_factory=list)
+
+    @property
+    def quiet(self) -> list[bool]:
+        """True for every round with enough clean samples and a usual compute label."""
+        usual = median(self.labels["compute"])
+        return [
+            sum(flags) / len(flags) >= _QUIET_CLEAN and abs(value / usual - 1) <= _QUIET_SPREAD
+            for flags, value in zip(self.flags, self.labels["compute"], strict=True)
+        ]
+
+
 def _measured(seconds: float, timer: Timer) -> tuple[Noise, Reference]:
     clock = Clock(timer=timer, protocol=FULL)
     sentinels = processor_sentinels()
     latency_ns = {name: clock.warm_up(item.call) for name, item in sentinels.items()}
-    labels: dict[str, list[float]] = {name: [] for name in sentinels}
-    shares: list[float] = []
-    clean: list[bool] = []
-    compute: list[float] = []
-    compute_clean: list[float] = []
     before = processor_times()
     start_ns = timer.now_ns()
     switches = -timer.preemptions() if timer.preemptions else 0
-    end_ns = start_ns + seconds * 1e9
-    while timer.now_ns() < end_ns or len(labels["compute"]) < 3:
-        flags: list[bool] = []
-        for name, item in sentinels.items():
-            samples = clock.take(item.call, latency_ns=latency_ns[name], samples=_ROUND_SAMPLES)
-            quiet = [ns for ns, is_clean in zip(samples.ns, samples.clean, strict=True) if is_clean]
-            labels[name].append(label(quiet or samples.ns))
-            flags += samples.clean
-            if name == "compute":
-                compute += samples.ns
-                compute_clean += quiet or samples.ns
-        clean += flags
-        shares.append(sum(flags) / len(flags))
-        timer.sleep(0.05)
+    rounds = _take_rounds(clock, sentinels, latency_ns, seconds)
     elapsed_s = (timer.now_ns() - start_ns) / 1e9
     switches += timer.preemptions() if timer.preemptions else 0
+    labels, compute = rounds.labels, rounds.labels["compute"]
+    clean = [flag for flags in rounds.flags for flag in flags]
     spreads = {name: variation(values) or 0.0 for name, values in labels.items()}
     found = judged(
         clean_fraction=sum(clean) / len(clean),
         compute_spread=spreads["compute"],
         memory_spread=spreads["memory"],
-        median_bias=median(compute) / min(labels["compute"]) - 1,
+        median_bias=median(rounds.compute) / min(compute) - 1,
         pressure=cpu_pressure(),
         real_time=may_use_fifo(),
     )
-    usual = median(labels["compute"])
-    steady = [abs(value / usual - 1) <= _QUIET_SPREAD for value in labels["compute"]]
-    quiet_rounds = [share >= _QUIET_CLEAN and is_steady for share, is_steady in zip(shares, steady, strict=True)]
-    third = max(1, len(labels["compute"]) // 3)
+    third = max(1, len(compute) // 3)
+    quiet = rounds.quiet
     found = replace(
         found,
         preemptions_per_s=switches / elapsed_s if timer.preemptions else None,
         stolen=_stolen(before, processor_times()),
-        drift=median(labels["compute"][-third:]) / median(labels["compute"][:third]) - 1,
-        quiet_share=sum(quiet_rounds) / len(quiet_rounds),
-        wait_s=wait_until(quiet_rounds, elapsed_s / len(quiet_rounds)),
+        drift=median(compute[-third:]) / median(compute[:third]) - 1,
+        quiet_share=sum(quiet) / len(quiet),
+        wait_s=wait_until(quiet, elapsed_s / len(quiet)),
         sentinels_ns={name: median(values) for name, values in labels.items()},
     )
-    return found, Reference.of("compute sentinel", compute, compute_clean)
+    return found, Reference.of("compute sentinel", rounds.compute, rounds.compute_clean)
+
+
+def _take_rounds(
+    clock: Clock, sentinels: Mapping[str, Prepared], latency_ns: Mapping[str, float], seconds: float
+) -> _Rounds:
+    """Sample the sentinels in rounds for about `seconds`, at least three rounds."""
+    rounds = _Rounds(labels={name: [] for name in sentinels})
+    end_ns = clock.timer.now_ns() + seconds * 1e9
+    while clock.timer.now_ns() < end_ns or len(rounds.flags) < 3:
+        flags: list[bool] = []
+        for name, item in sentinels.items():
+            samples = clock.take(item.call, latency_ns=latency_ns[name], samples=_ROUND_SAMPLES)
+            rounds.labels[name].append(label(samples.clean_or_all))
+            flags += samples.clean
+            if name == "compute":
+                rounds.compute += samples.ns
+                rounds.compute_clean += samples.clean_or_all
+        rounds.flags.append(flags)
+        clock.timer.sleep(0.05)
+    return rounds
 
 
 def _stolen(before: tuple[int, int] | None, after: tuple[int, int] | None) -> float | None:
@@ -169,7 +190,7 @@ def judged(
     pressure: float | None,
     real_time: bool,
 ) -> Noise:
-    """These numbers with a verdict in words."""
+    """Add the verdict and the advice to these numbers."""
     undisturbed = real_time or clean_fraction >= _QUIET_CLEAN
     steady = compute_spread <= _QUIET_SPREAD and memory_spread <= _QUIET_SPREAD
     if undisturbed and steady:

@@ -1,28 +1,49 @@
-"""Measuring once more what a journal holds in a poor state, into the same journal: another trial of the same thing.
+"""Measure trials again: those of poor status in the same journal, or a random share in a new one.
 
-A trial is measured again because of its status, never because of its value, and no trial is taken back: a journal keeps
-both, and a release shows the better one by quality alone, the other among its repeats.
+A trial is repeated because of its status, never because of its value, and nothing is removed. A journal keeps all
+trials, and a release shows the one of the best status, with the others among its repeats.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from opmark.bench.suite.plan import Plan
+from opmark.bench.suite.suite import Suite
 from opmark.core.canonical import content_id
-from opmark.core.errors import NothingSelectedError
-from opmark.core.journal import Journal
-from opmark.core.measurement import FAILED, LOW_QUALITY
-from opmark.core.records import KernelTrial, NetworkTrial
+from opmark.core.errors import ContentError, NothingSelectedError
+from opmark.core.estimate import quantile
+from opmark.core.journal import Journal, read_journal, usual_of
+from opmark.core.measurement import FAILED, LOW_QUALITY, OK, USABLE
+from opmark.core.records import KernelTrial, NetworkTrial, Trial
 
-# What a calmer hour, or a machine with more memory, may settle. What is skipped has no such kernel.
-AGAIN = (LOW_QUALITY, FAILED)
+# A quiet hour or a machine with more memory may change these; a skipped kernel stays skipped.
+REPEATABLE = (LOW_QUALITY, FAILED)
+KERNELS = "kernels"
+NETWORKS = "networks"
+# Networks are few: a small share of them would say little.
+_LEAST_NETWORKS = 4
 
 
-def again_plan(plan: Plan, journal: Journal, status: str) -> Plan:
-    """The trials of `plan` of which `journal` has nothing better than `status`, each as its next trial.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """Relative differences between two labels with status `ok` of the same kernels or networks (`what`)."""
 
-    A trial that was begun and not finished is that next one: so a run that was stopped goes on, and one that came to
-    its end is followed by another pass over what is still of that status. Raises `NothingSelectedError` without any.
+    target: str
+    what: str
+    rows: int
+    median: float
+    p90: float
+    p95: float
+    largest: float
+
+
+def repeat_plan(plan: Plan, journal: Journal, status: str) -> Plan:
+    """The trials of `plan` for which `journal` has nothing better than `status`, each as a further trial.
+
+    An unfinished further trial continues, so a stopped run goes on. After a complete run, the trials that still have
+    that status get another one. Raises `NothingSelectedError` if there are none.
     """
     models = {}
     kernels: list[KernelTrial] = []
@@ -31,7 +52,7 @@ def again_plan(plan: Plan, journal: Journal, status: str) -> Plan:
         number = _attempts(journal, trial.trial, status)
         if not number:
             continue
-        other = replace(trial, trial=again_key(trial.trial, number))
+        other = replace(trial, trial=repeat_key(trial.trial, number))
         if isinstance(other, KernelTrial):
             kernels.append(other)
         else:
@@ -42,17 +63,17 @@ def again_plan(plan: Plan, journal: Journal, status: str) -> Plan:
     return replace(plan, kernels=tuple(kernels), networks=tuple(networks), models=models, judging=frozenset())
 
 
-def again_key(trial: str, number: int) -> str:
-    """The key of the `number`th further trial of what `trial` is about; `trial` itself for 0."""
+def repeat_key(trial: str, number: int) -> str:
+    """The key of the `number`th repeat of `trial`; `trial` itself for 0."""
     return content_id([trial, "again", number]) if number else trial
 
 
-def first_trials(journal: Journal) -> Iterator[KernelTrial | NetworkTrial]:
-    """The trials of a journal without the further ones of anything."""
+def first_trials(journal: Journal) -> Iterator[Trial]:
+    """The trials of a journal without repeats."""
     again = set()
     for key in journal.trials:
         number = 1
-        while (further := again_key(key, number)) in journal.trials:
+        while (further := repeat_key(key, number)) in journal.trials:
             again.add(further)
             number += 1
     for key, trial in journal.trials.items():
@@ -61,10 +82,78 @@ def first_trials(journal: Journal) -> Iterator[KernelTrial | NetworkTrial]:
 
 
 def _attempts(journal: Journal, trial: str, status: str) -> int:
-    """How many trials of it are done, where every one of them is of `status`; else 0."""
+    """The number of finished trials and repeats if all of them have `status`; else 0."""
     number = 0
-    while (done := journal.done.get(again_key(trial, number))) is not None:
+    while (done := journal.done.get(repeat_key(trial, number))) is not None:
         if done.status != status:
             return 0
         number += 1
     return number
+
+
+def retest_suite(suite: Suite, journal: Path, *, share: float = 0.05) -> Suite:
+    """Restrict `suite` to a random `share` of the trials in `journal`, all from the half that finished first.
+
+    Kernels and networks each contribute their share, and at least four networks. The same journal gives the same
+    trials. Raises `ContentError` if the journal belongs to another suite, `NothingSelectedError` if it has no usable
+    trial.
+    """
+    if not journal.exists():
+        raise NothingSelectedError("nothing was measured yet", where=str(journal), hint="run the suite first")
+    found = read_journal(journal)
+    if found.header.suite_id != suite.id:
+        raise ContentError(
+            f"is of suite {found.header.suite!r} as it was, not of {suite.name!r} as it is", where=str(journal)
+        )
+    once = {trial.trial for trial in first_trials(found)}
+    usable = [trial for trial, done in found.done.items() if done.status in USABLE and trial in once]
+    kernels = [trial for trial in usable if isinstance(found.trials[trial], KernelTrial)]
+    networks = [trial for trial in usable if not isinstance(found.trials[trial], KernelTrial)]
+    if not usable:
+        raise NothingSelectedError("nothing was measured yet", where=str(journal), hint="run the suite first")
+    chance = random.Random(f"{suite.seed}/retest")
+    chosen = [*_some(kernels, share, 1, chance), *_some(networks, share, _LEAST_NETWORKS, chance)]
+    return replace(suite, only=tuple(sorted(chosen)))
+
+
+def agreement(first: Path, again: Path) -> tuple[Agreement, ...]:
+    """Compare two journals by target, kernels and networks apart; without common rows there is no entry."""
+    journals = [read_journal(first), read_journal(again)]
+    before, after = (_labels(journal.beside(usual_of(journals))) for journal in journals)
+    differences: dict[tuple[str, str], list[float]] = {}
+    for (target, what, name), latency_ns in after.items():
+        if (target, what, name) in before:
+            differences.setdefault((target, what), []).append(
+                abs(latency_ns / before[target, what, name] - 1),
+            )
+    return tuple(
+        Agreement(
+            target=target,
+            what=what,
+            rows=len(found),
+            median=quantile(found, 0.5),
+            p90=quantile(found, 0.9),
+            p95=quantile(found, 0.95),
+            largest=max(found),
+        )
+        for (target, what), found in sorted(differences.items())
+    )
+
+
+def _some(finished: Sequence[str], share: float, least: int, chance: random.Random) -> list[str]:
+    """A random `share` of the `finished` trials, at least `least`, all from their first half."""
+    early = finished[: (len(finished) + 1) // 2]
+    return chance.sample(early, min(len(early), max(least, round(share * len(finished)))))
+
+
+def _labels(journal: Journal) -> dict[tuple[str, str, str], float]:
+    """(target, what, identity) → label of every row with status `ok`."""
+    kernels = {
+        (row.target, KERNELS, row.kernel.key): row.latency_hot_ns for row in journal.measurements if row.status == OK
+    }
+    networks = {
+        (row.target, NETWORKS, f"{row.network} {row.graph_id}"): row.latency_ns
+        for row in journal.networks
+        if row.status == OK
+    }
+    return {key: value for key, value in (kernels | networks).items() if value}

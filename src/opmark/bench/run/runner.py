@@ -1,72 +1,41 @@
-"""A measuring run: chunks of trials in shuffled rounds over several processes, written down block by block."""
+"""Run a suite: chunks of trials in shuffled rounds over several processes, stored block by block."""
 
 import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from opmark.bench.clock.machine import caches, probe
+from opmark.bench.clock.machine import caches
 from opmark.bench.clock.protocol import protocol_named
 from opmark.bench.run.drift import Drift
-from opmark.bench.run.interrupt import on_interrupt
+from opmark.bench.run.environment import probe
 from opmark.bench.run.journal_writer import JournalWriter, same_machine
-from opmark.bench.run.repeats import again_plan
-from opmark.bench.run.verdict import Progressing, begin, judge
+from opmark.bench.run.progress import Progress, RunSummary, on_interrupt
+from opmark.bench.run.repeats import repeat_plan
+from opmark.bench.run.verdict import OpenTrial, begin, judge
 from opmark.bench.suite.plan import Plan, plan
 from opmark.bench.suite.suite import Suite
-from opmark.bench.worker.backend import BACKENDS, rules_on
-from opmark.bench.worker.footprint import allocated_bytes
-from opmark.bench.worker.pool import Crew
-from opmark.bench.worker.process import COMMAND, WorkerLostError, WorkerProcess
-from opmark.core.canonical import plain
+from opmark.bench.worker.backend import BACKENDS, adapted
+from opmark.bench.worker.calls import allocated_bytes
+from opmark.bench.worker.pool import COMMAND, WorkerLostError, WorkerPool, WorkerProcess, refusal
 from opmark.core.estimate import median
 from opmark.core.journal import at_clock, read_journal
-from opmark.core.measurement import FAILED, SKIPPED
-from opmark.core.records import Block, Done, Header, KernelTrial, NetworkTrial, Overhead, Record, Session
+from opmark.core.measurement import FAILED
+from opmark.core.records import Block, Done, Header, KernelTrial, Overhead, Record, Session, Trial
 from opmark.core.target import Target
 
-Trial = KernelTrial | NetworkTrial
 _NETWORKS_PER_CHUNK = 4
-# Processes above this number are needed seldom, and would hold memory all the time.
+# Processes above this number are rarely needed and would hold memory all the time.
 _LASTING_PROCESSES = 2
-# How long to wait for a calm machine: at a time, of a whole run, and between two looks.
+# Waiting for a calm machine: the most seconds at a time, the share of the whole run, and the pause between readings.
 _MOST_PATIENCE_S = 60.0
 _PATIENT_SHARE = 0.5
 _CALM_PAUSE_S = 0.3
-# A chunk ends when so small a part of a full one is left: a quarter.
+# A chunk ends when at most a quarter of a full chunk is left.
 _STAYING_SHARE = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a run is; `left_s` is None until it can be guessed."""
-
-    done: int
-    total: int
-    seconds: float
-    left_s: float | None
-    doing: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
-    """What a run came to. `statuses` counts every finished trial of the plan, earlier runs included."""
-
-    journal: Path
-    suite: str
-    planned: int
-    done: int
-    statuses: Mapping[str, int]
-    seconds: float
-    interrupted: bool
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing is left to measure."""
-        return self.done == self.planned
 
 
 def run(
@@ -80,17 +49,17 @@ def run(
     command: Sequence[str] = COMMAND,
     again: str = "",
 ) -> RunSummary:
-    """Measure `suite` into `journal`, going on where an earlier run stopped; `budget_s` wins over the suite's own.
+    """Measure `suite` into `journal`, continuing an earlier run; `budget_s` overrides the suite's own budget.
 
-    With `again`, a status, only what the journal holds as that is measured, once more. The first Ctrl-C lets the block
-    in progress finish. Raises `MeasurementError` while another run writes to the journal, `ContentError` where the
-    journal is of another suite or machine, `NothingSelectedError` where nothing is of the status `again`.
+    With the status `again`, only trials that have this status in the journal are measured once more. The first Ctrl-C
+    lets the current block finish. Raises `MeasurementError` while another run writes to the journal, `ContentError` if
+    the journal belongs to another suite or machine, `NothingSelectedError` if no trial has the status `again`.
     """
     header = Header(suite=suite.name, suite_id=suite.id, quality=suite.quality)
-    # Planned before the journal is made: what cannot be planned leaves nothing behind.
+    # Plan before creating the journal, so that an impossible plan leaves no file.
     trials = plan(suite, shard=shard, cache=cache)
     if again:
-        trials = again_plan(trials, read_journal(journal), again)
+        trials = repeat_plan(trials, read_journal(journal), again)
     with JournalWriter(journal, header) as writer:
         return _Run(
             trials,
@@ -117,20 +86,20 @@ class _Run:
     ) -> None:
         self._plan = trials
         self._path = path
-        self._protocol = rules_on(trials.targets, protocol_named(trials.suite.quality))
+        self._protocol = adapted(protocol_named(trials.suite.quality), trials.targets)
         self._writer = writer
         self._progress = progress
         self._start = time.monotonic()
         self._deadline = self._start + budget_s if budget_s else None
-        self._crew = Crew(self._protocol, caches(), self._worker_started, command)
+        self._pool = WorkerPool(self._protocol, caches(), self._worker_started, command)
         self._targets = {target.name: target for target in trials.targets}
         found = writer.found
         self._known = set(found.trials)
-        # Blocks of what is done are most of a journal, and nobody needs them any more.
+        # The blocks of finished trials are most of a journal and no longer needed.
         self._earlier = {trial: blocks for trial, blocks in found.blocks.items() if trial not in found.done}
         writer.found = replace(found, blocks=self._earlier)
         self._done = dict(found.done)
-        # Counted once and then kept: progress is reported with every block, and plans are long.
+        # Counted once and updated: progress is reported with every block, and plans are long.
         self._planned = {trial.trial for trial in trials.trials}
         self._done_count = self._done_before = len(self._planned & self._done.keys())
         self._round = found.rounds
@@ -139,27 +108,27 @@ class _Run:
         self._overheads: dict[str, list[float]] = defaultdict(list)
         for overhead in found.overheads:
             self._overheads[overhead.target].append(overhead.ns)
-        # Trials begun and not yet judged, by target.
-        self._open: dict[str, dict[str, Progressing]] = defaultdict(dict)
+        # Trials without a verdict, by target.
+        self._open: dict[str, dict[str, OpenTrial]] = defaultdict(dict)
         self._waited_s = 0.0
         self._stopped = False
         self._chance = random.Random()
 
     def go(self) -> RunSummary:
-        """Measure until everything is done, time is up, or someone stops it."""
+        """Measure until all trials are done, the budget is spent, or the run is interrupted."""
         self._begin_session()
         with on_interrupt(self._stop):
             try:
                 for number, (chunk, is_last) in enumerate(self._chunks(), start=1):
                     self._measure(chunk, is_last=is_last)
                     if number % self._protocol.restart_chunks == 0:
-                        self._crew.dismiss_all()
+                        self._pool.dismiss_all()
                 if not self._stopped:
-                    # Out of time: what is nearly finished gets its verdict. Interrupted: it goes on later.
+                    # Without time left, trials with most blocks get their verdict. An interrupted run continues later.
                     for name, states in self._open.items():
                         self._judge(self._targets[name], states, final=True)
             finally:
-                self._crew.dismiss_all()
+                self._pool.dismiss_all()
         counted = Counter(self._done[trial.trial].status for trial in self._plan.trials if trial.trial in self._done)
         return RunSummary(
             journal=self._path,
@@ -178,9 +147,9 @@ class _Run:
         self._append(Session(environment=environment, targets=self._plan.targets))
 
     def _chunks(self) -> Iterator[tuple[list[Trial], bool]]:
-        """What is left, a few trials of one target at a time, all targets in step; fewer as time runs out.
+        """The open trials in chunks of one target, alternating between targets; chunks shrink as time runs out.
 
-        The second item says whether nothing of that target comes after, or must not overlap with what does.
+        The second item is True if the chunk must finish before the next one of its target, or is the last one.
         """
         left: dict[tuple[str, bool], list[Trial]] = defaultdict(list)
         for trial in self._plan.trials:
@@ -188,7 +157,7 @@ class _Run:
                 left[trial.target, isinstance(trial, KernelTrial)].append(trial)
         sizes = {key: len(trials) for key, trials in left.items()}
         while left:
-            # Networks before kernels, then the target that is furthest behind.
+            # Networks come before kernels, then the target with the largest share left.
             key = min(left, key=lambda key: (key[1], -len(left[key]) / sizes[key]))
             queue = left[key]
             most = self._protocol.chunk_trials if key[1] else _NETWORKS_PER_CHUNK
@@ -210,7 +179,7 @@ class _Run:
         return BACKENDS.load(self._targets[target_name].backend).language
 
     def _affordable(self) -> int:
-        """How many trials fit in the time left, as far as one can tell."""
+        """The number of trials that fit in the time left, at the pace so far."""
         finished = self._done_count - self._done_before
         if self._deadline is None or not finished:
             return self._protocol.chunk_trials
@@ -218,9 +187,9 @@ class _Run:
         return int((self._deadline - now) / ((now - self._start) / finished))
 
     def _measure(self, chunk: Sequence[Trial], *, is_last: bool) -> None:
-        """Rounds over the trials of one chunk until nearly all have their verdicts or time is up.
+        """Measure rounds over the trials of a chunk until nearly all have verdicts or time is up.
 
-        The few that need longer stay open and join the next chunk: rounds of few trials are mostly sentinels.
+        The remaining trials stay open and join the next chunk: rounds of few trials spend most time on sentinels.
         """
         target = self._targets[chunk[0].target]
         states = self._open[target.name]
@@ -239,13 +208,13 @@ class _Run:
             self._judge(target, states, final=False)
         needed = {process for state in states.values() for process in state.wanted}
         finished = [trial for trial in present if trial not in states]
-        for process, worker in self._crew.alive(target):
+        for process, worker in self._pool.alive(target):
             if process > _LASTING_PROCESSES and process not in needed:
-                self._crew.dismiss(target, process)
+                self._pool.dismiss(target, process)
             else:
                 self._ask(target, process, worker, {"do": "close", "trials": finished})
 
-    def _judge(self, target: Target, states: dict[str, Progressing], *, final: bool) -> None:
+    def _judge(self, target: Target, states: dict[str, OpenTrial], *, final: bool) -> None:
         overheads = self._overheads[target.name]
         for key, state in list(states.items()):
             if key in self._done:
@@ -262,8 +231,8 @@ class _Run:
                     self._finish(verdict)
                     del states[key]
 
-    def _attempt(self, target: Target, process: int, states: Mapping[str, Progressing]) -> None:
-        """One round in one process, again where the sentinels say that the machine was not itself."""
+    def _attempt(self, target: Target, process: int, states: Mapping[str, OpenTrial]) -> None:
+        """Measure one round in one process, and repeat it if the sentinels show drift."""
         for retries_left in range(self._protocol.retries, -1, -1):
             number = self._round
             self._round += 1
@@ -283,9 +252,9 @@ class _Run:
                 return
 
     def _one_round(
-        self, target: Target, process: int, states: Mapping[str, Progressing], number: int
+        self, target: Target, process: int, states: Mapping[str, OpenTrial], number: int
     ) -> list[tuple[str, Block]]:
-        """One block of every trial that owes one, in random order."""
+        """Measure one block of every trial that needs one, in random order."""
         taken = []
         keys = [key for key, state in states.items() if state.owed(process) and key not in self._done]
         self._chance.shuffle(keys)
@@ -301,11 +270,10 @@ class _Run:
         return taken
 
     def _block(self, target: Target, process: int, trial: Trial, which: str, number: int) -> Block | None:
-        worker = self._crew.worker(target, process)
+        worker = self._pool.worker(target, process)
         request: dict[str, Any] = {"trial": trial.trial, "label": which}
         if isinstance(trial, KernelTrial):
-            kernel = {"kind": trial.kernel.kind, "parameters": plain(trial.kernel.params)}
-            request |= {"do": "kernel", "kernel": kernel}
+            request |= {"do": "kernel", "kernel": trial.kernel.content()}
         else:
             spec = self._plan.models[trial.trial]
             request |= {"do": "network", "model": spec.model, "dimensions": dict(spec.dimensions)}
@@ -313,12 +281,12 @@ class _Run:
         try:
             answer = worker.ask(request)
         except WorkerLostError as error:
-            self._crew.dismiss(target, process)
+            self._pool.dismiss(target, process)
             answer = {"failed": error.message}
-        for key, status in (("skipped", SKIPPED), ("failed", FAILED)):
-            if key in answer:
-                self._finish(Done(trial=trial.trial, status=status, reason=answer[key]))
-                return None
+        refused = refusal(answer)
+        if refused is not None:
+            self._finish(Done(trial=trial.trial, status=refused[0], reason=refused[1]))
+            return None
         fields = {**answer, "ns": tuple(answer["ns"]), "base_ns": tuple(answer["base_ns"])}
         try:
             block = Block(trial=trial.trial, process=process, round=number, **fields)
@@ -329,10 +297,10 @@ class _Run:
         return block
 
     def _await_calm(self, target: Target, process: int) -> tuple[dict[str, float], bool]:
-        """A reading of the sentinels, taken again for a while where the machine is not itself.
+        """Read the sentinels, and wait for a while if the machine drifts.
 
-        A round measured then would have to be measured again; but no more than a part of the run is spent waiting.
-        The second item says that this part is spent and the machine not back: a second attempt would be no better.
+        A round during drift would have to be repeated, but only a limited share of the run is spent waiting. The second
+        item is True if this share is spent and the machine still drifts: then a repeat would not help.
         """
         reading = self._read_sentinels(target, process)
         start = time.monotonic()
@@ -349,16 +317,16 @@ class _Run:
         return reading, hopeless
 
     def _read_sentinels(self, target: Target, process: int) -> dict[str, float]:
-        return self._ask(target, process, self._crew.worker(target, process), {"do": "sentinel"})
+        return self._ask(target, process, self._pool.worker(target, process), {"do": "sentinel"})
 
     def _ask(self, target: Target, process: int, worker: WorkerProcess, request: dict[str, Any]) -> dict[str, Any]:
-        """An answer that the run can do without: a lost worker is replaced when it is next needed."""
+        """The answer to an optional request; empty if the worker is lost, which the pool then replaces."""
         try:
             answer = worker.ask(request)
         except WorkerLostError:
-            self._crew.dismiss(target, process)
+            self._pool.dismiss(target, process)
             return {}
-        return {} if "failed" in answer or "skipped" in answer else answer
+        return {} if refusal(answer) else answer
 
     def _worker_started(self, target: Target, process: int, worker: WorkerProcess) -> None:
         self._overheads[target.name].append(worker.overhead_ns)

@@ -1,22 +1,22 @@
-"""What a trial still owes, and when it is good enough: the stop rule."""
+"""The stop rule: the blocks that a trial still needs, and its verdict."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from opmark.bench.clock.device_clock import MOST_DISCARDED, unsteady_share
-from opmark.bench.clock.protocol import Protocol
+from opmark.bench.clock.gpu import MOST_DISCARDED, unsteady_share
+from opmark.bench.clock.protocol import MeasuringProtocol
 from opmark.core.estimate import median
 from opmark.core.folding import RESOLUTION_NS, Folded, fold
 from opmark.core.measurement import LOW_QUALITY, OK
-from opmark.core.records import HOT, NETWORK, ROTATED, Block, Done, KernelTrial, NetworkTrial
+from opmark.core.records import HOT, NETWORK, ROTATED, Block, Done, NetworkTrial, Trial
 
 
 @dataclass(kw_only=True)
-class Progressing:
-    """A trial under way. `wanted` is the number of blocks each process owes in all; `spent_s` what it cost so far."""
+class OpenTrial:
+    """A trial without a verdict. `wanted` is the number of blocks per process; `spent_s` is the time spent so far."""
 
-    trial: KernelTrial | NetworkTrial
+    trial: Trial
     wanted: dict[int, int]
     blocks: list[Block] = field(default_factory=list)
     spent_s: float = 0.0
@@ -24,37 +24,37 @@ class Progressing:
 
     @property
     def label(self) -> str:
-        """What its blocks hold first of all."""
+        """The main label of its blocks."""
         return NETWORK if isinstance(self.trial, NetworkTrial) else HOT
 
     def owed(self, process: int) -> tuple[str, ...]:
         """The labels that `process` must measure in its next round."""
         taken = sum(1 for block in self.blocks if block.label == self.label and block.process == process)
         labels = [self.label] if taken < self.wanted.get(process, 0) else []
-        # Rotated samples are taken once, in the first process, right after its first hot block.
+        # Rotated samples are taken once, in the first process, after its first hot block.
         if self.label == HOT and process == 0 and not any(block.label == ROTATED for block in self.blocks):
             labels.append(ROTATED)
         return tuple(labels)
 
     @property
     def processes_owing(self) -> list[int]:
-        """The processes that have something left to measure."""
+        """The processes with blocks left to measure."""
         return [process for process in sorted({0, *self.wanted}) if self.owed(process)]
 
 
-def begin(trial: KernelTrial | NetworkTrial, blocks: Collection[Block], protocol: Protocol) -> Progressing:
-    """`trial` with the blocks that an earlier run left."""
+def begin(trial: Trial, blocks: Collection[Block], protocol: MeasuringProtocol) -> OpenTrial:
+    """Open `trial` with the blocks of an earlier run."""
     wanted = dict.fromkeys(range(protocol.processes), protocol.blocks)
-    return Progressing(trial=trial, wanted=wanted, blocks=list(blocks))
+    return OpenTrial(trial=trial, wanted=wanted, blocks=list(blocks))
 
 
 def judge(
-    state: Progressing, protocol: Protocol, *, overhead_ns: float, drifted: Collection[int], final: bool
+    state: OpenTrial, protocol: MeasuringProtocol, *, overhead_ns: float, drifted: Collection[int], final: bool
 ) -> Done | None:
-    """The verdict on a trial that owes nothing, or None where more was asked of it (`wanted` has grown).
+    """The verdict on a trial with all its blocks; None if it needs more, which are added to `wanted`.
 
-    With `final`, nothing more can be asked: a trial with at least half of its blocks gets its verdict all the same,
-    one with less stays open.
+    With `final`, no blocks are added: a trial with at least half of its blocks gets its verdict, and one with fewer
+    stays open.
     """
     folded = fold(state.blocks, state.label, overhead_ns)
     planned = protocol.blocks * protocol.processes
@@ -70,7 +70,7 @@ def judge(
     return Done(trial=state.trial.trial, status=LOW_QUALITY, reason="; ".join(doubts))
 
 
-def _doubts(state: Progressing, folded: Folded, protocol: Protocol, drifted: Collection[int]) -> list[str]:
+def _doubts(state: OpenTrial, folded: Folded, protocol: MeasuringProtocol, drifted: Collection[int]) -> list[str]:
     doubts = []
     if folded.latency_ns <= RESOLUTION_NS:
         doubts.append("shorter than the clock can tell")
@@ -90,8 +90,8 @@ def _doubts(state: Progressing, folded: Folded, protocol: Protocol, drifted: Col
     return doubts
 
 
-def _extend(state: Progressing, folded: Folded, protocol: Protocol) -> bool:
-    """Ask for another process where processes differ, else for more blocks; False where the limit is reached."""
+def _extend(state: OpenTrial, folded: Folded, protocol: MeasuringProtocol) -> bool:
+    """Add a process if the processes disagree, else more blocks. Return False at the limit."""
     if not _agree(state, protocol):
         if len(state.wanted) >= protocol.most_processes:
             return False
@@ -105,8 +105,8 @@ def _extend(state: Progressing, folded: Folded, protocol: Protocol) -> bool:
     return True
 
 
-def _agree(state: Progressing, protocol: Protocol) -> bool:
-    """Whether at least two processes give labels within `agreement` of each other; one alone agrees."""
+def _agree(state: OpenTrial, protocol: MeasuringProtocol) -> bool:
+    """Return True if two processes have labels within `agreement` of each other, or if there is only one."""
     labels = []
     for process in sorted({block.process for block in state.blocks}):
         own = fold([block for block in state.blocks if block.process == process], state.label, 0.0)

@@ -1,4 +1,4 @@
-"""How many kernels each kind gets: in proportion to the time that real networks spend in it."""
+"""Allocate kernels to kinds in proportion to the time that real networks spend in them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,31 +9,31 @@ from opmark.core.kind import FLOATING
 from opmark.core.work import Work
 from opmark.kinds import KINDS
 
-# A plain core: operations and bytes per nanosecond, and what any kernel costs at least. Only shares depend on them,
-# and within a factor of two of the truth they move none of those by more than a few percent.
+# An ordinary core: operations and bytes per nanosecond, and the least cost of a kernel. Only shares depend on them:
+# if they are wrong by a factor of two, no share changes by more than a few percent.
 _OPERATIONS_PER_NS = 20.0
 _BYTES_PER_NS = 8.0
 _KERNEL_NS = 2_000.0
-# What an operator may be missed by and no network's prediction shows it.
-_FELT_SHARE = 0.005
-# An element type that a runtime computes with is not the only one in its kernels.
+# An operator below this share of a network's time does not affect the network's prediction.
+_SIGNIFICANT_SHARE = 0.005
 _EIGHT_BITS = frozenset({"int8", "uint8"})
 
 
-def rough_ns(work: Work) -> float:
-    """What a kernel takes on a plain core by a roofline: a fixed cost, its arithmetic and its traffic in turn."""
+def roofline_ns(work: Work) -> float:
+    """The time of a kernel on an ordinary core in ns, by a roofline: fixed cost, arithmetic and traffic, added up."""
     return _KERNEL_NS + work.flops / _OPERATIONS_PER_NS + work.moved_bytes / _BYTES_PER_NS
 
 
-def rough_network_ns(graph: Graph) -> float:
-    """The same of a whole network."""
-    return sum(rough_ns(node.work) for node in graph.costly)
+def network_roofline_ns(graph: Graph) -> float:
+    """The time of a whole network by the same roofline, in ns."""
+    return sum(roofline_ns(node.work) for node in graph.costly)
 
 
-def asked_dtype(kernel: Kernel, dtypes: Sequence[str]) -> str:
-    """Under which of the asked `dtypes` a kernel counts: its own; `int8` for any eight bits; else the first.
+def requested_dtype(kernel: Kernel, dtypes: Sequence[str]) -> str:
+    """The element type among the requested `dtypes` under which a kernel counts.
 
-    So the integer arithmetic of positions and masks stands with the floating-point kernels it occurs beside.
+    This is the kernel's own type, `int8` for any eight-bit type, or else the first requested type. So the integer
+    arithmetic of positions and masks counts with the floating-point kernels around it.
     """
     own = kernel.params.get("dtype", dtypes[0])
     if own in _EIGHT_BITS and "int8" in dtypes:
@@ -42,14 +42,14 @@ def asked_dtype(kernel: Kernel, dtypes: Sequence[str]) -> str:
 
 
 def operator_of(kernel: Kernel) -> str:
-    """Which operator of its kind a kernel is: `local-response` of the norms; empty where a kind is one operator."""
+    """The operator of a kernel within its kind, such as `local-response`; empty if the kind has one operator."""
     return str(kernel.params.get("op", ""))
 
 
 def has_dtype(kind: str, dtype: str, weights: Mapping[tuple[str, str], float]) -> bool:
-    """Whether kernels of `kind` are asked for in `dtype`: where a network has them, else where such kernels exist.
+    """Return True if a network has kernels of `kind` in `dtype`, or if such kernels exist at all.
 
-    Where networks say what there is, whole numbers that none of them has are not asked for.
+    If `weights` are known, an integer type counts only if a network has it.
     """
     if weights.get((kind, dtype), 0.0) > 0:
         return True
@@ -57,40 +57,40 @@ def has_dtype(kind: str, dtype: str, weights: Mapping[tuple[str, str], float]) -
 
 
 def time_shares(graphs: Iterable[Graph], dtypes: Sequence[str]) -> dict[tuple[str, str], float]:
-    """(kind, asked element type) → its share of the networks' time by `rough_ns`.
+    """(kind, requested element type) → its share of the networks' time by `roofline_ns`.
 
-    Every network counts the same, so that a few large ones do not decide; and what a call of every kernel costs is
-    part of it, so that the many small kernels of a network do count.
+    Every network has the same weight, so that a few large ones do not dominate. The fixed cost of every kernel counts,
+    so that many small kernels have weight too.
     """
     totals: dict[tuple[str, str], float] = defaultdict(float)
     for graph in graphs:
-        whole = rough_network_ns(graph)
+        whole = network_roofline_ns(graph)
         for node in graph.costly:
-            totals[node.kernel.kind, asked_dtype(node.kernel, dtypes)] += rough_ns(node.work) / whole
+            totals[node.kernel.kind, requested_dtype(node.kernel, dtypes)] += roofline_ns(node.work) / whole
     everything = sum(totals.values())
     return {key: value / everything for key, value in totals.items()}
 
 
-def felt_operators(graphs: Iterable[Graph], dtypes: Sequence[str]) -> dict[tuple[str, str], frozenset[str]]:
-    """(kind, asked element type) → its operators that take a felt part of some network's time by `rough_ns`."""
+def significant_operators(graphs: Iterable[Graph], dtypes: Sequence[str]) -> dict[tuple[str, str], frozenset[str]]:
+    """(kind, requested element type) → its operators with a significant share of some network's time."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for graph in graphs:
         spent: dict[tuple[str, str, str], float] = defaultdict(float)
         for node in graph.costly:
             kernel = node.kernel
-            spent[kernel.kind, asked_dtype(kernel, dtypes), operator_of(kernel)] += rough_ns(node.work)
-        least_ns = _FELT_SHARE * rough_network_ns(graph)
+            spent[kernel.kind, requested_dtype(kernel, dtypes), operator_of(kernel)] += roofline_ns(node.work)
+        least_ns = _SIGNIFICANT_SHARE * network_roofline_ns(graph)
         for (kind, dtype, operator), ns in spent.items():
             if ns >= least_ns:
                 found[kind, dtype].add(operator)
     return {key: frozenset(operators) for key, operators in found.items()}
 
 
-def shares(weights: Mapping[str, float], total: int, at_least: int | Mapping[str, int]) -> dict[str, int]:
-    """`total` dealt out in proportion to `weights`, at least `at_least` each, so that they sum to it.
+def apportion(weights: Mapping[str, float], total: int, at_least: int | Mapping[str, int]) -> dict[str, int]:
+    """Split `total` in proportion to `weights` with at least `at_least` each (largest remainder method).
 
-    The floor, one for all or by name, is lifted from the proportion, not added to it: only kinds below it gain. Where
-    `total` is less than all floors together they are all given. Without any weight all get the same.
+    The floor is one for all or by name. It raises only the counts below it, at the expense of the others. If `total`
+    is less than the sum of all floors, everyone gets its floor. If all weights are 0, everyone gets the same.
     """
     if not weights or not total:
         return {}
@@ -117,14 +117,14 @@ def shares(weights: Mapping[str, float], total: int, at_least: int | Mapping[str
     return counts
 
 
-def deal_out(
+def allocate(
     wanted: Mapping[str, int],
     weights: Mapping[str, float],
     draw: Callable[[str, int], Sequence[Kernel]],
 ) -> dict[str, Sequence[Kernel]]:
-    """`draw` as many of every name as `wanted`; what one cannot give is asked of the others, by weight, in turn.
+    """Draw the `wanted` number of every name, and draw what one name lacks from the others, by weight.
 
-    `draw` gives fewer kernels than asked for only where there are no more, and more only where floors ask for them.
+    `draw` may return fewer kernels than requested if there are no more, and more if floors require them.
     """
     asked = dict(wanted)
     drawn = {name: draw(name, count) for name, count in asked.items()}
@@ -133,7 +133,7 @@ def deal_out(
         able = {name: weights.get(name, 0.0) for name, count in asked.items() if len(drawn[name]) >= count and count}
         if short <= 0 or not able:
             return drawn
-        for name, more in shares(able, short, 0).items():
+        for name, more in apportion(able, short, 0).items():
             if more:
                 asked[name] += more
                 drawn[name] = draw(name, asked[name])

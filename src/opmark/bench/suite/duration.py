@@ -1,4 +1,4 @@
-"""How long measuring a plan will take, by the paces that collections on two virtual cores of an EPYC recorded."""
+"""Estimate the time to measure a plan from recorded runs on two virtual cores of an EPYC."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from opmark.bench.suite.plan import Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Trials a second, kernels and networks together, in the slower and in the faster of two recorded runs."""
+    """Trials per second, kernels and networks together, in the slower and the faster of two recorded runs."""
 
     slow_per_s: float
     fast_per_s: float
@@ -15,7 +15,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duration:
-    """From `low_s` to `high_s` seconds; `budgeted` where the suite's own budget ends it before."""
+    """From `low_s` to `high_s` seconds; `budgeted` if the budget of the suite ends the run before."""
 
     low_s: float
     high_s: float
@@ -23,13 +23,13 @@ class Duration:
     assumes: str
 
 
-# full: the first release, 6,225 trials in 70 minutes, and throughput.py while the host was calm; quick: quickstarts of
-# 885 kernels in 156 s and of 1,885 in 299 s, their training and ranking included.
+# full: 6,225 trials of the first release in 70 minutes, and benchmarks/throughput.py on a calm host. quick: quickstarts
+# of 885 kernels in 156 s and of 1,885 kernels in 299 s, including training and ranking.
 PACES = {"full": Pace(slow_per_s=1.5, fast_per_s=3.0), "quick": Pace(slow_per_s=5.7, fast_per_s=6.3)}
 
 
 def duration(plan: Plan) -> Duration:
-    """The time that the trials of `plan` take at the recorded pace of its quality, no longer than its budget."""
+    """The time of `plan` at the recorded pace of its quality, at most its budget."""
     pace = PACES[plan.suite.quality]
     low, high = (len(plan.trials) / rate for rate in (pace.fast_per_s, pace.slow_per_s))
     budget = plan.suite.budget_s

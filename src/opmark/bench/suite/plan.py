@@ -1,4 +1,4 @@
-"""From a suite to its trials: which kernels and networks on which targets, each with a key of its own."""
+"""Plan the trials of a suite: its kernels and networks on each target, each with a key."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,33 +6,33 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from opmark.bench.clock.machine import block_width, device_slug
-from opmark.bench.suite.drawing import Drawing
-from opmark.bench.suite.judging import judging_kernels
+from opmark.bench.clock.machine import block_width
+from opmark.bench.suite.kernel_set import KernelSet, judging_kernels
 from opmark.bench.suite.suite import NetworkSpec, Suite, specs
-from opmark.bench.worker.backend import Backend, backend_of, target_named
+from opmark.bench.worker.backend import Backend, available_target, backend_of
+from opmark.bench.worker.calls import call_in
 from opmark.core.canonical import content_id
-from opmark.core.errors import NothingSelectedError, UnavailableError, UsageError
+from opmark.core.errors import NothingSelectedError, UsageError
 from opmark.core.graph import Graph, Node
 from opmark.core.kernel import Kernel
-from opmark.core.records import KernelTrial, NetworkTrial
+from opmark.core.records import KernelTrial, NetworkTrial, Trial
 from opmark.core.target import Target, parse_target_name
 from opmark.core.work import Work
-from opmark.kinds import KINDS, work_of
+from opmark.kinds import work_of
 from opmark.models.resolve import graph_of, onnx_file
 from opmark.models.source import source_of
 from opmark.models.zoo import family_of
 
-# The device of targets that are only looked at.
+# The device of targets that a plan only lists.
 _NO_DEVICE = "elsewhere"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Trials in the order they are worth measuring; `models` says what to load for a network trial.
+    """The trials of a suite in the order of their value; `models` gives the model of every network trial.
 
-    `shares` is each kind's share of the prior's time, by target; `judging` are the trials of hidden networks' kernels.
-    `absent` says of targets that cannot be measured here why: their trials have other keys where they can be.
+    `shares` is the share of each kind in the prior's time, by target. `judging` are the trials of hidden networks'
+    kernels. `absent` gives the reason why a target cannot be measured here; its trials have other keys elsewhere.
     """
 
     suite: Suite
@@ -45,8 +45,8 @@ class Plan:
     absent: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def trials(self) -> tuple[KernelTrial | NetworkTrial, ...]:
-        """Networks first: they are few, and what the kernels are for."""
+    def trials(self) -> tuple[Trial, ...]:
+        """All trials. Networks come first: they are few, and the kernels serve to predict them."""
         return (*self.networks, *self.kernels)
 
 
@@ -59,11 +59,11 @@ def parse_shard(text: str) -> tuple[int, int]:
 
 
 def plan(suite: Suite, *, shard: tuple[int, int] = (0, 1), cache: Path | None = None, elsewhere: bool = False) -> Plan:
-    """The trials of `suite` that belong to `shard` (index, count); shards are disjoint and together complete.
+    """Plan the trials of `suite` in `shard` (index, count); the shards are disjoint and together complete.
 
-    `cache` keeps captured graphs between runs. With `elsewhere` the plan is to be looked at only, and targets may be
-    `absent` here. Raises `UnavailableError` where a target cannot be measured here and `NothingSelectedError` where
-    there is nothing to do.
+    `cache` keeps captured graphs between runs. With `elsewhere`, targets may be absent here, because nothing will be
+    measured. Raises `UnavailableError` if a target cannot be measured here, `NothingSelectedError` if the plan is
+    empty, `UsageError` if the targets have several devices.
     """
     if not suite.only:
         return _planned(suite, shard, cache, elsewhere=elsewhere)
@@ -78,7 +78,7 @@ def plan(suite: Suite, *, shard: tuple[int, int] = (0, 1), cache: Path | None = 
 
 @lru_cache(maxsize=1)
 def plan_once(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
-    """`plan`, kept: a run in rounds narrows one plan again and again."""
+    """`plan` with a cache of one plan, which a run in rounds narrows many times."""
     return _planned(suite, shard, cache)
 
 
@@ -124,13 +124,13 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None, *, elsewh
 
 
 def _absent(suite: Suite) -> dict[str, str]:
-    """Targets whose runtime or device is not here, and why."""
+    """The targets without their runtime or device on this machine, with the reasons."""
     reasons = {name: backend_of(name).unavailable() for name in suite.targets}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def _imagined(target_name: str) -> tuple[Backend, Target]:
-    """A target of that name on a machine nobody knows."""
+    """A target of that name on an unknown machine."""
     backend = backend_of(target_name)
     runtime, threads = parse_target_name(target_name)
     provider = runtime.removeprefix(backend.name).removeprefix("-")
@@ -138,21 +138,16 @@ def _imagined(target_name: str) -> tuple[Backend, Target]:
 
 
 def _available(suite: Suite, index: int) -> tuple[Backend, Target]:
-    target_name = suite.targets[index]
-    backend = backend_of(target_name)
-    reason = backend.unavailable()
-    if reason is not None:
-        raise UnavailableError(f"cannot measure on {target_name}: {reason}")
     try:
-        return target_named(target_name, device_slug())
+        return available_target(suite.targets[index])
     except UsageError as error:
         where = f"suite {suite.name!r}: targets.{index}"
-        raise UsageError(error.message, where=where, hint=error.hint) from error
+        raise type(error)(error.message, where=where, hint=error.hint) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Captured:
-    """What a plan needs of a network's graph: its identity, its batch, and its nodes without their wiring."""
+    """The parts of a network's graph that a plan needs: identity, batch, and nodes without their edges."""
 
     graph_id: str
     batch: int
@@ -171,11 +166,11 @@ class _Planner:
         self._target = target
         self._cache = cache
         self._graphs: dict[str, _Captured] = {}
-        # Networks repeat their kernels, and each other's: whole graphs of a zoo would take half a gigabyte.
+        # Networks share many kernels: the whole graphs of a zoo would take half a gigabyte.
         self._shared: dict[tuple[Kernel, Work, bool], Node] = {}
 
     def networks(self) -> list[tuple[NetworkTrial, NetworkSpec]]:
-        """One trial for every network that this target can run."""
+        """One trial per network that this target can run."""
         found = []
         for role in ("training", "held-out"):
             for spec in self._suite.networks.of(role):
@@ -197,7 +192,7 @@ class _Planner:
         return found
 
     def kernels(self) -> list[KernelTrial]:
-        """Kernels of every kind of the suite in every element type, none from a hidden network, and its exact ones."""
+        """The drawn kernels, the judging kernels and the exact kernels of the suite."""
         return [
             KernelTrial(
                 trial=self._trial(kernel),
@@ -206,12 +201,12 @@ class _Planner:
                 work=work_of(kernel),
             )
             for kernel in dict.fromkeys(
-                map(self._backend.as_run, (*self._drawing.kernels(), *self._judging, *self._exact()))
+                map(self._backend.as_run, (*self._kernel_set.kernels(), *self._judging, *self._exact()))
             )
         ]
 
     def judging_trials(self) -> set[str]:
-        """Keys of the trials of hidden networks' kernels."""
+        """The keys of the trials of hidden networks' kernels."""
         return {self._trial(kernel) for kernel in self._judging}
 
     def _trial(self, kernel: Kernel) -> str:
@@ -219,30 +214,27 @@ class _Planner:
 
     @cached_property
     def _judging(self) -> tuple[Kernel, ...]:
-        """Kernels of the hidden networks that the suite measures too, for judging only."""
+        """The kernels of hidden networks that the suite measures for judging only."""
         most = self._suite.judging.get(self._target.name, 0)
         hidden = [spec for spec in self._suite.networks.of("held-out") if self._runs(spec)] if most else []
         networks = [(spec.family or source_of(spec.model).family, self._graph(spec).nodes) for spec in hidden]
         return judging_kernels(networks, most)
 
     def _exact(self) -> Iterator[Kernel]:
-        """The kernels that the suite names, where this target's language has them."""
+        """The kernels that the suite names and this target's language has."""
         for one in self._suite.exact:
-            kind, kernel = KINDS.load(one.kind), one.kernel
-            parameters = kind.parse(kernel)
-            made = kind.to_onnx(parameters) if self._backend.language == "onnx" else kind.to_aten(parameters)
-            if made is not None:
-                yield kernel
+            if call_in(self._backend.language, one.kernel) is not None:
+                yield one.kernel
 
     def shares(self) -> dict[str, float]:
-        """Each kind's share of the prior's time."""
-        return self._drawing.kind_shares
+        """The share of each kind in the prior's time."""
+        return self._kernel_set.kind_shares
 
     @cached_property
-    def _drawing(self) -> Drawing:
+    def _kernel_set(self) -> KernelSet:
         suite = self._suite
         hidden = [*suite.networks.of("held-out"), *specs(suite.exclude)]
-        return Drawing(
+        return KernelSet(
             suite=suite,
             target=self._target.name,
             language=self._backend.language,
@@ -252,13 +244,13 @@ class _Planner:
         )
 
     def _runs(self, spec: NetworkSpec) -> bool:
-        """Files and variants are for the runtimes of their language, unless the suite says otherwise."""
+        """Return True if the target runs `spec`; by default, a model runs in the runtimes of its language."""
         if spec.targets:
             return self._target.name in spec.targets
         return self._backend.name == "null" or source_of(spec.model).language == self._backend.language
 
     def _runnable(self, spec: NetworkSpec) -> NetworkSpec:
-        """What a worker loads for `spec`: a module is exported, a file quantised here, once, for an ONNX runtime."""
+        """The spec that a worker loads. For an ONNX runtime, modules are exported and files quantised here, once."""
         source = source_of(spec.model)
         if self._backend.language != "onnx" or self._backend.name == "null" or (source.is_onnx and not source.variant):
             return spec
@@ -281,13 +273,13 @@ class _Planner:
         return self._graphs[key]
 
     def _bare(self, node: Node) -> Node:
-        """One node for all that are the same kernel."""
+        """One shared node for all nodes with the same kernel."""
         bare = Node(name="", kernel=node.kernel, work=node.work, inputs=(), outputs=(), free=node.free)
         return self._shared.setdefault((node.kernel, node.work, node.free), bare)
 
 
 def _size(spec: NetworkSpec) -> int | None:
-    """The size of a network whose size can be chosen: one of the zoo that is no file."""
+    """The size of a network; None for a file without that dimension."""
     source = source_of(spec.model)
     if source.path is not None:
         return spec.dimensions.get("size")
@@ -300,7 +292,7 @@ def _batch(graph: Graph) -> int:
 
 
 def _spread(kernels: Sequence[KernelTrial], suite: Suite) -> list[KernelTrial]:
-    """In an order of which every beginning holds every kind and target in proportion, but `suite.first` comes first."""
+    """Order trials so that every prefix has all kinds and targets in proportion, with `suite.first` in front."""
     chance = random.Random(suite.seed)
     groups: dict[tuple[str, str], list[KernelTrial]] = {}
     for trial in kernels:

@@ -1,4 +1,4 @@
-"""Which kernels to measure: relatives of those in real networks, and an even fill of each kind's space."""
+"""Sample kernels of one kind: variations of those in real networks, and an even fill of the kind's space."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,23 +8,26 @@ from types import MappingProxyType
 from typing import Any, TypeGuard
 
 from opmark.bench.suite.allocation import operator_of
-from opmark.bench.worker.footprint import allocated_bytes
+from opmark.bench.worker.calls import allocated_bytes
 from opmark.core.errors import ContentError
 from opmark.core.kernel import Kernel
 from opmark.core.kind import Axis, Kind, Setting
 
-# A varied kernel may grow past what its kind's own space allows; nothing larger is worth a suite's time.
+# A variation may exceed its kind's space. Larger kernels take too much of a suite's time.
 _MOST_BYTES = 256 << 20
 _MOST_FLOPS = 8_000_000_000
-# Points tried per kernel wanted before a space counts as exhausted.
+# A space counts as exhausted after this number of points per requested kernel.
 _PATIENCE = 40
-# How far to look for operators that are rare among the real kernels.
+# The most steps to look for operators that are rare among the real kernels.
 _MOST_STEPS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sampler:
-    """Draws kernels of one kind that `belongs` accepts. `real` are the prior's, `excluded` the keys never to draw."""
+    """Draws kernels of one kind that `belongs` accepts, from the `real` kernels of the prior and from the kind's space.
+
+    It never draws a key in `excluded`.
+    """
 
     kind: Kind[Any]
     setting: Setting
@@ -35,22 +38,22 @@ class Sampler:
     belongs: Callable[[Kernel], bool] = lambda _: True
 
     def draw(self, count: int, share: float, floors: Mapping[str, int] = MappingProxyType({})) -> tuple[Kernel, ...]:
-        """Up to `count` distinct kernels; about `share` of them real ones and their relatives, the rest by Sobol.
+        """Draw up to `count` distinct kernels: a `share` of real kernels and variations, the rest by a Sobol sequence.
 
-        Of every operator in `floors`, at least so many real ones and relatives, even where those alone are more than
-        `count`. Fewer where the space holds no more. The same arguments give the same kernels, and a greater `count`
-        the same ones and further ones.
+        Every operator in `floors` gets at least its floor of real kernels and variations, even if they exceed `count`.
+        There are fewer kernels if the space is exhausted. The same arguments give the same kernels, and a larger
+        `count` adds to them.
         """
         if not count:
             return ()
-        real = self._walk(round(count * share), _PATIENCE * count) if self.real else []
+        real = self._first(round(count * share), _PATIENCE * count) if self.real else []
         rare = self._of_rare_operators(real, floors)
-        # Those of rare operators are part of the count: as many of the others as then fit.
+        # Kernels of rare operators are part of the count; the others fill the rest.
         common = next((n for n in range(count, 0, -1) if n + len(_beyond(rare, round(n * share))) <= count), 0)
         extra = _beyond(rare, round(common * share))
         found = {kernel.key: kernel for kernel in (*real[: round(common * share)], *extra)}
         wanted = common + len(extra)
-        for source in (self._fill(), self._relatives()):
+        for source in (self._fill(), self._variations()):
             for tries, kernel in enumerate(source):
                 if len(found) >= wanted or tries > _PATIENCE * count:
                     break
@@ -61,10 +64,10 @@ class Sampler:
     def _accepts(self, kernel: Kernel | None) -> TypeGuard[Kernel]:
         return kernel is not None and kernel.key not in self.excluded and self.belongs(kernel)
 
-    def _walk(self, wanted: int, patience: int) -> list[Kernel]:
-        """The first `wanted` distinct kernels among the real ones and their relatives."""
+    def _first(self, wanted: int, patience: int) -> list[Kernel]:
+        """The first `wanted` distinct kernels among the real ones and their variations."""
         found: dict[str, Kernel] = {}
-        for tries, kernel in enumerate(self._relatives()):
+        for tries, kernel in enumerate(self._variations()):
             if len(found) >= wanted or tries > patience:
                 break
             if self._accepts(kernel):
@@ -72,9 +75,9 @@ class Sampler:
         return list(found.values())
 
     def _of_rare_operators(self, real: Sequence[Kernel], floors: Mapping[str, int]) -> list[tuple[int, Kernel]]:
-        """The first kernels of every operator in the walk that `real` begins, with their places in it.
+        """The first kernels of every operator in the sequence that starts with `real`, with their positions.
 
-        Beyond `real` only operators that still lack some are looked at, and each no longer than it gives new kernels.
+        Beyond `real`, the search tries only operators below their floor, and stops when it finds no new kernels.
         """
         present = {operator_of(kernel) for kernel in self.real}
         missing = {name: number for name, number in floors.items() if number and name in present}
@@ -101,13 +104,13 @@ class Sampler:
                 short.remove(name)
         return found
 
-    def _relatives(self) -> Iterator[Kernel | None]:
-        """The real kernels themselves, shuffled, then ever more of their relatives."""
+    def _variations(self) -> Iterator[Kernel | None]:
+        """The real kernels in random order, then an endless sequence of variations."""
         for _, make in self._steps():
             yield make()
 
     def _steps(self) -> Iterator[tuple[str, Callable[[], Kernel | None]]]:
-        """The same, as operator and what makes the kernel: a step that nobody takes costs next to nothing."""
+        """The same sequence as operators and functions that make the kernel: unused steps cost almost nothing."""
         chance = random.Random(f"{self.seed}/relatives")
         mine = [kernel for kernel in self.real if kernel.kind == self.kind.name]
         distinct = list({kernel.key: kernel for kernel in mine}.values())
@@ -117,19 +120,19 @@ class Sampler:
         while mine:
             kernel = chance.choice(mine)
             width, extent = 2 ** chance.uniform(-1, 1), 2 ** chance.uniform(-0.75, 0.75)
-            yield operator_of(kernel), partial(self._relative, kernel, width, extent)
+            yield operator_of(kernel), partial(self._variation, kernel, width, extent)
 
     def _itself(self, kernel: Kernel) -> Kernel | None:
         return self._runnable(self.kind.parse(kernel))
 
-    def _relative(self, kernel: Kernel, width: float, extent: float) -> Kernel | None:
+    def _variation(self, kernel: Kernel, width: float, extent: float) -> Kernel | None:
         try:
             return self._runnable(self.kind.vary(self.kind.parse(kernel), width, extent))
         except ContentError:
             return None
 
     def _fill(self) -> Iterator[Kernel | None]:
-        """A scrambled Sobol walk through the space."""
+        """The kernels of a scrambled Sobol sequence through the space."""
         axes = {**self.kind.space, **self.axes}
         names = sorted(axes)
         if not names:
@@ -143,16 +146,16 @@ class Sampler:
                 yield self._runnable(self.kind.draw(values, self.setting))
 
     def _runnable(self, p: Any) -> Kernel | None:
-        """`p` as a kernel where the language has such a call and it is of a sane size."""
+        """`p` as a kernel; None if the language has no such call or the kernel is too large."""
         if p is None:
             return None
         try:
-            built = self.kind.to_onnx(p) if self.setting.language == "onnx" else self.kind.to_aten(p)
+            call = self.kind.to_onnx(p) if self.setting.language == "onnx" else self.kind.to_aten(p)
             work = self.kind.work(p)
         except ContentError:
             return None
-        # A view costs torch nothing that a kernel's row could show; ONNX Runtime pays for the node.
-        if built is None or (self.setting.language == "aten" and not work.moved_bytes):
+        # A view costs torch nothing measurable; ONNX Runtime pays for the node.
+        if call is None or (self.setting.language == "aten" and not work.moved_bytes):
             return None
         kernel = self.kind.kernel(p)
         too_large = allocated_bytes(kernel, self.setting.language) > _MOST_BYTES or work.flops > _MOST_FLOPS
@@ -160,5 +163,5 @@ class Sampler:
 
 
 def _beyond(placed: Sequence[tuple[int, Kernel]], place: int) -> list[Kernel]:
-    """The kernels that stand at `place` or later."""
+    """The kernels at `place` or later."""
     return [kernel for other, kernel in placed if other >= place]

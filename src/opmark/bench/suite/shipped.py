@@ -1,4 +1,4 @@
-"""Suites by name: those of the workspace, and those that travel with OpMark."""
+"""Find suites by name, in the workspace and among the suites that come with OpMark."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ _SUFFIX = ".yaml"
 
 
 def suites(folder: Path | None = None) -> dict[str, Path]:
-    """Every suite by name; those in `folder` win over shipped ones of the same name."""
+    """All suites by name; a suite in `folder` replaces a shipped one of the same name."""
     found: dict[str, Path] = {}
     for place in (shipped_content().suites, folder):
         if place is not None and place.is_dir():
@@ -19,7 +19,10 @@ def suites(folder: Path | None = None) -> dict[str, Path]:
 
 
 def find_suite(name: str, folder: Path | None = None) -> Path:
-    """The file that `name` is, or the suite called `name`. Raises `UnknownNameError` with the nearest name."""
+    """The path of the suite called `name`, or `name` itself if it is a file.
+
+    Raises `UnknownNameError` with the nearest name, `ContentError` if the file does not exist.
+    """
     path = Path(name)
     if path.suffix in {".yaml", ".yml"}:
         if not path.is_file():

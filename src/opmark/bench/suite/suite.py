@@ -1,6 +1,6 @@
-"""Suites: what to measure, as a YAML file."""
+"""Suites: the kernels, networks and targets to measure, as a YAML file."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,13 @@ from opmark.kinds import KINDS, work_of
 from opmark.models.variant import split_variant
 from opmark.models.zoo import held_out, models
 
-# 1: the first.
 SCHEMA = 1
 _NO_IDENTITY = frozenset({"budget", "description", "only", "first"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisSpec:
-    """An axis of a kind's space: either `choice`, or `low` and `high`, spread in the logarithm."""
+    """An axis of a kind's space: either a `choice`, or a logarithmic range from `low` to `high`."""
 
     choice: tuple[bool | int | float | str, ...] = ()
     low: int | None = None
@@ -34,7 +33,7 @@ class AxisSpec:
     multiple: int = 1
 
     def problem(self) -> str | None:
-        """What is wrong with it, or None."""
+        """The error in this axis, or None."""
         if self.choice:
             return "choice and low/high exclude each other" if self.low is not None or self.high is not None else None
         if self.low is None or self.high is None:
@@ -55,7 +54,7 @@ class AxisSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindSpec:
-    """How many kernels of a kind, and which axes of its space to replace; without a count, its share decides."""
+    """The count of a kind, and the axes that replace those of its space; without a count, its share decides."""
 
     count: int | None = None
     space: Mapping[str, AxisSpec] = field(default_factory=dict)
@@ -63,10 +62,10 @@ class KindSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSpec:
-    """A network: a file or a zoo name; `dimensions` fill what its shapes leave open, or its batch and size.
+    """A network: a file or a name of the zoo. `dimensions` set its batch and size, or the open dimensions of a file.
 
-    `family` defaults to the zoo's. Without `targets` an ONNX file is for ONNX runtimes and a torch module for torch;
-    a module named for an ONNX runtime is exported.
+    `family` defaults to the zoo's. Without `targets`, ONNX runtimes measure ONNX files and torch measures modules; a
+    module with an ONNX runtime among its `targets` is exported.
     """
 
     model: str
@@ -77,7 +76,7 @@ class NetworkSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """The networks whose kernels show what real shapes are; `share` of the samples come from them, varied."""
+    """The networks with realistic kernels; a `share` of the drawn kernels are these kernels and variations of them."""
 
     networks: tuple[str | NetworkSpec, ...] = ()
     share: float = 0.7
@@ -85,50 +84,51 @@ class Prior:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Networks:
-    """Networks measured whole: constants are fitted on `training`, and nothing is ever drawn from `held_out`."""
+    """Networks to measure whole: predictors are fitted on `training`, and no kernel is drawn from `held_out`."""
 
     training: tuple[str | NetworkSpec, ...] = ()
     held_out: tuple[str | NetworkSpec, ...] = ()
 
     def of(self, role: str) -> tuple[NetworkSpec, ...]:
-        """Those of `role`, `training` or `held-out`."""
+        """The networks of `role`, `training` or `held-out`."""
         return specs(self.training if role == "training" else self.held_out)
 
 
 def specs(entries: Iterable[str | NetworkSpec]) -> tuple[NetworkSpec, ...]:
-    """Entries of a list of networks, where a name alone means no more than the name."""
+    """The entries of a list of networks, in which a plain name stands for a network without settings."""
     return tuple(NetworkSpec(model=item) if isinstance(item, str) else item for item in entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactKernel:
-    """One kernel to measure as it is: what `opmark predictors explain --suite` writes."""
+    """One kernel to measure exactly; `opmark predictors explain --suite` writes such entries."""
 
     kind: str
     parameters: Mapping[str, Any]
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel, every parameter of its kind spelt out. Raises `ContentError` where it is not of its kind."""
+        """The kernel with all parameters. Raises `ContentError` if they do not fit its kind."""
         kind = KINDS.load(self.kind)
         return kind.kernel(kind.parse(Kernel.of(self.kind, self.parameters)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """What to measure on which targets.
+    """Kernels and networks to measure on some targets.
 
-    `kernels` is how many kernels per target and element type over all kinds that have no count of their own, in
-    proportion to their share of the prior's time, at least `at_least` each; without `kinds` every kind is meant.
-    `at_least_per_operator` is the same floor for every operator of a kind (a norm is layer, batch, local response …)
-    that takes 0.5 % of the time of some network of the prior, met by real kernels and their relatives; a kind's count
-    rises to hold them.
-    `counts` says it for a target by element type instead: `torch-eager-t1: {float32: 2600, bfloat16: 1700}`; the floors
-    then go down with a type's count. `exclude` names further networks whose exact kernels must not be drawn.
-    `judging` says for a target how many kernels of its held-out networks to measure too: nothing is ever drawn from
-    them, they are there to judge by. `exact` names kernels to measure beside those drawn. `budget` is a duration such
-    as `10m`. `only` narrows a run to some trials of the plan; kernels of the kinds in `first` are measured before all
-    others.
+    `kernels` is the number of kernels per target and element type over all kinds without a count of their own. It is
+    split in proportion to the kinds' shares of the prior's time, with at least `at_least` each. Without `kinds`, the
+    suite has all kinds.
+    `at_least_per_operator` is a floor for every operator of a kind (a norm is layer, batch, local response …) with at
+    least 0.5 % of the time of some network of the prior. Real kernels and variations fill it, and the count of the
+    kind grows if necessary.
+    `counts` replaces `kernels` by a count per element type for a target: `torch-eager-t1: {float32: 2600, bfloat16:
+    1700}`. The floors then fall in proportion to the counts.
+    `exclude` names further networks whose exact kernels must not be drawn. `judging` is the number of kernels of
+    held-out networks to measure for a target, only to judge predictors. `exact` names kernels to measure beside the
+    drawn ones. `budget` is a duration such as `10m`. `only` restricts a run to some trials of the plan. Kernels of the
+    kinds in `first` are measured first.
     """
 
     name: str
@@ -153,9 +153,9 @@ class Suite:
 
     @property
     def id(self) -> str:
-        """Identity of what is measured; how long it may take, and in which parts, is no part of it."""
+        """The identity of the measured content, without the budget and the order."""
         content = {name: value for name, value in plain(self).items() if name not in _NO_IDENTITY}
-        # A suite that does not use what was added later is the suite it was before.
+        # A suite that does not use a later addition keeps its identity.
         unused = {name for name in ("at_least_per_operator", "exact", "judging") if not content[name]}
         return content_id({name: value for name, value in content.items() if name not in unused})
 
@@ -163,7 +163,7 @@ class Suite:
         return hash(self.id)
 
     def counts_on(self, target: str) -> Mapping[str, int]:
-        """How many kernels of each element type are drawn for a target over the kinds without a count of their own."""
+        """Element type → number of kernels to draw for a target, over the kinds without a count of their own."""
         return self.counts.get(target) or dict.fromkeys(self.dtypes, self.kernels)
 
     @property
@@ -175,7 +175,7 @@ class Suite:
 
 
 def load_suite(path: Path) -> Suite:
-    """The suite in `path`. Raises `ContentError` naming the file and every wrong key."""
+    """Read the suite in `path`. Raises `ContentError` naming the file and every wrong key."""
     suite = load(path, Suite, schema=SCHEMA)
     found = problems(suite)
     if found:
@@ -184,68 +184,88 @@ def load_suite(path: Path) -> Suite:
 
 
 def problems(suite: Suite) -> list[str]:
-    """Everything wrong with `suite`, as `key: sentence`."""
-    found = []
+    """All errors in `suite`, as `key: sentence`."""
+    return [
+        *_target_problems(suite),
+        *_run_problems(suite),
+        *_count_problems(suite),
+        *_kind_problems(suite),
+        *_exact_problems(suite),
+        *_leaks(suite),
+    ]
+
+
+def _target_problems(suite: Suite) -> Iterator[str]:
     if not suite.targets:
-        found.append("targets: at least one is needed")
+        yield "targets: at least one is needed"
     for index, target in enumerate(suite.targets):
         try:
             backend_of(target)
         except UsageError as error:
-            found.append(f"targets.{index}: {error.message} ({error.hint})")
+            yield f"targets.{index}: {error.message} ({error.hint})"
+
+
+def _run_problems(suite: Suite) -> Iterator[str]:
     if suite.quality not in PROTOCOLS:
-        found.append(f"quality: {_nearest('quality', suite.quality, PROTOCOLS)}")
+        yield f"quality: {_nearest('quality', suite.quality, PROTOCOLS)}"
     try:
         if suite.budget_s is not None and suite.budget_s <= 0:
-            found.append(f"budget: must be longer than nothing, not {suite.budget}")
+            yield f"budget: must be longer than nothing, not {suite.budget}"
     except UsageError as error:
-        found.append(f"budget: {error.message}")
-    found += [
-        f"dtypes.{i}: unknown element type {name!r}" for i, name in enumerate(suite.dtypes) if name not in DTYPE_BYTES
-    ]
+        yield f"budget: {error.message}"
+
+
+def _count_problems(suite: Suite) -> Iterator[str]:
+    for index, dtype in enumerate(suite.dtypes):
+        if dtype not in DTYPE_BYTES:
+            yield f"dtypes.{index}: unknown element type {dtype!r}"
     for target, counts in suite.counts.items():
         if target not in suite.targets:
-            found.append(f"counts.{target}: {_nearest('target of the suite', target, suite.targets)}")
+            yield f"counts.{target}: {_nearest('target of the suite', target, suite.targets)}"
         for dtype, number in counts.items():
             if dtype not in DTYPE_BYTES:
-                found.append(f"counts.{target}.{dtype}: unknown element type {dtype!r}")
+                yield f"counts.{target}.{dtype}: unknown element type {dtype!r}"
             if number < 0:
-                found.append(f"counts.{target}.{dtype}: must not be negative, not {number}")
+                yield f"counts.{target}.{dtype}: must not be negative, not {number}"
     for key in ("kernels", "at_least", "at_least_per_operator", "seed"):
         number = getattr(suite, key)
         if number < 0:
-            found.append(f"{key}: must not be negative, not {number}")
+            yield f"{key}: must not be negative, not {number}"
     if not 0 <= suite.prior.share <= 1:
-        found.append(f"prior.share: must be between 0 and 1, not {suite.prior.share}")
+        yield f"prior.share: must be between 0 and 1, not {suite.prior.share}"
+
+
+def _kind_problems(suite: Suite) -> Iterator[str]:
+    known = KINDS.names()
     for name, spec in suite.kinds.items():
-        if name not in KINDS.names():
-            found.append(f"kinds.{name}: {_nearest('kind', name, KINDS.names())}")
+        if name not in known:
+            yield f"kinds.{name}: {_nearest('kind', name, known)}"
             continue
         if spec.count is not None and spec.count < 0:
-            found.append(f"kinds.{name}.count: must not be negative, not {spec.count}")
+            yield f"kinds.{name}.count: must not be negative, not {spec.count}"
         space = KINDS.load(name).space
         for axis, content in spec.space.items():
             problem = content.problem() if axis in space else _nearest("axis", axis, space)
             if problem:
-                found.append(f"kinds.{name}.space.{axis}: {problem}")
-    found += [
-        f"first.{index}: {_nearest('kind', name, KINDS.names())}"
-        for index, name in enumerate(suite.first)
-        if name not in KINDS.names()
-    ]
+                yield f"kinds.{name}.space.{axis}: {problem}"
+    for index, name in enumerate(suite.first):
+        if name not in known:
+            yield f"first.{index}: {_nearest('kind', name, known)}"
+
+
+def _exact_problems(suite: Suite) -> Iterator[str]:
     for index, one in enumerate(suite.exact):
         if one.kind not in KINDS.names():
-            found.append(f"exact.{index}.kind: {_nearest('kind', one.kind, KINDS.names())}")
+            yield f"exact.{index}.kind: {_nearest('kind', one.kind, KINDS.names())}"
             continue
         try:
             work_of(one.kernel)
         except (ContentError, TypeError, ValueError) as error:
-            found.append(f"exact.{index}.parameters: {getattr(error, 'message', error)}")
-    return [*found, *_told_secrets(suite)]
+            yield f"exact.{index}.parameters: {getattr(error, 'message', error)}"
 
 
-def _told_secrets(suite: Suite) -> list[str]:
-    """Where hidden networks are not hidden; a variant shows as much of one as the network itself."""
+def _leaks(suite: Suite) -> list[str]:
+    """The places where the suite uses its hidden networks; a variant counts as its network."""
     try:
         training, hidden = (
             {split_variant(spec.model)[0] for spec in suite.networks.of(role)} for role in ("training", "held-out")
@@ -256,11 +276,11 @@ def _told_secrets(suite: Suite) -> list[str]:
     found = [f"networks: {name!r} is both training and held out" for name in sorted(training & hidden)]
     hidden |= {spec.model for spec in specs(suite.exclude)}
     found += [f"prior.networks: {name!r} is held out" for name in sorted(drawn & hidden)]
-    return [*found, *_told_families(suite, drawn - hidden, training)]
+    return [*found, *_leaked_families(suite, drawn - hidden, training)]
 
 
-def _told_families(suite: Suite, drawn: set[str], training: set[str]) -> list[str]:
-    """Where something would be learned from a family that errors are stated on; made-up targets have no secrets."""
+def _leaked_families(suite: Suite, drawn: set[str], training: set[str]) -> list[str]:
+    """The places where the suite uses a held-out family; suites for made-up targets may."""
     if all(target.startswith("null-") for target in suite.targets):
         return []
     known = models()

@@ -1,4 +1,4 @@
-"""A suite of whole networks, made from names: what is measured when only end-to-end latency and memory matter."""
+"""Build a suite of whole networks from their names, to measure end-to-end latency and memory only."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from opmark.models.source import Source, source_of
 from opmark.models.zoo import FAMILIES, family_of, held_out
 
 SUITE = "models"
-# What vision networks and most windows of attention divide.
+# The sizes of vision networks and most attention windows are multiples of this.
 _STEP = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A network that this target cannot run at this batch and size, and why."""
+    """A network that a target cannot run at this batch and size, with the reason."""
 
     network: str
     target: str
@@ -29,24 +29,24 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The suite, and what was asked for but cannot be measured."""
+    """The suite, and the requested networks that cannot be measured."""
 
     suite: Suite
     refused: tuple[Refused, ...]
 
 
 def every(*, small: bool) -> tuple[str, ...]:
-    """The networks of the zoo, or those small enough to be run within a test."""
+    """All networks of the zoo, or those small enough for a test."""
     return tuple(name for family in FAMILIES for name in (family.small if small else family.names))
 
 
 def named_in(suite: Suite) -> tuple[str, ...]:
-    """Every network that `suite` measures whole, once."""
+    """The networks that `suite` measures whole, each once."""
     return tuple(dict.fromkeys(spec.model for role in ("training", "held-out") for spec in suite.networks.of(role)))
 
 
 def parse_batches(text: str) -> tuple[int, ...]:
-    """`1,8` as numbers. Raises `UsageError`."""
+    """The numbers in a list such as `1,8`. Raises `UsageError`."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdigit() and int(part) > 0 for part in parts):
         raise UsageError(f"{text!r} is not a list of batch sizes", hint="write it like 1,8")
@@ -54,7 +54,7 @@ def parse_batches(text: str) -> tuple[int, ...]:
 
 
 def parse_sizes(text: str) -> tuple[int | float, ...]:
-    """`224`, or `0.5x` of a network's own size, separated by commas. Raises `UsageError`."""
+    """The sizes in a list such as `224,0.5x`; `0.5x` is half of a network's own size. Raises `UsageError`."""
     found: list[int | float] = []
     for part in (item.strip() for item in text.split(",")):
         try:
@@ -68,7 +68,7 @@ def parse_sizes(text: str) -> tuple[int | float, ...]:
 
 
 def size_of(wanted: int | float, own: int) -> int:
-    """The size that `wanted` means for a network whose own is `own`; a factor keeps multiples of 32."""
+    """The size that `wanted` means for a network of size `own`; a factor keeps multiples of 32."""
     if isinstance(wanted, int):
         return wanted
     step = _STEP if own % _STEP == 0 else 1
@@ -84,10 +84,10 @@ def select(
     quality: str = "full",
     cache: Path | None = None,
 ) -> Selection:
-    """The suite that measures `names` on `targets` at every batch and size; captures their graphs into `cache`.
+    """Build the suite that measures `names` on `targets` at every batch and size; `cache` keeps their graphs.
 
-    Families that nothing is learned from are held out. Raises `NothingSelectedError` with the first reason where
-    nothing is left, `UnknownNameError` for a name that the zoo does not have.
+    Networks of held-out families become held out. Raises `NothingSelectedError` with the first reason if no network is
+    left, `UnknownNameError` for an unknown name.
     """
     specs: dict[str, list[NetworkSpec]] = {"training": [], "held-out": []}
     refused: list[Refused] = []
@@ -123,7 +123,7 @@ def select(
 
 
 def _role(source: Source) -> str:
-    """Files of one's own are what predictions are checked on; the zoo's, by their family."""
+    """The role of a network: its family's in the zoo, and held-out for a file."""
     try:
         return "held-out" if held_out(source.base) else "training"
     except UsageError:
@@ -131,7 +131,7 @@ def _role(source: Source) -> str:
 
 
 def _dimensions(source: Source, batch: int, wanted: int | float) -> tuple[dict[str, int], str]:
-    """What differs from the network's own batch and size, and why that cannot be."""
+    """The dimensions that differ from the network's own, and the reason why they cannot be set."""
     if source.path is not None:
         changed = batch != 1 or wanted != 1.0
         return {}, "the shapes of a file are its own" if changed else ""

@@ -1,59 +1,59 @@
-"""What a runtime must offer to be measured; one file of `opmark.bench.backends` per runtime."""
+"""The interface of a runtime that can be measured; `opmark.bench.backends` has one file per runtime."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
-from opmark.bench.clock.protocol import Protocol as MeasuringRules
-from opmark.bench.clock.timer import Timer
+from opmark.bench.clock.clock import Clock, Timer
+from opmark.bench.clock.machine import device_slug
+from opmark.bench.clock.protocol import MeasuringProtocol
 from opmark.core.environment import Fact
 from opmark.core.errors import UnavailableError, UsageError
+from opmark.core.estimate import label
 from opmark.core.kernel import Kernel
 from opmark.core.registry import Registry, unknown_name
 from opmark.core.target import Target, parse_target_name
 
-if TYPE_CHECKING:
-    from opmark.bench.worker.host_timing import Bench
-
 SINGLE = "single"
-# Copies feed one another: what a kernel costs inside a network, in place where the runtime works in place.
+# Each copy feeds the next one, as in a network; the runtime may work in place.
 CHAIN = "chain"
-# Copies read one input: for kernels whose output cannot be their input.
+# All copies read one input, because the output cannot be an input.
 PARALLEL = "parallel"
 CONSTRUCTIONS = (SINGLE, CHAIN, PARALLEL)
 
 
 class Prepared(Protocol):
-    """Something ready to be timed, its buffers allocated and bound once."""
+    """Work that is ready to be timed; its buffers are allocated and bound once."""
 
     copies: int
 
     def call(self) -> None:
-        """Run all copies once; returns when they are finished."""
+        """Run all copies once, and return when they are finished."""
 
     def close(self) -> None:
         """Free everything."""
 
 
-class Trial(Protocol):
-    """A kernel in a worker: each call gives one block of samples, as the fields of its record."""
+class KernelTiming(Protocol):
+    """A kernel in a worker. Each method measures one block and returns the fields of its record."""
 
     def hot(self) -> dict[str, Any]:
-        """With everything in cache."""
+        """Measure one block with everything in cache."""
 
     def rotated(self) -> dict[str, Any]:
-        """With nothing in cache."""
+        """Measure all samples with nothing in cache."""
 
     def close(self) -> None:
         """Free everything."""
 
 
-class NetworkBlocks(Protocol):
+class NetworkTiming(Protocol):
     """A whole network in a worker."""
 
     def block(self) -> dict[str, Any]:
-        """One block of single calls, as the fields of its record."""
+        """Measure one block of single calls, and return the fields of its record."""
 
     def close(self) -> None:
         """Free everything."""
@@ -61,9 +61,9 @@ class NetworkBlocks(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One kernel that a runtime makes of a sequence: its name, and the places of the operators it covers.
+    """One kernel of a sequence as the runtime executes it: its name and the indices of the operators it covers.
 
-    A layout reorder that the runtime inserts covers none.
+    A layout reorder that the runtime inserts covers no operator.
     """
 
     name: str
@@ -71,9 +71,9 @@ class Piece:
 
 
 class Backend(ABC):
-    """A runtime. Its heavy module is imported inside the methods, never when this class is loaded.
+    """A runtime. Methods import its heavy modules; loading the class does not.
 
-    `prepare` and what follows it run in a worker process, after `start`.
+    `prepare` and the methods after it run in a worker process, after `start`.
     """
 
     name: ClassVar[str]
@@ -82,99 +82,131 @@ class Backend(ABC):
 
     @abstractmethod
     def unavailable(self) -> str | None:
-        """Why this runtime cannot be used here, or None where it can."""
+        """The reason why this runtime cannot be used here; None if it can."""
 
     @abstractmethod
     def targets(self, device: str, threads: Sequence[int] = (1,)) -> tuple[Target, ...]:
-        """Every target of this runtime on `device`, one per provider and number of threads."""
+        """The targets of this runtime on `device`: one per provider and number of threads."""
 
     @abstractmethod
     def facts(self) -> Mapping[str, Fact]:
-        """What must agree before measurements merge: versions, the provider's build."""
+        """The facts that must agree before measurements are merged: versions, and the provider's build."""
 
     def environment_variables(self, target: Target) -> Mapping[str, str]:
-        """What must be set before a worker process starts (allocator settings)."""
+        """The environment variables of a worker process, such as allocator settings."""
         del target
         return {}
 
     def start(self, target: Target) -> None:  # noqa: B027 (most runtimes have nothing to do)
-        """Set up this process for `target`: thread counts, inference mode. Called once, before anything is prepared."""
+        """Set up this process for `target`: thread counts, inference mode. Called once, before any `prepare`."""
 
     def timer(self) -> Timer | None:
-        """A clock of its own, or None for the machine's."""
+        """The runtime's own clock; None for the machine's clock."""
         return None
 
     def sentinels(self) -> Mapping[str, Prepared] | None:
-        """Two fixed pieces of work, `compute` and `memory`, that tell drift; None for the processor's own."""
+        """The fixed pieces of work that reveal drift, by name; None for the processor's `compute` and `memory`."""
         return None
 
     def device(self) -> str | None:
-        """The slug of what it runs on, or None for the processor of this machine."""
+        """The slug of the runtime's device; None for the processor of this machine."""
         return None
 
-    def rules(self, protocol: MeasuringRules) -> MeasuringRules:
-        """`protocol` as this runtime's device needs it; most take it as it is."""
+    def adapt(self, protocol: MeasuringProtocol) -> MeasuringProtocol:
+        """`protocol` adapted to the runtime's device; most runtimes leave it unchanged."""
         return protocol
 
     def as_run(self, kernel: Kernel) -> Kernel:
-        """What this runtime makes of `kernel` where its device chooses the implementation."""
+        """The kernel that the runtime executes for `kernel`, if its device chooses the implementation."""
         return kernel
 
-    def kernel_trial(self, kernel: Kernel, bench: "Bench") -> Trial:
-        """`kernel`, built and ready to be timed by the rules of its device. Raises as `prepare` does."""
-        from opmark.bench.worker.host_timing import KernelTrial
+    def kernel_timing(self, kernel: Kernel, bench: "Bench") -> KernelTiming | None:
+        """A way of its own to time `kernel`, built and ready; None for the host's clock. Raises as `prepare` does."""
+        del kernel, bench
+        return None
 
-        return KernelTrial(kernel, bench)
-
-    def network_trial(self, model: str, dimensions: Mapping[str, int], bench: "Bench") -> NetworkBlocks:
-        """The whole network `model`, built and ready to be timed. Raises as `prepare_network` does."""
-        from opmark.bench.worker.host_timing import NetworkTrial
-
-        return NetworkTrial(model, dimensions, bench)
+    def network_timing(self, model: str, dimensions: Mapping[str, int], bench: "Bench") -> NetworkTiming | None:
+        """A way of its own to time the network `model`; None for the host's clock. Raises as `prepare_network` does."""
+        del model, dimensions, bench
+        return None
 
     @abstractmethod
     def construction(self, kernel: Kernel) -> str:
-        """`CHAIN` or `PARALLEL`: how several copies of `kernel` are put together.
+        """`CHAIN` or `PARALLEL`: the arrangement of several copies of `kernel`.
 
-        Raises `UnavailableError` or `MeasurementError` where this runtime has no such kernel (`skipped`).
+        Raises `UnavailableError` or `MeasurementError` if this runtime has no such kernel (`skipped`).
         """
 
     @abstractmethod
     def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
-        """`copies` copies of `kernel`, each with weights of its own.
+        """Build `copies` copies of `kernel`, each with its own weights. One call runs all of them.
 
-        With `rotated`, every copy has its own inputs and outputs too and none feeds another; else activations are
-        shared so that they stay in cache. One call runs them all, so that the call's fixed cost is paid once.
-        Raises `UnavailableError` or `MeasurementError` where it cannot run (`skipped`).
+        With `rotated`, every copy also has its own inputs and outputs, and none feeds another. Otherwise the copies
+        share activations, which stay in cache. Raises `UnavailableError` or `MeasurementError` if the kernel cannot
+        run (`skipped`).
         """
 
     @abstractmethod
     def prepare_empty(self, target: Target, *, copies: int) -> Prepared:
-        """A chain of the cheapest kernel there is; its intercept over `copies` is the fixed cost of a call."""
+        """Build a chain of the cheapest kernel; the intercept over `copies` is the fixed cost of a call."""
 
     @abstractmethod
     def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
-        """The whole network as users run it, all optimisations on; `model` is a file or a zoo name."""
+        """Build the whole network with all optimisations, as users run it; `model` is a file or a name of the zoo."""
 
     def prepare_sequence(self, kernels: Sequence[Kernel], target: Target) -> Prepared:
-        """`kernels`, each fed by the one before, as one network that the runtime may optimise as it likes.
+        """Build one network of `kernels`, each fed by the previous one, with all optimisations.
 
-        Raises `UnavailableError` or `MeasurementError` where it cannot run.
+        Raises `UnavailableError` or `MeasurementError` if it cannot run.
         """
         del kernels
         raise UnavailableError(f"{target.name} does not run sequences of operators")
 
     def pieces(self, kernels: Sequence[Kernel], target: Target) -> tuple[Piece, ...]:
-        """What the runtime makes of that sequence, by its own account. Raises as `prepare_sequence` does."""
+        """The kernels that the runtime executes for that sequence. Raises as `prepare_sequence` does."""
         del kernels
-        raise UnavailableError(f"{target.name} does not tell what it runs")
+        raise UnavailableError(f"{target.name} does not report the kernels it runs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """The settings that all trials of one worker share.
+
+    `level2_bytes` is the level-2 cache of one core, `last_level_bytes` the largest cache. `overhead_ns` is the cost of
+    an empty call. `settle` waits for a quiet machine before long samples and returns the scheduling of the row.
+    """
+
+    backend: Backend
+    target: Target
+    clock: Clock
+    settle: Callable[[float], str]
+    level2_bytes: int
+    last_level_bytes: int
+    overhead_ns: float = 0.0
+    # Entered while a runtime builds: the threads it starts then inherit the priority.
+    building: Callable[[], AbstractContextManager[object]] = field(default=nullcontext)
+
+    def measure_overhead(self) -> float:
+        """The fixed cost of one call in ns: the time of a chain, extrapolated to no kernel."""
+        few, many = (self._empty(copies) for copies in (2, 2 + self.clock.protocol.most_copies))
+        slope = (many - few) / self.clock.protocol.most_copies
+        return max(0.0, few - 2 * slope)
+
+    def _empty(self, copies: int) -> float:
+        prepared = self.backend.prepare_empty(self.target, copies=copies)
+        try:
+            latency_ns = self.clock.warm_up(prepared.call)
+            samples = self.clock.take(prepared.call, latency_ns=latency_ns, samples=20)
+            return label(samples.clean_or_all)
+        finally:
+            prepared.close()
 
 
 BACKENDS: Registry[Backend] = Registry("opmark.bench.backends", "BACKEND", "backend")
 
 
 def backend_of(target_name: str) -> Backend:
-    """The backend of `onnxruntime-cpu-t1`: the one whose name begins it. Raises `UnknownNameError`."""
+    """The backend whose name begins `target_name`, such as `onnxruntime-cpu-t1`. Raises `UnknownNameError`."""
     runtime, _ = parse_target_name(target_name)
     names = [name for name in BACKENDS.names() if runtime == name or runtime.startswith(f"{name}-")]
     if not names:
@@ -182,15 +214,27 @@ def backend_of(target_name: str) -> Backend:
     return BACKENDS.load(max(names, key=len))
 
 
-def rules_on(targets: Sequence[Target], protocol: MeasuringRules) -> MeasuringRules:
-    """`protocol` as the device of `targets` needs it; targets of one run are of one device."""
+def adapted(protocol: MeasuringProtocol, targets: Sequence[Target]) -> MeasuringProtocol:
+    """`protocol` adapted to the device of `targets`; the targets of one run have one device."""
     for name in sorted({target.backend for target in targets}):
-        protocol = BACKENDS.load(name).rules(protocol)
+        protocol = BACKENDS.load(name).adapt(protocol)
     return protocol
 
 
+def available_target(target_name: str) -> tuple[Backend, Target]:
+    """The target of that name on this machine.
+
+    Raises `UnavailableError` if its runtime cannot be used here, `UsageError` if the runtime has no such target.
+    """
+    backend = backend_of(target_name)
+    reason = backend.unavailable()
+    if reason is not None:
+        raise UnavailableError(f"cannot measure on {target_name}: {reason}")
+    return target_named(target_name, device_slug())
+
+
 def target_named(target_name: str, device: str) -> tuple[Backend, Target]:
-    """The target of that name on `device`. Raises `UsageError` where the installed runtime has no such provider."""
+    """The target of that name on `device`. Raises `UsageError` if the installed runtime has no such provider."""
     backend = backend_of(target_name)
     _, threads = parse_target_name(target_name)
     offered = backend.targets(device, (threads,))

@@ -1,15 +1,13 @@
-"""One kernel or network on a GPU: recorded graphs for the hot label, a flushed cache for the rotated one."""
+"""Time kernels and networks on a GPU: recorded graphs for the hot label, a flushed cache for the rotated label."""
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from opmark.bench.clock.device_clock import at_usual_clock
-from opmark.bench.worker.backend import SINGLE, Prepared
-from opmark.bench.worker.footprint import allocated_bytes
-from opmark.bench.worker.gpu_driver import Enqueue, GpuDriver, Replayable
-from opmark.bench.worker.host_timing import Bench
+from opmark.bench.clock.gpu import at_usual_clock
+from opmark.bench.worker.backend import SINGLE, Bench, Prepared
+from opmark.bench.worker.calls import allocated_bytes
 from opmark.core.errors import MeasurementError
 from opmark.core.estimate import median
 from opmark.core.kernel import Kernel
@@ -17,35 +15,80 @@ from opmark.core.records import HOT, NETWORK, ROTATED
 from opmark.core.units import format_bytes
 from opmark.kinds import work_of
 
-# How samples of a device's own clock were taken: no system interrupts them.
+# The scheduling of samples by a device's own clock, which the system does not interrupt.
 DEVICE = "device"
-# A longer graph takes more to record than its kernel is worth.
+# Longer graphs take too long to record.
 _MOST_CALLS = 2048
 _ATTEMPTS = 4
-# Calls handed over at once to see how long that takes: fewer than the device's queue holds.
+# Calls enqueued at once to time the enqueueing: fewer than the device's queue holds.
 _ENQUEUED = 16
 _ENQUEUE_SAMPLES = 5
-# How much longer than handing over a call takes the device is held back.
+# The device is held for this multiple of the enqueue time of a call.
 _HOLD = 3.0
 _LEAST_HOLD_NS = 50_000.0
 
 
+Enqueue = Callable[[], object]
+
+
+class Replayable(Protocol):
+    """A recorded sequence of calls that the device replays without the host."""
+
+    def replay_ns(self) -> float:
+        """Replay all calls, and return the time between the device's own marks around them, in ns."""
+
+    def close(self) -> None:
+        """Free the recording."""
+
+
+class GpuDriver(Protocol):
+    """One GPU in this process; tests use a driver without a GPU. No method changes settings of the GPU."""
+
+    level2_bytes: int
+    memory_bytes: int
+
+    def record(self, enqueue: Enqueue, calls: int) -> Replayable:
+        """Record `calls` calls as one graph. Raises `MeasurementError` if that is impossible."""
+
+    def cold_ns(self, enqueue: Enqueue, hold_ns: float) -> float:
+        """Flush exactly the level-2 cache, make one call, and return its time in ns.
+
+        A blocking kernel holds the device for at least `hold_ns`, so that the host enqueues the call before its time
+        begins.
+        """
+
+    def finish(self) -> None:
+        """Wait until the device has finished. Raises `SystemExit` if the device has failed for this process."""
+
+    def clock_mhz(self) -> float | None:
+        """The clock of the GPU's processors now; None if the driver does not report it."""
+
+    def forget_peak(self) -> None:
+        """Reset `peak_bytes`."""
+
+    def peak_bytes(self) -> int:
+        """The peak memory of tensors since the last reset."""
+
+    def release(self) -> None:
+        """Return unused memory to the device."""
+
+
 class EnqueuedCall(Prepared, Protocol):
-    """A prepared kernel that can also be handed over without waiting for it."""
+    """A prepared kernel that can also be enqueued without waiting for it."""
 
     def enqueue(self) -> None:
-        """Hand over one call; returns at once."""
+        """Enqueue one call, and return at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """Samples of a device, with its clock after each where that is known."""
+    """The samples of a device, with its clock after each sample if known."""
 
     ns: tuple[float, ...]
     clocks_mhz: tuple[float, ...]
 
     def fields(self, *, quantile: float) -> dict[str, Any]:
-        """What a block says of them."""
+        """The fields of a block with these samples."""
         clean = at_usual_clock(self.clocks_mhz) or (True,) * len(self.ns)
         return {
             "calls": 1,
@@ -61,10 +104,10 @@ class Taken:
         }
 
 
-class GpuKernelTrial:
-    """A kernel as a CUDA graph of unrolled calls, and call by call after a flush.
+class GpuKernelTiming:
+    """A kernel as a CUDA graph of unrolled calls, and as single calls after a cache flush.
 
-    Raises `MeasurementError` or `UnavailableError` where it cannot be measured.
+    Raises `MeasurementError` or `UnavailableError` if the kernel cannot be measured.
     """
 
     def __init__(self, kernel: Kernel, bench: Bench, driver: GpuDriver, prepare: Callable[[], EnqueuedCall]) -> None:
@@ -84,7 +127,7 @@ class GpuKernelTrial:
             raise
 
     def hot(self) -> dict[str, Any]:
-        """One block of replays, the first of which is not looked at: it ends what the device did before."""
+        """Measure one block of replays. The first replay does not count: it ends earlier work of the device."""
         protocol = self._bench.clock.protocol
         wanted = math.ceil(protocol.tiers[0].hot / protocol.blocks)
         self._graph.replay_ns()
@@ -98,9 +141,9 @@ class GpuKernelTrial:
         }
 
     def rotated(self) -> dict[str, Any]:
-        """All calls with the level-2 cache flushed before each."""
+        """Measure all samples, each a single call after a flush of the level-2 cache."""
         if not self._moves:
-            # A view touches no element: it is the same in and out of cache.
+            # A view touches no element, so the cache does not matter.
             return {**self.hot(), "label": ROTATED}
         protocol = self._bench.clock.protocol
         hold_ns = max(_LEAST_HOLD_NS, _HOLD * self._enqueue_ns)
@@ -125,8 +168,8 @@ class GpuKernelTrial:
         self._driver.release()
 
 
-class GpuNetworkTrial:
-    """A whole network, called once per sample as its users call it: until its result is there."""
+class GpuNetworkTiming:
+    """A whole network, called once per sample until its result is ready."""
 
     def __init__(self, bench: Bench, driver: GpuDriver, prepare: Callable[[], Prepared]) -> None:
         self._bench = bench
@@ -138,7 +181,7 @@ class GpuNetworkTrial:
         self._peak_bytes = driver.peak_bytes()
 
     def block(self) -> dict[str, Any]:
-        """One block of single calls."""
+        """Measure one block of single calls."""
         protocol = self._bench.clock.protocol
         now_ns = self._bench.clock.timer.now_ns
 
@@ -164,7 +207,7 @@ class GpuNetworkTrial:
 
 
 def take(sample: Callable[[], float], count: int, driver: GpuDriver) -> Taken:
-    """`count` samples with the device's clock after each; no clocks where the driver does not know one of them."""
+    """Take `count` samples, and read the clock after each; no clocks if the driver fails to report one of them."""
     ns: list[float] = []
     clocks: list[float | None] = []
     for _ in range(max(1, count)):
@@ -175,9 +218,9 @@ def take(sample: Callable[[], float], count: int, driver: GpuDriver) -> Taken:
 
 
 def unrolled(enqueue: Enqueue, driver: GpuDriver, replay_ns: float) -> tuple[int, Replayable]:
-    """A graph of as many calls as take at least `replay_ns` together, and how many that are.
+    """Record a graph of enough calls to take at least `replay_ns`, and return the number of calls and the graph.
 
-    Raises `MeasurementError` where the kernel cannot be recorded.
+    Raises `MeasurementError` if the kernel cannot be recorded.
     """
     calls = 1
     for attempt in range(_ATTEMPTS):
@@ -193,12 +236,12 @@ def unrolled(enqueue: Enqueue, driver: GpuDriver, replay_ns: float) -> tuple[int
 
 
 def calls_for(call_ns: float, replay_ns: float) -> int:
-    """How many calls of `call_ns` take at least `replay_ns`, a tenth more for what warms up, at most 2,048."""
+    """The number of calls of `call_ns` that take at least `replay_ns`, plus a tenth for warm-up; at most 2,048."""
     return max(1, min(_MOST_CALLS, math.ceil(1.1 * replay_ns / max(call_ns, 1.0))))
 
 
 def enqueue_ns(enqueue: Enqueue, driver: GpuDriver, now_ns: Callable[[], int]) -> float:
-    """The host's time to hand over one call: the median of a few short bursts."""
+    """The host's time to enqueue one call in ns: the median of a few short bursts."""
     found: list[float] = []
     for _ in range(_ENQUEUE_SAMPLES):
         driver.finish()
@@ -211,7 +254,7 @@ def enqueue_ns(enqueue: Enqueue, driver: GpuDriver, now_ns: Callable[[], int]) -
 
 
 def warm_up(read_ns: Callable[[], float], *, agreement: float = 0.01, most: int = 200) -> Sequence[float]:
-    """Readings of a sentinel until it moves by less than `agreement` over three in a row, or there are `most`."""
+    """Read a sentinel until three readings in a row differ by less than `agreement`, at most `most` times."""
     readings: list[float] = []
     while len(readings) < most:
         readings.append(read_ns())

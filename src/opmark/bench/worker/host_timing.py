@@ -1,26 +1,25 @@
-"""One kernel or network inside a worker process: built once, measured block by block."""
+"""Time kernels and networks with the host's clock, inside a worker process."""
 
 import contextlib
 import ctypes
 import math
 import resource
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from opmark.bench.clock.clock import Clock, Samples
-from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Backend, Prepared
-from opmark.bench.worker.footprint import allocated_bytes
+from opmark.bench.clock.clock import Samples
+from opmark.bench.clock.scheduling import UNFILTERED
+from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Bench, Prepared
+from opmark.bench.worker.calls import allocated_bytes
 from opmark.core.errors import MeasurementError
 from opmark.core.kernel import Kernel
-from opmark.core.target import Target
+from opmark.core.records import HOT, NETWORK, ROTATED
 from opmark.core.units import format_bytes
 from opmark.core.work import Work
 from opmark.kinds import work_of
 
-# Kinds that a runtime computes in the memory of their input wherever it may.
+# Runtimes compute these kinds in the memory of the input if they can.
 _IN_PLACE = frozenset({"elementwise", "movement"})
 # Runtimes that have prepared a network in this process.
 _LOADED: set[str] = set()
@@ -28,46 +27,10 @@ _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """What every trial in this process shares.
+class HostKernelTiming:
+    """A kernel as one call, or as two stacks of copies: the difference between the stacks is the time of the copies.
 
-    `level2_bytes` is one core's, `last_level_bytes` the largest cache; `overhead_ns` is the cost of an empty call.
-    `settle` waits for a quiet machine before long samples and says how the row was scheduled.
-    """
-
-    backend: Backend
-    target: Target
-    clock: Clock
-    settle: Callable[[float], str]
-    level2_bytes: int
-    last_level_bytes: int
-    overhead_ns: float = 0.0
-    # Runtimes start their threads while they build; threads inherit the priority of the one that starts them.
-    building: Callable[[], AbstractContextManager[object]] = field(default=contextlib.nullcontext)
-
-    def measure_overhead(self) -> float:
-        """The fixed cost of one call: where a chain's time would end with no kernel in it."""
-        few, many = (self._empty(copies) for copies in (2, 2 + self.clock.protocol.most_copies))
-        slope = (many - few) / self.clock.protocol.most_copies
-        return max(0.0, few - 2 * slope)
-
-    def _empty(self, copies: int) -> float:
-        from opmark.core.estimate import label
-
-        prepared = self.backend.prepare_empty(self.target, copies=copies)
-        try:
-            latency_ns = self.clock.warm_up(prepared.call)
-            samples = self.clock.take(prepared.call, latency_ns=latency_ns, samples=20)
-            return label(clean_or_all(samples))
-        finally:
-            prepared.close()
-
-
-class KernelTrial:
-    """A kernel, built as one call or as a pair of stacks of copies whose difference is the copies' own time.
-
-    Raises `MeasurementError` or `UnavailableError` where it cannot be measured.
+    Raises `MeasurementError` or `UnavailableError` if the kernel cannot be measured.
     """
 
     def __init__(self, kernel: Kernel, bench: Bench) -> None:
@@ -87,7 +50,7 @@ class KernelTrial:
         self._stack_copies()
 
     def hot(self) -> dict[str, Any]:
-        """One block of samples with everything in cache."""
+        """Measure one block with everything in cache."""
         protocol = self._bench.clock.protocol
         scheduling = self._bench.settle(self._latency_ns)
         wanted = math.ceil(protocol.tier(self._kernel_ns).hot / protocol.blocks)
@@ -105,7 +68,7 @@ class KernelTrial:
             awake=base is not None,
         )
         return {
-            "label": "hot",
+            "label": HOT,
             "construction": self._construction,
             "copies": self._stack.copies,
             "base_copies": self._base.copies if self._base is not None else 0,
@@ -113,15 +76,15 @@ class KernelTrial:
         }
 
     def rotated(self) -> dict[str, Any]:
-        """All samples over copies that, walked in turn, come back only after the last-level cache is full.
+        """Measure all samples over copies in turn, so that each returns only after the last-level cache is full.
 
-        The copies are split into groups, each one call of about a sample's length. No more than `rotated_copies`
-        of them are made, nor more than `rotated_bytes`: small kernels, and those that read little of a large table,
-        rotate through fewer bytes than the cache holds.
+        One call runs a group of copies and takes about as long as a sample. There are at most `rotated_copies` copies
+        of together at most `rotated_bytes`. Small kernels, and kernels that read little of a large table, rotate
+        through fewer bytes than the cache holds.
         """
         if not self._work.moved_bytes:
-            # A view touches no element: it is the same in and out of cache.
-            return {**self.hot(), "label": "rotated"}
+            # A view touches no element, so the cache does not matter.
+            return {**self.hot(), "label": ROTATED}
         clock = self._bench.clock
         protocol = clock.protocol
         wanted = math.ceil(protocol.rotated_cache_share * self._bench.last_level_bytes / self._work.moved_bytes)
@@ -141,7 +104,7 @@ class KernelTrial:
             with clock.burst():
                 for _ in prepared:
                     turn.call()
-            # One call a sample: more would bring the same copies back too soon.
+            # One call per sample: with more, the same copies would return too soon.
             latency_ns = max(size * self._kernel_ns, float(protocol.sample_ns))
             samples = clock.take(
                 turn.call,
@@ -153,7 +116,7 @@ class KernelTrial:
             for item in prepared:
                 item.close()
         return {
-            "label": "rotated",
+            "label": ROTATED,
             "construction": PARALLEL if size > 1 else SINGLE,
             "copies": size,
             "base_copies": 0,
@@ -173,10 +136,10 @@ class KernelTrial:
             )
 
     def _stack_copies(self) -> None:
-        """Replace the single call by stacks where a single call says more about the call than about the kernel."""
+        """Replace the single call by stacks if the fixed cost of a call dominates."""
         protocol = self._bench.clock.protocol
         construction = self._bench.backend.construction(self._kernel)
-        # What works in place does so only inside a chain, whatever it costs.
+        # Kernels work in place only inside a chain.
         in_place = construction == CHAIN and self._kernel.kind in _IN_PLACE
         if self._kernel_ns >= protocol.slope_below_ns and not in_place:
             return
@@ -184,7 +147,7 @@ class KernelTrial:
         single = self._stack
         if (2 + copies) * self._copy_bytes > protocol.model_limit_bytes:
             return
-        # In a chain the first and last copy touch the bound buffers: two of them are what a longer chain shares.
+        # In a chain, the first and the last copy touch the bound buffers: a chain of two has the same two.
         self._base = self._prepare(2, CHAIN) if construction == CHAIN else single
         self._stack = self._prepare(self._base.copies + copies, construction)
         if self._base is not single:
@@ -195,13 +158,13 @@ class KernelTrial:
         self._kernel_ns = max(1.0, (self._latency_ns - self._base_ns) / copies)
 
 
-class NetworkTrial:
-    """A whole network, called once per sample as its users call it."""
+class HostNetworkTiming:
+    """A whole network, called once per sample."""
 
     def __init__(self, model: str, dimensions: Mapping[str, int], bench: Bench) -> None:
         self._bench = bench
         if bench.backend.name not in _LOADED:
-            # What its libraries load with the first network is not that network's memory.
+            # The libraries that load with the first network do not count as its memory.
             with bench.building():
                 bench.backend.prepare_network(model, bench.target, dimensions=dimensions).close()
             _LOADED.add(bench.backend.name)
@@ -212,7 +175,7 @@ class NetworkTrial:
         self._peak_bytes = max(0, _peak_bytes() - before)
 
     def block(self) -> dict[str, Any]:
-        """One block of single calls."""
+        """Measure one block of single calls."""
         protocol = self._bench.clock.protocol
         scheduling = self._bench.settle(self._latency_ns)
         samples = self._bench.clock.take(
@@ -222,7 +185,7 @@ class NetworkTrial:
             limit_s=protocol.trial_limit_s / protocol.blocks,
         )
         return {
-            "label": "network",
+            "label": NETWORK,
             "construction": SINGLE,
             "copies": 1,
             "base_copies": 0,
@@ -236,21 +199,15 @@ class NetworkTrial:
 
 
 def stack_copies(kernel_ns: float, work: Work, level2_bytes: int, most: int) -> int:
-    """How many copies to stack on the base: about a sample's length, with all their weights in the level-2 cache."""
+    """The copies to add to the base: about a sample's length, with all weights in half of the level-2 cache."""
     least = 4 if kernel_ns < 1e6 else 2
     by_time = round(350_000 / max(kernel_ns, 1.0))
     by_cache = level2_bytes // 2 // work.weight_bytes if work.weight_bytes else most
     return max(least, min(most, by_time, by_cache))
 
 
-def clean_or_all(samples: Samples) -> list[float]:
-    """The uninterrupted samples, or all of them where there is none."""
-    clean = [ns for ns, is_clean in zip(samples.ns, samples.clean, strict=True) if is_clean]
-    return clean or list(samples.ns)
-
-
 class _Turn:
-    """Calls one group after the other."""
+    """Calls the groups in turn."""
 
     def __init__(self, groups: list[Prepared]) -> None:
         self._calls = [group.call for group in groups]
@@ -265,23 +222,19 @@ def _encoded(samples: Samples, base: Samples | None, copies: int, scheduling: st
     return {
         "calls": samples.calls,
         "ns": [round(ns, 1) for ns in samples.ns],
-        "clean": _flags(samples),
+        "clean": samples.flags,
         "base_ns": [round(ns, 1) for ns in base.ns] if base else [],
-        "base_clean": _flags(base) if base else "",
+        "base_clean": base.flags if base else "",
         "faults_per_call": samples.faults_per_call / copies,
-        "scheduling": scheduling if samples.filtered else "unfiltered",
+        "scheduling": scheduling if samples.filtered else UNFILTERED,
     }
 
 
-def _flags(samples: Samples) -> str:
-    return "".join("1" if clean else "0" for clean in samples.clean)
-
-
 def _reset_peak() -> int:
-    """Forget the largest memory so far where the system allows it; the resident bytes now.
+    """Reset the peak of the resident memory if the system allows it, and return the resident bytes.
 
-    What was freed goes back to the system first: a network built in pages that an earlier one left in the heap would
-    seem to need none.
+    Freed memory goes back to the system first. Otherwise a network that reuses pages of an earlier one would seem to
+    need no memory.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,4 +1,4 @@
-"""Two fixed pieces of work on the processor: when they drift, so did the machine."""
+"""The processor's sentinels: two fixed pieces of work that reveal drift of the machine."""
 
 import contextlib
 import mmap
@@ -15,7 +15,7 @@ _HUGE_PAGE_BYTES = 2 << 20
 
 
 class _Multiply:
-    """A small matrix product: moves with the clock frequency and with stolen time."""
+    """A small matrix product: it follows the clock frequency and stolen time."""
 
     copies = 1
 
@@ -33,7 +33,7 @@ class _Multiply:
 
 
 class _Copy:
-    """A copy larger than a core's own caches: moves with what neighbours do to the shared one."""
+    """A copy larger than a core's own caches: it follows the neighbours' use of the shared cache."""
 
     copies = 1
 
@@ -51,10 +51,10 @@ class _Copy:
 
 
 def _array(size_bytes: int) -> Any:
-    """Ones on huge pages where the system has them.
+    """Ones on huge pages, if the system has them.
 
-    On small pages the copy takes between 61 and 77 µs, by which physical pages a process happens to get; on huge ones
-    60 to 63. A sentinel must tell machines apart, not processes.
+    On small pages the copy takes 61 to 77 µs, depending on the physical pages of the process; on huge pages 60 to 63.
+    A sentinel must show differences between machines, not between processes.
     """
     memory = mmap.mmap(-1, size_bytes + _HUGE_PAGE_BYTES)
     with contextlib.suppress(OSError, AttributeError):
@@ -67,5 +67,5 @@ def _array(size_bytes: int) -> Any:
 
 
 def processor_sentinels() -> Mapping[str, Prepared]:
-    """The `compute` and the `memory` sentinel; run them with one BLAS thread."""
+    """The `compute` and `memory` sentinels; run them with one BLAS thread."""
     return {"compute": _Multiply(), "memory": _Copy()}

@@ -1,6 +1,6 @@
-"""The process that measures: JSON requests in, JSON answers out, one line each.
+"""The measuring process: reads JSON requests and writes JSON answers, one line each.
 
-Run as `python -m opmark.bench.worker.server`. Whatever happens to a kernel here, the run goes on without it.
+Run it as `python -m opmark.bench.worker.server`. A kernel that fails here does not stop the run.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
-from opmark.bench.clock.clock import Clock
-from opmark.bench.clock.protocol import Protocol
+from opmark.bench.clock.clock import Clock, Timer, machine_timer
+from opmark.bench.clock.protocol import MeasuringProtocol, protocol_from
 from opmark.bench.clock.scheduling import (
     CONTENDED,
     FIFO,
@@ -27,27 +27,27 @@ from opmark.bench.clock.scheduling import (
     may_use_fifo,
     prefer_as_victim,
 )
-from opmark.bench.clock.timer import Timer, machine_timer
-from opmark.bench.worker.backend import BACKENDS, NetworkBlocks, Trial
-from opmark.bench.worker.host_timing import Bench, clean_or_all
-from opmark.bench.worker.messages import protocol_from, target_from
+from opmark.bench.worker.backend import BACKENDS, Bench, KernelTiming, NetworkTiming
+from opmark.bench.worker.host_timing import HostKernelTiming, HostNetworkTiming
 from opmark.bench.worker.sentinels import processor_sentinels
 from opmark.core.errors import OpMarkError
 from opmark.core.estimate import label
 from opmark.core.kernel import Kernel
+from opmark.core.records import ROTATED
+from opmark.core.target import Target
 
 
 class Worker:
-    """Measures on one target until its input ends."""
+    """Measures on one target. Each public method answers the request of its name."""
 
     def __init__(self, request: dict[str, Any]) -> None:
-        target = target_from(request["target"])
+        target = Target(**{**request["target"], "options": tuple(request["target"]["options"])})
         protocol = protocol_from(request["protocol"])
         backend = BACKENDS.load(target.backend)
         backend.start(target)
         own = backend.timer()
         timer = own or machine_timer()
-        # Nothing in the machine can disturb a backend's own clock: no priority, no waiting.
+        # The machine cannot disturb a backend's own clock: no priority and no waiting.
         real_time = own is None and may_use_fifo()
         burst: Callable[[], AbstractContextManager[object]] = fifo if real_time else contextlib.nullcontext
         scheduling = FIFO if real_time else NORMAL
@@ -63,59 +63,62 @@ class Worker:
         self._bench = dataclasses.replace(bench, overhead_ns=bench.measure_overhead())
         self._sentinels = backend.sentinels() or processor_sentinels()
         self._sentinel_ns = {name: bench.clock.warm_up(item.call) for name, item in self._sentinels.items()}
-        self._kernels: dict[str, Trial] = {}
-        self._networks: dict[str, NetworkBlocks] = {}
+        self._kernels: dict[str, KernelTiming] = {}
+        self._networks: dict[str, NetworkTiming] = {}
 
     def started(self) -> dict[str, Any]:
-        """The answer to the request that made this worker."""
+        """Answer the request that created this worker."""
         return {"overhead_ns": self._bench.overhead_ns}
 
     def kernel(self, request: dict[str, Any]) -> dict[str, Any]:
-        """One block of a kernel, hot or rotated."""
-        trial = self._kernels.get(request["trial"])
-        if trial is None:
+        """Measure one block of a kernel, hot or rotated."""
+        timing = self._kernels.get(request["trial"])
+        if timing is None:
+            bench = self._bench
             kernel = Kernel.of(request["kernel"]["kind"], request["kernel"]["parameters"])
-            trial = self._kernels[request["trial"]] = self._bench.backend.kernel_trial(kernel, self._bench)
-        return trial.rotated() if request["label"] == "rotated" else trial.hot()
+            timing = bench.backend.kernel_timing(kernel, bench) or HostKernelTiming(kernel, bench)
+            self._kernels[request["trial"]] = timing
+        return timing.rotated() if request["label"] == ROTATED else timing.hot()
 
     def network(self, request: dict[str, Any]) -> dict[str, Any]:
-        """One block of a whole network."""
-        trial = self._networks.get(request["trial"])
-        if trial is None:
-            trial = self._bench.backend.network_trial(request["model"], request["dimensions"], self._bench)
-            self._networks[request["trial"]] = trial
-        return trial.block()
+        """Measure one block of a whole network."""
+        timing = self._networks.get(request["trial"])
+        if timing is None:
+            bench, model, dimensions = self._bench, request["model"], request["dimensions"]
+            own = bench.backend.network_timing(model, dimensions, bench)
+            timing = self._networks[request["trial"]] = own or HostNetworkTiming(model, dimensions, bench)
+        return timing.block()
 
     def sentinel(self, _request: dict[str, Any]) -> dict[str, Any]:
-        """Both sentinels' latencies now."""
+        """Measure the latency of both sentinels."""
         clock = self._bench.clock
         count = clock.protocol.sentinel_samples
         return {
             name: label(
-                clean_or_all(clock.take(item.call, latency_ns=self._sentinel_ns[name], samples=count, limit_s=5.0)),
+                clock.take(item.call, latency_ns=self._sentinel_ns[name], samples=count, limit_s=5.0).clean_or_all,
                 clock.protocol.label_quantile,
             )
             for name, item in self._sentinels.items()
         }
 
     def close(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Forget the trials named."""
+        """Free the named trials."""
         for key in request["trials"]:
-            trial = self._kernels.pop(key, None) or self._networks.pop(key, None)
-            if trial is not None:
-                trial.close()
+            timing = self._kernels.pop(key, None) or self._networks.pop(key, None)
+            if timing is not None:
+                timing.close()
         gc.collect()
         return {}
 
 
 def serve(requests: TextIO, answers: TextIO, make: type[Worker] = Worker) -> None:
-    """Answer every request until there are no more; `make` is what answers them."""
+    """Answer every request with a worker that `make` creates, until the input ends."""
     worker: Worker | None = None
     for line in requests:
         request = json.loads(line)
         try:
             if request["do"] == "load":
-                # To ask a runtime whether it is there means to import it: most of what a start takes.
+                # This imports the runtime, which takes most of the time of a start.
                 BACKENDS.load(request["backend"]).unavailable()
                 answer = {}
             elif request["do"] == "start":
@@ -125,7 +128,7 @@ def serve(requests: TextIO, answers: TextIO, make: type[Worker] = Worker) -> Non
                 answer = getattr(worker, request["do"])(request)
         except OpMarkError as error:
             answer = {"skipped": str(error)}
-        # The boundary of the measuring worker: a runtime may raise anything, and the row then says what.
+        # A runtime may raise any error; it becomes the reason of a failed row.
         except Exception as error:  # noqa: BLE001
             answer = {"failed": _sentence(error)}
         answers.write(json.dumps(answer) + "\n")
@@ -137,8 +140,8 @@ def _sentence(error: Exception) -> str:
     return f"{type(error).__name__}: {text}"[:300]
 
 
-def _settle(protocol: Protocol, timer: Timer, latency_ns: float) -> str:
-    """Without priority, wait a while for a quiet machine before samples that an interruption would surely hit."""
+def _settle(protocol: MeasuringProtocol, timer: Timer, latency_ns: float) -> str:
+    """Wait for a quiet machine before samples that are long enough to be interrupted; return the scheduling."""
     if latency_ns < protocol.gate_above_ns:
         return NORMAL
     waited_s = 0.0
@@ -152,7 +155,7 @@ def _settle(protocol: Protocol, timer: Timer, latency_ns: float) -> str:
 
 
 def main(make: type[Worker] = Worker) -> None:
-    """Serve on standard input and output; whatever else a library prints goes to standard error."""
+    """Serve on standard input and output; other output of libraries goes to standard error."""
     die_with_parent()
     prefer_as_victim()
     limit_memory()

@@ -9,7 +9,7 @@ from opmark.cli.text.terminal import json_option, progress_bar, show_json, show_
 from opmark.core.units import format_duration, format_ns
 
 if TYPE_CHECKING:
-    from opmark.bench.run.runner import Progress
+    from opmark.bench.run.progress import Progress
     from opmark.studies.quickstart.run import Quickstart
 
 

@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from opmark.bench.run.runner import Progress, RunSummary, run
+from opmark.bench.run.progress import Progress, RunSummary
+from opmark.bench.run.runner import run
 from opmark.bench.suite.plan import Plan, plan_once
 from opmark.bench.suite.suite import Suite
-from opmark.bench.worker.process import COMMAND
+from opmark.bench.worker.pool import COMMAND
 from opmark.core.errors import NothingSelectedError
 from opmark.core.journal import Journal, read_journal
 from opmark.core.records import KernelTrial

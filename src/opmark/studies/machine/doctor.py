@@ -5,7 +5,7 @@ import importlib.util
 import shutil
 from dataclasses import dataclass
 
-from opmark.bench.clock.machine import probe
+from opmark.bench.run.environment import probe
 from opmark.bench.run.noise import QUIET, Noise
 from opmark.bench.run.noise import measure as measure_noise
 from opmark.bench.worker.backend import BACKENDS

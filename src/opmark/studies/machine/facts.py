@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from opmark.bench.clock.machine import probe
+from opmark.bench.run.environment import probe
 from opmark.bench.worker.backend import BACKENDS
 from opmark.core.environment import Environment
 from opmark.core.errors import UnavailableError

@@ -1,16 +1,16 @@
-"""Which GPUs this machine has, asked of the driver's own tool, so that no framework needs to be installed."""
+"""List the GPUs of this machine through their driver, without a framework."""
 
-import csv
-import shutil
-import subprocess
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from opmark.bench.clock.gpu import query_gpus
 
 _FIELDS = ("name", "memory.total", "driver_version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A card as its driver names it."""
+    """A GPU as its driver reports it."""
 
     name: str
     memory_bytes: int
@@ -18,21 +18,12 @@ class Gpu:
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """The NVIDIA GPUs that `nvidia-smi` lists; none where it is missing or fails."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return ()
-    command = (tool, f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits")
-    try:
-        finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    return parse_gpus(finished.stdout)
+    """The NVIDIA GPUs that `nvidia-smi` lists; empty if it is missing or fails."""
+    return parse_gpus(query_gpus(_FIELDS))
 
 
-def parse_gpus(listing: str) -> tuple[Gpu, ...]:
-    """The cards in `nvidia-smi`'s CSV (memory in MiB); lines of another form are left out."""
-    rows = [[field.strip() for field in row] for row in csv.reader(listing.splitlines())]
+def parse_gpus(rows: Iterable[Sequence[str]]) -> tuple[Gpu, ...]:
+    """The GPUs in rows of `nvidia-smi` (memory in MiB), without rows of another form."""
     return tuple(
         Gpu(name=row[0], memory_bytes=int(row[1]) << 20, driver=row[2])
         for row in rows

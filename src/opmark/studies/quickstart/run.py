@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opmark.bench.run.runner import Progress, run
+from opmark.bench.run.progress import Progress
+from opmark.bench.run.runner import run
 from opmark.bench.suite.suite import Suite, load_suite
 from opmark.core.errors import MeasurementError
 from opmark.core.estimate import median

@@ -1,4 +1,4 @@
-"""One ONNX node, several times, as a model of its own: a chain, copies side by side, or copies with nothing shared."""
+"""Models of one ONNX node in several copies: a chain, parallel copies, or copies that share nothing."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from opmark.core.call import OnnxNode, Operand
 from opmark.core.errors import MeasurementError
 from opmark.core.tensor import TensorSpec
 
-# What only gives a tensor another shape: a copy of it can be undone by the next one.
+# Operators that only change the shape of a tensor: the next copy can restore it.
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten"})
 _OPSETS = {"": 20, "com.microsoft": 1, "com.microsoft.nchwc": 1, "ai.onnx.ml": 3}
 _IR_VERSION = 10
@@ -24,7 +24,7 @@ _INLINE_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stacked:
-    """A serialised model, its large constants, the arrays to feed it, and its outputs by name."""
+    """A serialised model with its large constants, its input arrays and its outputs by name."""
 
     model: bytes
     constants: Mapping[str, Any]
@@ -34,7 +34,10 @@ class Stacked:
 
 
 def chain_input(node: OnnxNode) -> int | None:
-    """Which input can take the previous copy's output: the first activation like it; None if there is none."""
+    """The index of the input that the previous copy can feed, or None.
+
+    It is an activation with the shape and type of the output, or the input of a view.
+    """
     first = node.outputs[0]
     for index, operand in enumerate(node.inputs):
         if operand is not None and not operand.constant and operand.spec == first:
@@ -43,14 +46,12 @@ def chain_input(node: OnnxNode) -> int | None:
 
 
 def stack(node: OnnxNode, *, copies: int, chain: bool, rotated: bool) -> Stacked:
-    """`copies` of `node` in one model, each with weights of its own.
+    """Build one model of `copies` of `node`, each with its own weights.
 
-    A chain hands its first output on; otherwise copies read the same activations, or with `rotated` their own.
-    Raises `MeasurementError` where a tensor's type has no numpy counterpart.
+    A chain passes its first output on. Otherwise all copies read the same activations or, with `rotated`, their own.
+    Raises `MeasurementError` if numpy lacks the type of a tensor, or if the node cannot be chained.
     """
-    from onnx import helper
-
-    builder = _Builder(node)
+    builder = ModelBuilder(node)
     link = chain_input(node) if chain else None
     if chain and link is None:
         raise MeasurementError(f"{node.op_type} cannot be chained: no input is like its output")
@@ -64,26 +65,11 @@ def stack(node: OnnxNode, *, copies: int, chain: bool, rotated: bool) -> Stacked
         previous = builder.add(copy, replaced, own_activations=rotated, last=last)[0]
     if chain and _is_view(node):
         builder.add_end(previous)
-    graph = helper.make_graph(
-        builder.nodes, "kernel", builder.graph_inputs, builder.graph_outputs, initializer=builder.initializers
-    )
-    domains = {**_OPSETS, "": node.opset}
-    model = helper.make_model(
-        graph,
-        opset_imports=[helper.make_opsetid(domain, version) for domain, version in domains.items()],
-        ir_version=_IR_VERSION,
-    )
-    return Stacked(
-        model=model.SerializeToString(),
-        constants=builder.constants,
-        feeds=builder.feeds,
-        outputs=builder.outputs,
-        copies=copies,
-    )
+    return builder.model({**_OPSETS, "": node.opset}, copies=copies)
 
 
-class _Builder:
-    """The parts of a model as copies are added."""
+class ModelBuilder:
+    """The parts of a model while copies are added."""
 
     def __init__(self, node: OnnxNode) -> None:
         self._node = node
@@ -98,7 +84,7 @@ class _Builder:
         self.outputs: dict[str, TensorSpec] = {}
 
     def add(self, copy: int, replaced: Mapping[int, str], *, own_activations: bool, last: bool) -> list[str]:
-        """One more copy; the names of its outputs, which leave the model if `last` or if they are not the first."""
+        """Add a copy and return the names of its outputs; unless `last`, the first one stays inside the model."""
         from onnx import helper
 
         names = []
@@ -108,7 +94,7 @@ class _Builder:
             elif index in replaced:
                 names.append(replaced[index])
             elif operand.constant:
-                # Elements that steer the kernel are the same everywhere; weights are not.
+                # Copies share the constants that control the kernel, and not their weights.
                 steering = operand.value is not None
                 names.append(self._initializer(f"c{index}" if steering else f"w{index}_{copy}", operand))
             else:
@@ -125,7 +111,7 @@ class _Builder:
         return outputs
 
     def add_reverse(self, copy: int, previous: str) -> str:
-        """A copy that gives the tensor its first shape back."""
+        """Add a copy that restores the first shape of the tensor."""
         from onnx import helper
 
         operand = self._node.inputs[0]
@@ -139,17 +125,37 @@ class _Builder:
         return output
 
     def add_end(self, previous: str) -> None:
-        """Let only the shape leave the model: a view that leaves it is copied, which no view inside a network is."""
+        """Let only the shape leave the model: the runtime would copy a view that leaves it."""
         from onnx import helper
 
         self.nodes.append(helper.make_node("Shape", [previous], ["end"], name=END, start=0, end=1))
         self._output("end", TensorSpec((1,), "int64"))
 
+    def model(self, opsets: Mapping[str, int], *, copies: int) -> Stacked:
+        """The model of everything added so far, with `opsets` by domain."""
+        from onnx import helper
+
+        graph = helper.make_graph(
+            self.nodes, "kernel", self.graph_inputs, self.graph_outputs, initializer=self.initializers
+        )
+        made = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid(domain, version) for domain, version in opsets.items()],
+            ir_version=_IR_VERSION,
+        )
+        return Stacked(
+            model=made.SerializeToString(),
+            constants=self.constants,
+            feeds=self.feeds,
+            outputs=self.outputs,
+            copies=copies,
+        )
+
     def _output(self, name: str, spec: TensorSpec) -> None:
         from onnx import helper
 
         self.outputs[name] = spec
-        self.graph_outputs.append(helper.make_tensor_value_info(name, _element_type(spec.dtype), spec.shape))
+        self.graph_outputs.append(helper.make_tensor_value_info(name, element_type(spec.dtype), spec.shape))
 
     def _feed(self, name: str, operand: Operand) -> str:
         from onnx import helper
@@ -157,7 +163,7 @@ class _Builder:
         if name not in self.feeds:
             self.feeds[name] = self._values(operand)
             spec = operand.spec
-            self.graph_inputs.append(helper.make_tensor_value_info(name, _element_type(spec.dtype), spec.shape))
+            self.graph_inputs.append(helper.make_tensor_value_info(name, element_type(spec.dtype), spec.shape))
         return name
 
     def _initializer(self, name: str, operand: Operand) -> str:
@@ -166,10 +172,10 @@ class _Builder:
         if name in self._named:
             return name
         self._named.add(name)
-        tensor = TensorProto(name=name, data_type=_element_type(operand.spec.dtype), dims=operand.spec.shape)
+        tensor = TensorProto(name=name, data_type=element_type(operand.spec.dtype), dims=operand.spec.shape)
         values = np.ascontiguousarray(self._values(operand))
         if operand.spec.size_bytes > _INLINE_BYTES:
-            # Handed over as it lies in memory: a model file of this size would be written and parsed first.
+            # Passed to the runtime in memory: a model of this size would take long to serialise and parse.
             self.constants[name] = values
             tensor.data_location = TensorProto.EXTERNAL
             tensor.external_data.add(key="location", value=name)
@@ -179,7 +185,7 @@ class _Builder:
         return name
 
     def _values(self, operand: Operand) -> Any:
-        """An array for `operand`: given elements, valid indices, or numbers of normal size."""
+        """An array for `operand`: its given elements, valid indices, or numbers of normal size."""
         spec = operand.spec
         dtype = numpy_type(spec.dtype)
         if operand.value is not None:
@@ -195,10 +201,10 @@ class _Builder:
 
 @cache
 def _magnitudes() -> Any:
-    """Numbers to fill tensors with, all of them twice over.
+    """Positive numbers to fill tensors with, each of them twice.
 
-    Magnitudes keep roots and logarithms in their ordinary path, and products of a long chain off the denormals,
-    which some processors are slow at, and which not every process that uses this counts as zero.
+    Positive numbers are valid for roots and logarithms, and keep the products of a long chain away from denormal
+    numbers, which are slow on some processors.
     """
     normal = np.random.default_rng(0).standard_normal(_POOL_ELEMENTS).astype(np.float32)
     return np.tile(np.abs(normal) + np.float32(0.1), 2)
@@ -212,7 +218,8 @@ def numpy_type(name: str) -> Any:
         raise MeasurementError(f"no arrays of {name} here") from None
 
 
-def _element_type(name: str) -> int:
+def element_type(name: str) -> int:
+    """The ONNX number of the element type `name`."""
     from onnx import helper
 
     return int(helper.np_dtype_to_tensor_dtype(numpy_type(name)))

@@ -1,4 +1,4 @@
-"""Different ONNX nodes one after the other as one model, and which of them the runtime made into one kernel."""
+"""Models of a sequence of different ONNX nodes, and the kernels that the runtime makes of them."""
 
 import tempfile
 from collections.abc import Sequence
@@ -6,23 +6,18 @@ from pathlib import Path
 
 import numpy as np
 
-from opmark.bench.backends._onnx.model import Stacked, _Builder, _element_type
+from opmark.bench.backends._onnx.model import ModelBuilder, Stacked, element_type
 from opmark.bench.worker.backend import Piece
 from opmark.core.call import OnnxNode, Operand
 from opmark.core.errors import MeasurementError
 from opmark.core.tensor import TensorSpec
 
-_OPSETS = {"com.microsoft": 1}
-_IR_VERSION = 10
-
 
 def sequence(nodes: Sequence[OnnxNode]) -> Stacked:
-    """`nodes` in one model, each fed by the one before; everything is inside the file, for the optimiser to see.
+    """Build one model of `nodes`, each fed by the previous one; the optimiser sees all constants.
 
-    Raises `MeasurementError` where one takes nothing like what the one before makes.
+    Raises `MeasurementError` if a node has no input for the output of the previous one.
     """
-    from onnx import helper
-
     builder = _Sequence(nodes[0])
     previous: tuple[str, TensorSpec] | None = None
     for place, node in enumerate(nodes):
@@ -32,22 +27,11 @@ def sequence(nodes: Sequence[OnnxNode]) -> Stacked:
         first = node.outputs[0]
         assert first is not None
         previous = (output, first)
-    graph = helper.make_graph(
-        builder.nodes, "sequence", builder.graph_inputs, builder.graph_outputs, initializer=builder.initializers
-    )
-    domains = {"": min(node.opset for node in nodes), **_OPSETS}
-    model = helper.make_model(
-        graph,
-        opset_imports=[helper.make_opsetid(domain, version) for domain, version in domains.items()],
-        ir_version=_IR_VERSION,
-    )
-    return Stacked(
-        model=model.SerializeToString(), constants={}, feeds=builder.feeds, outputs=builder.outputs, copies=1
-    )
+    return builder.model({"": min(node.opset for node in nodes), "com.microsoft": 1}, copies=1)
 
 
 def pieces(nodes: Sequence[OnnxNode], *, threads: int) -> tuple[Piece, ...]:
-    """The kernels of ONNX Runtime's own optimised graph of the sequence, each with the places of what it covers."""
+    """The kernels of ONNX Runtime's optimised graph of the sequence, each with the indices of the nodes it covers."""
     from opmark.models.capture.onnx_origins import Origins
     from opmark.models.capture.onnx_session import optimised
     from opmark.models.onnx_file import read
@@ -66,13 +50,13 @@ def pieces(nodes: Sequence[OnnxNode], *, threads: int) -> tuple[Piece, ...]:
     return tuple(found)
 
 
-class _Sequence(_Builder):
-    """A builder that goes from node to node; names of constants tell them apart."""
+class _Sequence(ModelBuilder):
+    """A builder of different nodes; the names of constants contain the index of their node."""
 
     _place = 0
 
     def turn_to(self, place: int, node: OnnxNode) -> None:
-        """What is added next."""
+        """Make `node` the next node to add."""
         self._place, self._node = place, node
 
     def _initializer(self, name: str, operand: Operand) -> str:
@@ -83,7 +67,7 @@ class _Sequence(_Builder):
         self.initializers.append(
             TensorProto(
                 name=name,
-                data_type=_element_type(operand.spec.dtype),
+                data_type=element_type(operand.spec.dtype),
                 dims=operand.spec.shape,
                 raw_data=values.tobytes(),
             )

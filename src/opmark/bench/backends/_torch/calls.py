@@ -1,19 +1,35 @@
-"""ATen calls and modules ready to be made again and again, on whichever device their tensors are."""
+"""ATen calls and modules, prepared once and called many times, on the device of their tensors."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from opmark.bench.backends._torch.refusal import refusal
 from opmark.bench.backends._torch.tensors import chain_argument, operands
+from opmark.bench.worker.calls import call_in
 from opmark.core.call import AtenCall
 from opmark.core.errors import MeasurementError, UnavailableError
 from opmark.core.kernel import Kernel
-from opmark.kinds import kind_of
+from opmark.core.tensor import TensorSpec
+from opmark.models.variant import is_training, split_variant
+
+# A ReLU on sixteen elements.
+CHEAPEST = AtenCall(op="relu.default", arguments=(TensorSpec((16,)),), outputs=(TensorSpec((16,)),))
+# torch raises NotImplementedError for an operator without a kernel on this device.
+_REFUSALS = (RuntimeError, IndexError, TypeError, NotImplementedError)
+
+
+@contextmanager
+def refusal() -> Iterator[None]:
+    """Run the block. Raises `MeasurementError` with one sentence if torch refuses a call."""
+    try:
+        yield
+    except _REFUSALS as error:
+        said = next(iter(str(error).splitlines()), type(error).__name__)
+        raise MeasurementError(f"torch refuses it: {said[:200]}") from error
 
 
 class Calls:
-    """Copies of a call, each with its own arguments; `call` makes them one after the other."""
+    """Copies of a call, each with its own arguments; `call` makes them in order."""
 
     def __init__(
         self, operator: Any, arguments: Sequence[tuple[list[Any], dict[str, Any]]], chained: int | None
@@ -28,7 +44,7 @@ class Calls:
         self._inference_mode = torch.inference_mode
 
     def call(self) -> None:
-        """Make every call; a chain hands its result on, else each result lives until the same call is made again."""
+        """Make every call. A chain passes its result on; other results live until the same call is made again."""
         operator, kept, place = self._operator, self._kept, self._chained
         with self._inference_mode():
             if place is None:
@@ -50,7 +66,7 @@ class Calls:
 
 
 class Network:
-    """A whole network: `run` makes one call of it, a forward pass or a training step."""
+    """A whole network; `run` makes one forward pass or one training step."""
 
     copies = 1
 
@@ -72,16 +88,15 @@ class Network:
 
 
 def call_of(kernel: Kernel) -> AtenCall:
-    """`kernel` as torch's own call. Raises `UnavailableError` where it has none."""
-    kind = kind_of(kernel)
-    call = kind.to_aten(kind.parse(kernel))
-    if call is None:
+    """`kernel` as a call of torch. Raises `UnavailableError` if torch has no such kernel."""
+    call = call_in("aten", kernel)
+    if not isinstance(call, AtenCall):
         raise UnavailableError("torch has no such kernel")
     return call
 
 
 def operator_of(call: AtenCall) -> Any:
-    """The operator that `call` names. Raises `UnavailableError` where this torch has none."""
+    """The operator of `call`. Raises `UnavailableError` if this torch has no such operator."""
     import torch
 
     name, _, overload = call.op.partition(".")
@@ -93,13 +108,13 @@ def operator_of(call: AtenCall) -> Any:
 
 
 def prepared_calls(call: AtenCall, *, copies: int, chain: bool, rotated: bool, device: str = "cpu") -> Calls:
-    """`copies` of `call` with tensors on `device`, made once to see that torch takes them.
+    """Prepare `copies` of `call` with tensors on `device`, and make them once to check that torch accepts them.
 
-    Raises `UnavailableError` or `MeasurementError` where it does not.
+    Raises `UnavailableError` or `MeasurementError` if torch does not accept them.
     """
     operator = operator_of(call)
     arguments = operands(call, copies=copies, rotated=rotated, device=device)
-    # The function under the wrapper: what it adds is not what eager code pays.
+    # The function inside the wrapper: eager code does not pay for the wrapper.
     prepared = Calls(operator._op, arguments, chain_argument(call) if chain else None)
     try:
         with refusal():
@@ -108,3 +123,18 @@ def prepared_calls(call: AtenCall, *, copies: int, chain: bool, rotated: bool, d
         prepared.close()
         raise
     return prepared
+
+
+def network_call(model: str, dimensions: Mapping[str, int], *, device: str = "cpu") -> Network:
+    """Load `model` onto `device`: a forward pass, or a training step if its variant trains."""
+    from opmark.models.resolve import torch_module
+
+    module, inputs = torch_module(model, dimensions=dimensions)
+    if device != "cpu":
+        module.to(device)
+        inputs = tuple(item.to(device) for item in inputs)
+    if is_training(split_variant(model)[1]):
+        from opmark.models.capture.training import TrainingStep
+
+        return Network(TrainingStep(module, inputs), trains=True)
+    return Network(lambda: module(*inputs), trains=False)

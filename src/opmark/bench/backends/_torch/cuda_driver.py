@@ -1,26 +1,26 @@
-"""CUDA through torch: recorded graphs, events behind a blocking kernel, a flushed cache."""
+"""A CUDA GPU through torch: recorded graphs, events behind a blocking kernel, and cache flushes."""
 
-# ruff: noqa: TID253 (this module is imported only where something is measured on a GPU)
+# ruff: noqa: TID253 (this module is imported only to measure on a GPU)
 
 import contextlib
 from typing import Any
 
 import torch
 
-from opmark.bench.clock.nvml import ClockReader
-from opmark.bench.worker.gpu_driver import Enqueue
+from opmark.bench.clock.gpu import ClockReader
+from opmark.bench.worker.gpu_timing import Enqueue
 from opmark.core.errors import MeasurementError
 
-# How long the device is held back while a graph is handed over.
+# The device is held for this time while the host enqueues a graph.
 _GRAPH_HOLD_NS = 100_000.0
-# Where the driver does not tell its clock, the fastest there is: holding too long costs time, too short the sample.
+# The fastest clock of any GPU: holding too long wastes time, holding too briefly spoils the sample.
 _MOST_GHZ = 2.2
-# Memory that torch keeps is given back beyond this part of the card's.
+# torch returns unused memory if it keeps more than this share of the GPU's.
 _KEPT_SHARE = 0.25
 
 
 class CudaDriver:
-    """The first GPU that torch sees, on a stream of its own: what is recorded must not be on the default one."""
+    """The first GPU that torch sees, on its own stream: the default stream cannot be recorded."""
 
     def __init__(self) -> None:
         torch.cuda.init()  # type: ignore[no-untyped-call]
@@ -35,8 +35,8 @@ class CudaDriver:
         self._base_bytes = 0
 
     def record(self, enqueue: Enqueue, calls: int) -> "_Graph":
-        """One graph of `calls` calls. Raises `MeasurementError` where one of them waits for the device."""
-        # Made once outside: libraries set themselves up in their first call, which must not be recorded.
+        """Record one graph of `calls` calls. Raises `MeasurementError` if a call waits for the device."""
+        # Libraries initialise in their first call, which must not be recorded.
         enqueue()
         self.finish()
         graph = torch.cuda.CUDAGraph()
@@ -55,12 +55,12 @@ class CudaDriver:
         return _Graph(graph, self)
 
     def cold_ns(self, enqueue: Enqueue, hold_ns: float) -> float:
-        """One call after writing over as many bytes as the level-2 cache has."""
+        """Overwrite the level-2 cache, and time one call."""
         self._flushed.zero_()
         return self.held_ns(enqueue, hold_ns)
 
     def held_ns(self, enqueue: Enqueue, hold_ns: float) -> float:
-        """The device's time for what `enqueue` hands over while a blocking kernel runs."""
+        """The device's time in ns for the work that `enqueue` adds while a blocking kernel runs."""
         torch.cuda._sleep(int(hold_ns * _MOST_GHZ))  # type: ignore[no-untyped-call]
         self._before.record()
         enqueue()
@@ -79,26 +79,26 @@ class CudaDriver:
             self._end(error)
 
     def clock_mhz(self) -> float | None:
-        """The clock of its processors."""
+        """The clock of the GPU's processors."""
         return self._clock.mhz()
 
     def forget_peak(self) -> None:
-        """Count from what is allocated now."""
+        """Reset the peak to the memory allocated now."""
         torch.cuda.reset_peak_memory_stats()
         self._base_bytes = torch.cuda.memory_allocated()
 
     def peak_bytes(self) -> int:
-        """What tensors took beyond that."""
+        """The peak memory of tensors since then."""
         return max(0, int(torch.cuda.max_memory_allocated()) - self._base_bytes)
 
     def release(self) -> None:
-        """Give kept memory back once it is a good part of the card's."""
+        """Return unused memory once it is a large share of the GPU's."""
         if torch.cuda.memory_reserved() > _KEPT_SHARE * self.memory_bytes:
             torch.cuda.empty_cache()
 
     def _end(self, error: RuntimeError) -> None:
-        """A kernel that reads where it may not leaves this process no way to use the device: a new one takes over."""
-        raise SystemExit(f"the GPU gave up: {_first_line(error)}") from error
+        """End this process: after an illegal access of a kernel, only a new process can use the device."""
+        raise SystemExit(f"the GPU failed: {_first_line(error)}") from error
 
 
 class _Graph:
@@ -109,16 +109,16 @@ class _Graph:
         self._driver = driver
 
     def replay_ns(self) -> float:
-        """One replay, handed over while the device is held back."""
+        """Replay once, enqueued while the device is held."""
         return self._driver.held_ns(self._graph.replay, _GRAPH_HOLD_NS)
 
     def close(self) -> None:
-        """Free it and its memory."""
+        """Free the graph and its memory."""
         self._graph.reset()
 
 
 class Multiply:
-    """A few large products of matrices: moves with the clock and the power cap."""
+    """A few large matrix products: they follow the clock and the power limit."""
 
     copies = 1
 
@@ -139,7 +139,7 @@ class Multiply:
 
 
 class Copy:
-    """A few copies larger than the cache: moves with the memory's clock and with whoever else uses it."""
+    """A few copies larger than the cache: they follow the memory's clock and its other users."""
 
     copies = 1
 

@@ -1,21 +1,21 @@
-"""Different ATen calls one after the other, each fed by the one before."""
+"""A sequence of different ATen calls, each fed by the previous one."""
 
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from opmark.bench.backends._torch.refusal import refusal
+from opmark.bench.backends._torch.calls import refusal
 from opmark.bench.backends._torch.tensors import operands
 from opmark.core.call import AtenCall
 from opmark.core.errors import MeasurementError
 from opmark.core.tensor import TensorSpec
 
-# Where a call takes the tensor: an argument, or an element of an argument that is a list.
+# Position of a tensor in a call: an argument, or an element of an argument that is a list.
 _Place = tuple[int, int | None]
 
 
 class Sequenced:
-    """Calls and their arguments; `call` makes them in order. Raises `MeasurementError` where torch refuses one."""
+    """Calls with their arguments; `call` makes them in order. Raises `MeasurementError` if torch refuses one."""
 
     copies = 1
 
@@ -33,7 +33,7 @@ class Sequenced:
             self.call()
 
     def call(self) -> None:
-        """All calls once; the last result lives until the next time."""
+        """Make all calls once; the last result lives until the next time."""
         result = None
         with self._inference_mode():
             for operator, (positional, keywords), place in self._steps:
@@ -55,7 +55,7 @@ class Sequenced:
 
 
 def _place(call: AtenCall, made: TensorSpec) -> _Place:
-    """The first activation of `call` like `made`. Raises `MeasurementError` if there is none."""
+    """The first activation of `call` with the shape and type of `made`. Raises `MeasurementError` if there is none."""
     at = 0
     for index, argument in enumerate(call.arguments):
         inside = argument if isinstance(argument, tuple) else (argument,)

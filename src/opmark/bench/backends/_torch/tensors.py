@@ -1,4 +1,4 @@
-"""Tensors for ATen calls: strides as asked for, values in a normal range, indices that exist."""
+"""Tensors for ATen calls, with the requested strides, values in a normal range and valid indices."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ _MAXIMA = ("max_pool2d_with_indices_backward", "adaptive_max_pool2d_backward")
 
 
 def chain_argument(call: AtenCall) -> int | None:
-    """Which argument the result can stand in for: an activation, contiguous, of the result's shape and type."""
+    """The index of an argument that the result can replace: a contiguous activation of its shape and type, or None."""
     if not call.outputs:
         return None
     at = 0
@@ -29,7 +29,7 @@ def chain_argument(call: AtenCall) -> int | None:
 def operands(
     call: AtenCall, *, copies: int, rotated: bool, device: str = "cpu"
 ) -> list[tuple[list[Any], dict[str, Any]]]:
-    """The arguments of every copy on `device`: each has its own weights, and with `rotated` its own activations too."""
+    """The arguments of every copy on `device`, each with its own weights and, if `rotated`, its own activations."""
     import torch
 
     generator = torch.Generator(device).manual_seed(0)
@@ -73,7 +73,7 @@ def _filled(
 
 
 def _maxima(call: AtenCall, spec: TensorSpec) -> "torch.Tensor":
-    """Where in its plane each maximum was: somewhere in its own window, as the forward pass leaves them."""
+    """The index of each maximum in its plane: inside its own window, as after a forward pass."""
     import torch
 
     generator = torch.Generator().manual_seed(0)
@@ -88,7 +88,7 @@ def _maxima(call: AtenCall, spec: TensorSpec) -> "torch.Tensor":
 
 
 def _copied(tensor: "torch.Tensor") -> "torch.Tensor":
-    """The same numbers in other memory, strided the same way."""
+    """The same numbers with the same strides in other memory."""
     import torch
 
     size = tensor.untyped_storage().nbytes() // tensor.element_size()
@@ -98,7 +98,7 @@ def _copied(tensor: "torch.Tensor") -> "torch.Tensor":
 
 
 def _limit(call: AtenCall, at: int) -> int | None:
-    """How many places the index tensor `at` may name, None where it is no index."""
+    """The number of valid indices of tensor `at`; None if the tensor is no index."""
     name, tensors = call.op.partition(".")[0], call.tensors
     if at == 0 or "int" not in tensors[at].dtype:
         return None

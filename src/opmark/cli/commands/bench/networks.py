@@ -17,7 +17,7 @@ from opmark.core.units import format_bytes, format_count, format_duration, forma
 if TYPE_CHECKING:
     from opmark.bench.fusion.report import FusionReport
     from opmark.bench.links.measuring import LinkReport
-    from opmark.bench.run.runner import Progress
+    from opmark.bench.run.progress import Progress
 
 _DEFAULT_TARGET = "onnxruntime-cpu-t1"
 _journal_option = click.option(
@@ -226,7 +226,7 @@ def retest(
     Kernels and networks, in new processes. They are taken from the half that was finished first, four networks at
     least; `opmark datasets build` keeps both rows.
     """
-    from opmark.bench.run.retest import agreement, retest_suite
+    from opmark.bench.run.repeats import agreement, retest_suite
     from opmark.bench.run.runner import run
     from opmark.bench.suite.shipped import find_suite
     from opmark.bench.suite.suite import load_suite

@@ -15,7 +15,7 @@ from opmark.core.units import format_bytes, format_count, format_duration, forma
 
 if TYPE_CHECKING:
     from opmark.bench.run.noise import Noise
-    from opmark.bench.run.runner import Progress, RunSummary
+    from opmark.bench.run.progress import Progress, RunSummary
     from opmark.core.work import Work
     from opmark.studies.active_sampling.run import ActiveSummary
 

@@ -1,4 +1,4 @@
-"""The kernels of a suite for one target: counts by kind and element type, drawn from the prior and from spaces."""
+"""The kernels of a suite for one target: counts by kind and element type, and the sampling itself."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
-from opmark.bench.suite.allocation import asked_dtype, deal_out, felt_operators, has_dtype, shares, time_shares
+from opmark.bench.suite.allocation import (
+    allocate,
+    apportion,
+    has_dtype,
+    requested_dtype,
+    significant_operators,
+    time_shares,
+)
 from opmark.bench.suite.sampling import Sampler
 from opmark.bench.suite.suite import Suite
 from opmark.core.graph import Graph
@@ -18,10 +25,10 @@ _TORCH_ONLY = ("aten",)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawing:
-    """What is drawn from: the `prior`'s graphs on `target`, and kernels `excluded` because a hidden network has them.
+class KernelSet:
+    """The kernels to draw for `target`, whose graph language is `language` and whose channel block is `block`.
 
-    `language` and `block` are the target's.
+    They follow the graphs of the `prior`, without the kernels that are `excluded` because a hidden network has them.
     """
 
     suite: Suite
@@ -32,23 +39,23 @@ class Drawing:
     excluded: frozenset[str] = field(default_factory=frozenset)
 
     def kernels(self) -> tuple[Kernel, ...]:
-        """Kernels of every kind in every element type, no two the same. The same suite gives the same ones."""
+        """Draw distinct kernels of every kind in every element type. The same suite gives the same kernels."""
         found: dict[str, Kernel] = {}
-        for dtype, wanted, part in self._asked():
+        for dtype, wanted, part in self._requested():
             counts, weights = self._counts(dtype, wanted, part)
             each = _part(self.suite.at_least_per_operator, part)
-            fixed = {name: count for name, count in self._fixed().items() if self._is_meant(name, dtype)}
+            fixed = {name: count for name, count in self._fixed().items() if self._is_wanted(name, dtype)}
             taken = self.excluded | found.keys()
             for kernels in (
                 *(self._draw(name, dtype, count, taken) for name, count in fixed.items()),
-                *deal_out(counts, weights, lambda name, count: self._draw(name, dtype, count, taken, each)).values(),  # noqa: B023 (called at once)
+                *allocate(counts, weights, lambda name, count: self._draw(name, dtype, count, taken, each)).values(),  # noqa: B023 (called at once)
             ):
                 found |= {kernel.key: kernel for kernel in kernels}
         return tuple(found.values())
 
     @property
     def kind_shares(self) -> dict[str, float]:
-        """Each kind's share of the prior's time, all element types together."""
+        """The share of each kind in the prior's time, over all element types."""
         found: dict[str, float] = {}
         for (name, _), share in self._shares.items():
             found[name] = found.get(name, 0.0) + share
@@ -64,21 +71,21 @@ class Drawing:
 
     @cached_property
     def _operators(self) -> Mapping[tuple[str, str], frozenset[str]]:
-        return felt_operators(self.prior, self._dtypes)
+        return significant_operators(self.prior, self._dtypes)
 
     @cached_property
     def _real(self) -> Mapping[tuple[str, str], Sequence[Kernel]]:
-        """The prior's kernels by kind and asked element type, the same kernel as often as networks have it."""
+        """The prior's kernels by kind and requested element type; a kernel occurs as often as in the networks."""
         real: dict[tuple[str, str], list[Kernel]] = {}
         for graph in self.prior:
             for node in graph.costly:
                 kernel = node.kernel
                 if kernel.key not in self.excluded:
-                    real.setdefault((kernel.kind, asked_dtype(kernel, self._dtypes)), []).append(kernel)
+                    real.setdefault((kernel.kind, requested_dtype(kernel, self._dtypes)), []).append(kernel)
         return real
 
-    def _asked(self) -> Iterator[tuple[str, int, Fraction]]:
-        """Element type, count and part of the floors, which go down with the count: a target's kinds keep theirs."""
+    def _requested(self) -> Iterator[tuple[str, int, Fraction]]:
+        """Element type, count and the factor of its floors, which fall in proportion to the count."""
         counts = self.suite.counts_on(self.target)
         most = max(counts.values(), default=0)
         for dtype, count in counts.items():
@@ -93,19 +100,19 @@ class Drawing:
         weights = {
             name: self._shares.get((name, dtype), 0.0)
             for name in named
-            if name not in fixed and self._is_meant(name, dtype)
+            if name not in fixed and self._is_wanted(name, dtype)
         }
-        return shares(weights, total, {name: self._floor(name, dtype, part) for name in weights}), weights
+        return apportion(weights, total, {name: self._floor(name, dtype, part) for name in weights}), weights
 
     def _floor(self, name: str, dtype: str, part: Fraction) -> int:
-        """What a kind gets at least: its own floor, or those of all its operators that the prior spends time in."""
+        """The least count of a kind: its own floor, or the sum over its significant operators."""
         each = _part(self.suite.at_least_per_operator, part)
         return max(_part(self.suite.at_least, part), each * len(self._operators.get((name, dtype), ())))
 
-    def _is_meant(self, name: str, dtype: str) -> bool:
-        """Whether the target has such kernels, as far as one can tell.
+    def _is_wanted(self, name: str, dtype: str) -> bool:
+        """Return True if the suite wants this kind in this element type on the target.
 
-        With a prior, kinds that only torch has (those of a training step) are meant where the prior has them.
+        With a prior, a kind that only torch has (of a training step) is wanted only if the prior has it.
         """
         kind = KINDS.load(name)
         if self.language not in kind.languages:
@@ -126,10 +133,32 @@ class Drawing:
             real=self._real.get((name, dtype), ()),
             excluded=taken,
             axes={axis: content.axis for axis, content in spec.space.items()} if spec else {},
-            belongs=lambda kernel: asked_dtype(kernel, self._dtypes) == dtype,
+            belongs=lambda kernel: requested_dtype(kernel, self._dtypes) == dtype,
         ).draw(count, self.suite.prior.share, dict.fromkeys(self._operators.get((name, dtype), ()), per_operator))
 
 
 def _part(floor: int, part: Fraction) -> int:
     """`part` of a floor, rounded up."""
     return math.ceil(floor * part)
+
+
+def judging_kernels(networks: Sequence[tuple[str, Graph]], most: int) -> tuple[Kernel, ...]:
+    """At most `most` distinct kernels of hidden `networks`, given as (family, graph), to judge predictors by.
+
+    Families take turns, and the network that adds the fewest kernels comes first. So as many networks as possible are
+    complete, and the sum of their kernels can be compared with their measured latency. The last network may stay
+    incomplete.
+    """
+    found: dict[str, Kernel] = {}
+    left = [(family, {node.kernel.key: node.kernel for node in graph.costly}) for family, graph in networks]
+    turns: dict[str, int] = {}
+    while left and len(found) < most:
+        place = min(range(len(left)), key=lambda place: (turns.get(left[place][0], 0), _new(left[place][1], found)))
+        family, kernels = left.pop(place)
+        turns[family] = turns.get(family, 0) + 1
+        found |= kernels
+    return tuple(found.values())[:most]
+
+
+def _new(kernels: Mapping[str, Kernel], found: Mapping[str, Kernel]) -> int:
+    return sum(1 for key in kernels if key not in found)

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from opmark.bench.suite.allocation import felt_operators, operator_of
-from opmark.bench.suite.drawing import Drawing
+from opmark.bench.suite.allocation import operator_of, significant_operators
+from opmark.bench.suite.kernel_set import KernelSet, judging_kernels
 from opmark.bench.suite.suite import KindSpec, Prior, Suite
 from opmark.core.graph import Graph
 from opmark.core.kernel import Kernel
@@ -27,9 +27,9 @@ def networks() -> list[Graph]:
     return [graph_of(name, "onnxruntime-cpu-t1") for name in ("light-squeezenet", "light-shufflenet")]
 
 
-def drawing(suite: Suite, target: str, prior: list[Graph], excluded: frozenset[str] = frozenset()) -> Drawing:
+def drawing(suite: Suite, target: str, prior: list[Graph], excluded: frozenset[str] = frozenset()) -> KernelSet:
     language = "onnx" if target.startswith("onnx") else "aten"
-    return Drawing(suite=suite, target=target, language=language, block=16, prior=prior, excluded=excluded)
+    return KernelSet(suite=suite, target=target, language=language, block=16, prior=prior, excluded=excluded)
 
 
 def dtypes_of(kernels: tuple[Kernel, ...]) -> Counter[str]:
@@ -86,7 +86,7 @@ def test_no_kernel_is_drawn_under_two_element_types(networks: list[Graph]) -> No
 def test_every_operator_that_a_network_spends_time_in_gets_its_floor() -> None:
     prior = [graph_of(name, "onnxruntime-cpu-t1") for name in ("light-alexnet", "light-shufflenet")]
     suite = replace(SUITE, counts={}, kernels=300, at_least=6, at_least_per_operator=8)
-    felt = felt_operators(prior, ["float32"])
+    felt = significant_operators(prior, ["float32"])
     real = {(kind, operator) for (kind, _), operators in felt.items() for operator in operators}
     assert ("norm", "local-response") in real
     kernels = drawing(suite, "onnxruntime-cpu-t1", prior).kernels()
@@ -98,3 +98,17 @@ def test_every_operator_that_a_network_spends_time_in_gets_its_floor() -> None:
         for kernel in drawing(replace(suite, at_least_per_operator=0), "onnxruntime-cpu-t1", prior).kernels()
     )
     assert bare["norm", "local-response"] < 8
+
+
+def test_families_take_turns_and_small_networks_come_first() -> None:
+    graphs = {name: graph_of(name, "onnxruntime-cpu-t1") for name in ("light-squeezenet", "light-inception-v1")}
+    kernels = {name: {node.kernel for node in graph.costly} for name, graph in graphs.items()}
+    networks = [("inception", graphs["light-inception-v1"]), ("squeezenet", graphs["light-squeezenet"])]
+    small = len(kernels["light-squeezenet"])
+    assert small < len(kernels["light-inception-v1"])
+    assert set(judging_kernels(networks, small)) == kernels["light-squeezenet"]
+    again = [("squeezenet", graphs["light-squeezenet"]), *networks]
+    both = judging_kernels(again, 10_000)
+    assert set(both) == kernels["light-squeezenet"] | kernels["light-inception-v1"]
+    assert len(both) == len(set(both))
+    assert judging_kernels(networks, 0) == ()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from opmark.bench.run.interrupt import on_interrupt
+from opmark.bench.run.progress import on_interrupt
 
 
 @pytest.fixture(autouse=True)

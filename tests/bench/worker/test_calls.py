@@ -1,4 +1,4 @@
-from opmark.bench.worker.footprint import allocated_bytes
+from opmark.bench.worker.calls import allocated_bytes
 from opmark.kinds import KINDS, work_of
 
 
