@@ -1,7 +1,7 @@
-"""How far two journals of one suite agree, with samples as they were taken and at the machine's usual clock.
+"""Compare two journals of one suite: the samples as measured, and converted to the machine's usual clock.
 
-Measure the second in another hour (`opmark bench retest SUITE` does): where the host's clock differs, so do labels as
-they were taken.
+Measure the second journal at another time (`opmark bench retest SUITE` does). If the host's clock differs then, the
+labels as measured differ too.
 
     python benchmarks/clock.py FIRST.jsonl AGAIN.jsonl
 """
@@ -17,7 +17,7 @@ from opmark.core.measurement import OK
 
 
 def as_taken(journal: Journal) -> Journal:
-    """The same blocks, every clock taken for the usual one."""
+    """The same blocks, as if every clock were the usual one."""
     blocks = {
         trial: tuple(replace(block, clock_ratio=1.0) for block in items) for trial, items in journal.blocks.items()
     }
@@ -25,13 +25,13 @@ def as_taken(journal: Journal) -> Journal:
 
 
 def labels(journal: Journal, label: str) -> dict[tuple[str, str], float]:
-    """One label of every kernel that is `ok`, in ns by target and kernel."""
+    """The label of every kernel with status `ok`, in ns, by target and kernel."""
     found = {(row.target, row.kernel.key): getattr(row, label) for row in journal.measurements if row.status == OK}
     return {key: ns for key, ns in found.items() if ns is not None}
 
 
 def show(title: str, first: Journal, again: Journal) -> None:
-    """Print how far the labels of both agree, as a table."""
+    """Print the differences between both journals' labels as a table."""
     for label in ("latency_hot_ns", "latency_rotated_ns"):
         before, after = labels(first, label), labels(again, label)
         errors = [math.log(after[key] / before[key]) for key in before.keys() & after.keys()]

@@ -1,7 +1,8 @@
-"""The method on measurements that nobody here made: NeuSight's A100 tables, against the gates OpMark set itself.
+"""Evaluate estimators on published measurements (NeuSight's A100 tables), with a required error for each table.
 
-Tables are read by `opmark datasets import`'s own reader. `random` holds out one kernel in five by its key; `real-model`
-learns from all random shapes and is judged on shapes of real transformers. Errors are mean absolute percentages.
+The reader of `opmark datasets import` reads the tables. The split `random` holds out one kernel in five, by its key;
+`real-model` trains on all random shapes and judges on shapes of real transformers. Errors are mean absolute
+percentages.
 
     python benchmarks/external.py [--data FOLDER] [--estimator lightgbm …] [--table bmm …] [--json]
 
@@ -48,7 +49,7 @@ TABLES = ("linear", "bmm", "add", "gelu", "ln", "softmax", "conv")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One table under one split."""
+    """The result of one estimator on one table and split."""
 
     table: str
     split: str
@@ -63,7 +64,7 @@ class Line:
 
 
 def read(path: Path) -> tuple[list[Kernel], Floats]:
-    """Distinct kernels of a table, and the median of each one's latencies."""
+    """The distinct kernels of a table, each with the median of its latencies."""
     found: dict[Kernel, list[float]] = {}
     for entry in IMPORTERS.load("neusight").entries(path):
         if entry.kernel is not None:
@@ -72,7 +73,7 @@ def read(path: Path) -> tuple[list[Kernel], Floats]:
 
 
 def judged(folder: Path, table: str, estimator: str) -> list[Line]:
-    """The lines of one table."""
+    """The results of one table."""
     hardware = hardware_of(facts_of("NVIDIA A100"))
     kernels, latency = read(folder / "train" / f"{table}.csv")
     inputs = features(kernels, None, hardware)
@@ -106,7 +107,7 @@ def _line(table: str, split: str, estimator: str, known: Inputs, latency: Floats
 
 
 def show(lines: Sequence[Line]) -> None:
-    """The table as text."""
+    """Print the results as a table."""
     print(f"{'table':9}{'split':12}{'estimator':18}{'learned':>8}{'n':>7}{'MAPE':>8}{'median':>8}{'±10 %':>8}  gate")
     for one in lines:
         verdict = "" if one.gate is None else f"≤ {one.gate:.1%}: {'reached' if one.mape <= one.gate else 'MISSED'}"
@@ -117,7 +118,7 @@ def show(lines: Sequence[Line]) -> None:
 
 
 def main() -> None:
-    """Print the gates' table; exit code 1 where our estimator misses one."""
+    """Print the results; the exit code is 1 if our estimator misses a required error."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--estimator", nargs="+", default=["lightgbm"])

@@ -1,9 +1,9 @@
-"""nn-Meter's published fusion verdicts, replayed by OpMark's rule, and beside them what a release found.
+"""Apply OpMark's fusion rule to nn-Meter's published times, and compare the verdicts of nn-Meter and of a release.
 
-First its own times: T₁ + T₂ − T₁₂ > ½·min(T₁, T₂) on the published means must give the published verdicts, except those
-that its authors changed by hand; with the published standard deviations as an interval, the same may be undecided.
-Then, pair by pair, its verdicts on three phone runtimes beside both of a release's (graph and clock). Runtimes fuse
-differently: where columns differ, runtimes do, and only the first table is a check of the method.
+The first table checks the rule: T₁ + T₂ − T₁₂ > ½·min(T₁, T₂) on the published means must give the published verdicts,
+except those that nn-Meter's authors changed by hand. With the published standard deviations as an interval, the verdict
+may be undecided. The second table lists, pair by pair, the verdicts on three phone runtimes and those of a release, by
+graph and by clock. Runtimes fuse differently, so that only the first table checks the method.
 
     python benchmarks/fusion.py [--release DEVICE/VERSION] [--json]
 """
@@ -21,15 +21,15 @@ from opmark.datasets.release.finding import find, names
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLISHED = ROOT / "tests" / "core" / "published_fusion_rules.csv"
-# Its times are in ms.
+# The published times are in ms.
 NS = 1e6
-# What nn-Meter calls an operator, in OpMark's names of pairs; its `se` block has no single one.
+# nn-Meter's operator name: its name in OpMark's pairs. nn-Meter's `se` block is not a single operator.
 OPERATORS = {"dense": "fc", "pooling": "maxpool"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """One published verdict, with the rule's own on the same three times, and that of their interval."""
+    """A published verdict, and those of the rule on the same three times and on their interval."""
 
     backend: str
     pair: str
@@ -46,7 +46,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """One backend: how many verdicts the rule gives again, which not, and how the interval decides."""
+    """One backend: the verdicts that the rule reproduces, those it does not, and those that the interval decides."""
 
     backend: str
     pairs: int
@@ -58,7 +58,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """One pair that both measured: nn-Meter's verdicts by backend, and a target's by graph and by clock."""
+    """A pair that both measured: nn-Meter's verdicts by backend, and a target's verdicts by graph and by clock."""
 
     pair: str
     target: str
@@ -76,7 +76,7 @@ def published() -> tuple[Published, ...]:
 def _row(row: dict[str, str]) -> Published:
     first, second, block = (float(row[name]) * NS for name in ("first", "second", "block"))
     spread = 2 * NS * math.hypot(*(float(row[f"{name}_sd"]) for name in ("first", "second", "block")))
-    half = spread / max(min(first, second), 1.0)  # one part of a GPU's pair took no time that was seen
+    half = spread / max(min(first, second), 1.0)  # one operator of a GPU's pair has a measured time of zero
     found = saving(first, second, block)
     return Published(
         backend=row["backend"],
@@ -88,7 +88,7 @@ def _row(row: dict[str, str]) -> Published:
 
 
 def replay(rows: Sequence[Published]) -> tuple[Replay, ...]:
-    """The method against the published verdicts, backend by backend."""
+    """Compare the rule with the published verdicts, backend by backend."""
     found = []
     for backend in dict.fromkeys(row.backend for row in rows):
         own = [row for row in rows if row.backend == backend]
@@ -107,7 +107,7 @@ def replay(rows: Sequence[Published]) -> tuple[Replay, ...]:
 
 
 def beside(rows: Sequence[Published], measured: Iterable[FusionMeasurement]) -> tuple[Beside, ...]:
-    """The pairs that a release measured too."""
+    """The pairs that the release measured too."""
     told: dict[str, dict[str, str]] = {}
     for row in rows:
         told.setdefault(row.ours, {})[row.backend] = row.verdict
@@ -125,7 +125,7 @@ def beside(rows: Sequence[Published], measured: Iterable[FusionMeasurement]) -> 
 
 
 def agreement(pairs: Sequence[Beside]) -> tuple[int, int]:
-    """How many pairs say the same, of those on which nn-Meter's backends agree and our clock decides."""
+    """The number of equal verdicts, and of pairs on which nn-Meter's backends agree and the clock decides."""
     clear = [pair for pair in pairs if len(set(pair.published.values())) == 1 and pair.black_box != UNDECIDED]
     return sum(pair.black_box in pair.published.values() for pair in clear), len(clear)
 
@@ -133,7 +133,9 @@ def agreement(pairs: Sequence[Beside]) -> tuple[int, int]:
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--release", default="", help="DEVICE/VERSION or a folder; default: the last with fusion rows")
+    parser.add_argument(
+        "--release", default="", help="DEVICE/VERSION or a folder; default: the newest with fusion rows"
+    )
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows = published()
@@ -156,7 +158,7 @@ def main() -> None:
         if one.contradicted:
             print(f"{'':14}changed by its authors: {', '.join(one.contradicted)}")
     if not pairs:
-        print("no release here has fusion rows of these pairs: opmark bench fusion, then opmark datasets build")
+        print("no release here has fusion rows of these pairs: run opmark bench fusion, then opmark datasets build")
         return
     backends = list(dict.fromkeys(row.backend for row in rows))
     columns = "".join(f"{backend:>13}" for backend in backends)
@@ -164,7 +166,7 @@ def main() -> None:
     for pair in pairs:
         told = "".join(f"{pair.published.get(backend, '–'):>13}" for backend in backends)
         print(f"{pair.pair:22}{pair.target:22}{told}{pair.white_box:>13}{pair.black_box:>13}")
-    print(f"where nn-Meter's three agree and our clock decides, {same} of {clear} say the same")
+    print(f"where nn-Meter's three backends agree and our clock decides, {same} of {clear} verdicts are equal")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Show that a change of the code keeps predictions, training, standings and releases as they were.
+"""Print checksums that show whether a change of the code keeps predictions, training, standings and releases.
 
-Prints SHA-256 sums of the predictions that every bundle in `predictors/` makes for every graph in `bench/graphs/` (each
-field that users see, in whole nanoseconds and to the last digit), of predictors trained on one row in sixteen of each
-release, and of each track's standings, computed again from its stored solutions; then checks every release. Run it
-before and after a change, and compare.
+The SHA-256 sums cover the predictions of every bundle in `predictors/` for every graph in `bench/graphs/` (each field
+that users see, in whole nanoseconds and to the last digit), predictors trained on one row in sixteen of each release,
+and each track's standings, computed again from its stored solutions; every release is checked too. Run it before and
+after a change, and compare.
 
     python benchmarks/kept.py [--only predictions|training|standings|releases]
 """
@@ -30,12 +30,12 @@ from opmark.predictors.model.training import train_on
 
 ROOT = Path(__file__).parents[1]
 PARTS = ("predictions", "training", "standings", "releases")
-# One row in this many trains.
+# One row in this many is used for training.
 SHARE = 16
 
 
 def named_graphs(folder: Path) -> Iterator[tuple[str, Graph]]:
-    """Every stored graph beside its network's name, in the order of names and files."""
+    """Every stored graph with its network's name, sorted by name and file."""
     files = sorted(path.name.removesuffix(".json.gz") for path in folder.glob("*/*.json.gz"))
     for name in sorted({re.sub(r"(-(batch|size)\d+)*$", "", file) for file in files}):
         for graph in sized_graphs(name, folder):

@@ -1,8 +1,8 @@
-"""How far a deliberately busy core moves what different tools say about the same kernels.
+"""Compare the effect of a busy core on the results of different tools for the same kernels.
 
-Twelve kernels under 2 ms of five kinds, on ONNX Runtime and on eager torch, in turns with and without one busy core:
-OpMark's label (10th percentile of clean samples), beside mean, median and minimum of single calls, ONNX Runtime's own
-profiler and `torch.utils.benchmark`.
+Twelve kernels under 2 ms of five kinds run on ONNX Runtime and on eager torch, alternately with and without one busy
+core. OpMark's label (the 10th percentile of clean samples) is compared with the mean, median and minimum of single
+calls, ONNX Runtime's own profiler and `torch.utils.benchmark`.
 
     python benchmarks/noise.py [--rounds 10] [--same-core] [--json]
 """
@@ -43,12 +43,12 @@ PROFILER, TORCH = "onnxruntime profiler", "torch.utils.benchmark"
 ESTIMATORS = ("label", "mean", "median", "minimum", PROFILER, TORCH)
 QUIET, LOADED = "quiet", "loaded"
 
-# What keeps a core busy, its caches too.
+# The load that keeps a core and its caches busy.
 BUSY = "import numpy as np\nblock = np.ones(1 << 20)\nwhile True:\n    block *= 1.0000001\n"
 
 
 def kernels() -> dict[str, Kernel]:
-    """Twelve kernels of five kinds that both runtimes have."""
+    """Twelve kernels of five kinds that both runtimes can run."""
 
     def of(kind: str, **parameters: Any) -> Kernel:
         family = KINDS.load(kind)
@@ -81,7 +81,7 @@ def kernels() -> dict[str, Kernel]:
 
 
 class Load:
-    """A process that keeps `core` busy while it is let run."""
+    """A process that keeps `core` busy while it is running."""
 
     def __init__(self, core: int) -> None:
         self._process = subprocess.Popen([sys.executable, "-c", BUSY])
@@ -91,22 +91,22 @@ class Load:
         self.pause()
 
     def pause(self) -> None:
-        """Stop for now."""
+        """Pause the load."""
         self._process.send_signal(signal.SIGSTOP)
 
     def go(self) -> None:
-        """Be busy, after a moment that lets caches and clocks notice."""
+        """Resume the load, and wait until caches and clocks adapt."""
         self._process.send_signal(signal.SIGCONT)
         time.sleep(0.02)
 
     def end(self) -> None:
-        """Be gone."""
+        """End the load."""
         self._process.kill()
         self._process.wait()
 
 
 class Labels:
-    """OpMark's label of one kernel, block by block from a worker of its own."""
+    """OpMark's label of one kernel, measured in blocks by a separate worker."""
 
     def __init__(self, worker: WorkerProcess, kernel: Kernel) -> None:
         self._worker = worker
@@ -119,7 +119,7 @@ class Labels:
         self._blocks: dict[str, list[Block]] = defaultdict(list)
 
     def take(self, condition: str, number: int) -> None:
-        """One block."""
+        """Measure one block."""
         answer = self._worker.ask(self._request)
         if "ns" not in answer:
             raise SystemExit(f"cannot measure {self._request['kernel']}: {answer}")
@@ -127,7 +127,7 @@ class Labels:
         self._blocks[condition].append(Block(trial="k", process=0, round=number, **fields))
 
     def values(self) -> dict[str, float]:
-        """The label in every condition."""
+        """The label under each load."""
         return {
             condition: found.latency_ns
             for condition, blocks in self._blocks.items()
@@ -140,7 +140,7 @@ class Labels:
 
 
 class Calls:
-    """Single calls in this process, as a simple script times them."""
+    """Single calls timed in this process, as in a simple script."""
 
     def __init__(self, call: Callable[[], object]) -> None:
         self._call = call
@@ -149,14 +149,14 @@ class Calls:
         self._ns: dict[str, list[float]] = defaultdict(list)
 
     def take(self, condition: str, _number: int) -> None:
-        """A few calls."""
+        """Time a few calls."""
         for _ in range(CALLS):
             start = time.perf_counter_ns()
             self._call()
             self._ns[condition].append(float(time.perf_counter_ns() - start))
 
     def values(self, estimator: Callable[[Sequence[float]], float]) -> dict[str, float]:
-        """One figure for every condition."""
+        """One value under each load."""
         return {condition: estimator(times) for condition, times in self._ns.items()}
 
 
@@ -170,16 +170,16 @@ class TorchBenchmark:
         self._medians: dict[str, list[float]] = defaultdict(list)
 
     def take(self, condition: str, _number: int) -> None:
-        """One autoranged measurement."""
+        """Take one autoranged measurement."""
         self._medians[condition].append(self._timer.blocked_autorange(min_run_time=TORCH_SECONDS).median * 1e9)
 
     def values(self) -> dict[str, float]:
-        """The median of its medians in every condition."""
+        """The median of its medians under each load."""
         return {condition: statistics.median(values) for condition, values in self._medians.items()}
 
 
 class Profiler:
-    """The mean kernel time that ONNX Runtime's profiler writes down."""
+    """The mean kernel time recorded by ONNX Runtime's profiler."""
 
     def __init__(self, kernel: Kernel, folder: Path) -> None:
         import onnxruntime
@@ -204,12 +204,12 @@ class Profiler:
             )
 
     def take(self, condition: str, _number: int) -> None:
-        """A few runs."""
+        """Profile a few runs."""
         for _ in range(CALLS):
             self._sessions[condition].run(None, self._feeds)
 
     def values(self) -> dict[str, float]:
-        """The mean in every condition, its first runs left out."""
+        """The mean under each load, without the first runs."""
         found = {}
         for condition, session in self._sessions.items():
             events = json.loads(Path(session.end_profiling()).read_text())
@@ -220,7 +220,7 @@ class Profiler:
 
 @dataclass(frozen=True)
 class Row:
-    """One kernel on one target: its label when quiet, and how far each tool's figure moved under load."""
+    """A kernel on a target: its label without load, and the change of each tool's value under load."""
 
     target: str
     kernel: str
@@ -229,7 +229,7 @@ class Row:
 
 
 def measured(target_name: str, name: str, kernel: Kernel, load: Load, rounds: int, worker: WorkerProcess) -> Row:
-    """All tools in turns, quiet and loaded."""
+    """Run all tools in turn, without and with load."""
     backend, target = target_named(target_name, device_slug())
     prepared = backend.prepare(kernel, target, copies=1, construction=SINGLE, rotated=False)
     labels, calls = Labels(worker, kernel), Calls(prepared.call)
@@ -239,7 +239,7 @@ def measured(target_name: str, name: str, kernel: Kernel, load: Load, rounds: in
             other, other_name = TorchBenchmark(prepared.call), TORCH
         else:
             other, other_name = Profiler(kernel, Path(folder)), PROFILER
-        # Building and the first samples are nobody's: the turns begin warm.
+        # The build and the first samples are not counted.
         labels.take("warm", 0)
         for number in range(rounds):
             for condition in (QUIET, LOADED):
@@ -261,7 +261,7 @@ def measured(target_name: str, name: str, kernel: Kernel, load: Load, rounds: in
 
 @contextlib.contextmanager
 def busy(load: Load, condition: str) -> Iterator[None]:
-    """The load running, or not."""
+    """Turn the load on or off."""
     if condition == LOADED:
         load.go()
     try:
@@ -271,7 +271,7 @@ def busy(load: Load, condition: str) -> Iterator[None]:
 
 
 def show(rows: Sequence[Row]) -> None:
-    """The table, and the median and the largest move of every tool."""
+    """Print the table, with the median and the largest change of every tool."""
     print(f"{'target':<20}{'kernel':<28}{'label':>10}" + "".join(f"{tool:>23}" for tool in ESTIMATORS))
     for row in rows:
         moved = "".join(f"{row.moved[tool]:>+23.1%}" if tool in row.moved else f"{'':>23}" for tool in ESTIMATORS)
@@ -283,8 +283,8 @@ def show(rows: Sequence[Row]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=10, help="turns of quiet and loaded (default: 10)")
-    parser.add_argument("--same-core", action="store_true", help="measure on the core that is kept busy")
+    parser.add_argument("--rounds", type=int, default=10, help="rounds without and with load (default: 10)")
+    parser.add_argument("--same-core", action="store_true", help="measure on the busy core")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     arguments = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
@@ -314,7 +314,7 @@ def main() -> None:
     else:
         where = "the measuring core" if arguments.same_core else f"core {cores[-1]} of {len(cores)}"
         priority = "permitted" if may_use_fifo() else "not permitted"
-        print(f"Moves under a busy {where}; real-time priority {priority}; {arguments.rounds} turns.\n")
+        print(f"Changes under a busy {where}; real-time priority {priority}; {arguments.rounds} rounds.\n")
         show(rows)
 
 

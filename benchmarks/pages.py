@@ -1,7 +1,7 @@
-"""How much of a label is the memory that a process happens to get: the same work in several fresh processes.
+"""Measure how much a label depends on the memory pages of its process: the same work in several new processes.
 
-First the memory sentinel's copy of 4 MiB on small and on huge pages, then kernels whose tensors are about as large as
-a core's own cache, measured as suites measure them. The figures of docs/decisions/0010 come from here.
+The first rows are the memory sentinel's copy of 4 MiB on small and on huge pages. The others are kernels whose tensors
+are about as large as a core's own cache, measured as in a suite. Decision 0010 in docs/decisions quotes the results.
 
     python benchmarks/pages.py [--processes 8] [--target onnxruntime-cpu-t1]
 """
@@ -54,7 +54,7 @@ print(json.dumps(samples))
 
 
 def copies(pages: str, processes: int) -> list[float]:
-    """The label of the copy in each of so many processes, in ns."""
+    """The label of the copy in each of `processes` processes, in ns."""
     found = []
     for _ in range(processes):
         done = subprocess.run([sys.executable, "-c", COPY, pages], capture_output=True, check=True)
@@ -63,7 +63,7 @@ def copies(pages: str, processes: int) -> list[float]:
 
 
 def kernels() -> dict[str, Kernel]:
-    """Kernels whose tensors fill a level-2 cache, and one that fits well."""
+    """Kernels whose tensors fill a level-2 cache, and one much smaller kernel."""
 
     def of(kind: str, **parameters: object) -> Kernel:
         family = KINDS.load(kind)
@@ -84,7 +84,7 @@ def kernels() -> dict[str, Kernel]:
 
 
 def labels(target_name: str, kernel: Kernel, processes: int) -> tuple[list[float], list[float]]:
-    """A kernel's label in each of so many fresh workers, and how sure each is of its own, as a fraction."""
+    """A kernel's label in each of several new workers, and the relative half-width of each label's interval."""
     backend, target = target_named(target_name, device_slug())
     request = {
         "do": "kernel",
@@ -110,7 +110,7 @@ def labels(target_name: str, kernel: Kernel, processes: int) -> tuple[list[float
 
 
 def line(name: str, values: Sequence[float], surest: float | None = None) -> str:
-    """A row: the spread between processes beside how sure each is of its own label."""
+    """A row of the table: the spread between processes, and the half-width within one process."""
     own = "" if surest is None else f"{surest:8.1%}"
     return f"{name:26}{variation(values) or 0:9.1%}{own:>10}   " + ", ".join(format_ns(ns) for ns in values)
 

@@ -1,10 +1,11 @@
-"""How every placer does at one budget, over the problems of all tracks and generated ones, and how fast HEFT is.
+"""Compare the costs of all placers at one planning time, on the problems of all tracks and generated ones; time HEFT.
 
-Run it from the repository: `python benchmarks/placers.py [--budget 2] [--placers opmark,heft] [--per-track 5]`. Every
-placer plans in a process of its own against the clock, as in scoring. A cost is divided by the least that any placer
-found in this run; the table shows the geometric mean of these ratios, for every track by itself and for all problems,
-where an invalid or missing answer counts as that of 100. Long budgets take long: with `--keep FILE` an interrupted run
-goes on, and runs of the same placer code, problem and budget are not repeated.
+    python benchmarks/placers.py [--budget 2] [--placers opmark,heft] [--per-track 5]
+
+Every placer plans in its own process against the clock, as in scoring. A cost is divided by the smallest cost of any
+placer in this run. The table shows the geometric mean of these ratios for each track and for all problems; an invalid
+or missing answer counts as a ratio of 100. With `--keep FILE` an interrupted run continues, and a run with the same
+placer code, problem and planning time is not repeated.
 """
 
 import argparse
@@ -40,7 +41,7 @@ HEFT_TASKS = 800
 
 
 def cluster(devices: int, *, memory_bytes: int, unequal: bool) -> Cluster:
-    """A host and accelerators of two types; with `unequal` links one pair is joined directly and fast."""
+    """A host and accelerators of two types; `unequal` adds a fast direct link between two of them."""
     members = [Device(name="host", type="cpu", memory_bytes=2**40, dispatch_ns=500)]
     links = []
     for number in range(devices - 1):
@@ -104,7 +105,7 @@ def generated(
 
 
 def problems(per_track: int, *, also_generated: bool) -> list[tuple[str, Problem]]:
-    """So many problems of every track in this repository, evenly chosen by name, and ten generated ones."""
+    """`per_track` problems of every track, evenly spaced by name, and ten generated ones."""
     found = []
     for track in sorted((ROOT / "leaderboards").glob("*/problems")):
         paths = sorted(track.glob("*.json*"))
@@ -126,7 +127,7 @@ def problems(per_track: int, *, also_generated: bool) -> list[tuple[str, Problem
 
 
 def heft_seconds() -> tuple[float, float]:
-    """Compiled and plain Python HEFT on the same 800 tasks, the best of several each; their schedules must agree."""
+    """Seconds of compiled and of plain Python HEFT on the same 800 tasks; their schedules must agree."""
     problem = replace(generated(10, units=HEFT_TASKS, width=8, devices=4), name="tasks")
     problem.arrays  # noqa: B018 (compiling the problem is not HEFT)
     warm_up()
@@ -135,7 +136,7 @@ def heft_seconds() -> tuple[float, float]:
         begun = time.perf_counter()
         plain = reference_heft(problem)
         fastest[1] = min(fastest[1], time.perf_counter() - begun)
-        for _ in range(5):  # as long as one of the other: what interrupts one must be able to interrupt the other
+        for _ in range(5):  # as long as one plain run, so that interruptions affect both alike
             begun = time.perf_counter()
             ours, _ = heft_schedule(problem)
             fastest[0] = min(fastest[0], time.perf_counter() - begun)
@@ -144,7 +145,7 @@ def heft_seconds() -> tuple[float, float]:
 
 
 class Runs:
-    """Costs and seconds by problem, placer, its code and the budget; a file of JSON lines keeps them."""
+    """Costs and seconds by problem, placer, placer code and planning time, kept in a file of JSON lines."""
 
     def __init__(self, path: Path | None, budget_s: float) -> None:
         self._path, self._budget_s = path, budget_s
@@ -152,7 +153,7 @@ class Runs:
         self._known = {tuple(row["run"]): (row["cost"], row["planning_s"]) for row in map(json.loads, lines)}
 
     def run(self, process: PlacerProcess, problem: Problem, name: str) -> tuple[int | None, float]:
-        """The cost and the seconds it took; no cost where there is no valid answer."""
+        """The cost and the seconds taken; the cost is None without a valid answer."""
         key = (problem.id, name, code_of_placer(name), self._budget_s)
         if key not in self._known:
             try:
@@ -169,7 +170,7 @@ class Runs:
 
 
 def mean_ratio(ratios: list[float]) -> str:
-    """Their geometric mean."""
+    """The geometric mean of `ratios`, as text."""
     return f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}"
 
 
@@ -178,10 +179,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--budget", type=float, default=2.0)
     parser.add_argument("--placers", default=",".join(PLACERS.names()))
-    parser.add_argument("--per-track", type=int, default=1_000, help="problems of each track at most")
+    parser.add_argument("--per-track", type=int, default=1_000, help="the largest number of problems per track")
     parser.add_argument("--only-tracks", action="store_true", help="no generated problems")
-    parser.add_argument("--keep", type=Path, help="where runs are kept, to go on later")
-    parser.add_argument("--each", action="store_true", help="show every problem's costs")
+    parser.add_argument("--keep", type=Path, help="the file that keeps finished runs, so that a run can continue")
+    parser.add_argument("--each", action="store_true", help="show the costs on every problem")
     given = parser.parse_args()
     ours, plain = heft_seconds()
     print(f"HEFT, {HEFT_TASKS} tasks: {ours * 1e3:.2f} ms, plain Python {plain * 1e3:.1f} ms, {plain / ours:.0f}x")

@@ -1,9 +1,9 @@
-"""How fast predictors train and predict, on one core.
+"""Measure how fast predictors train and predict, on one core.
 
-Prints, beside what is asked for: BERT-base and ResNet-50 with the bundle loaded, 100,000 kernels in one call, the same
-in a loop of one call per kernel, and training 10,000 rows of all kinds. The bundle is trained here on made-up
-latencies of kernels drawn from every kind's space (speed does not depend on what is true); with `--bundle` the first
-two use a real one.
+Prints the measured times and the required ones: BERT-base and ResNet-50 with the bundle loaded, 100,000 kernels in one
+call, the same kernels in one call each, and training on 10,000 rows of all kinds. The bundle is trained on invented
+latencies of kernels drawn from every kind's space, since speed does not depend on the values; `--bundle` gives a real
+one for the first two.
 
     python benchmarks/prediction.py [--rows 10000] [--kernels 100000] [--bundle FOLDER] [--json]
 """
@@ -32,12 +32,12 @@ from opmark.predictors.model.training import train_on
 TARGET = Target(device="made-up", backend="onnxruntime", provider="cpu", version="1")
 NETWORKS = ("bert-base", "light-resnet50")
 NETWORK_LIMIT_S, KERNELS_LIMIT_S, TRAINING_LIMIT_S = 0.050, 5.0, 60.0
-# Kernels of the loop; it is slow, and its pace is the same for more.
+# The number of kernels in the loop: it is slow, and its pace does not depend on the number.
 LOOPED = 500
 
 
 def drawn(count: int) -> list[Kernel]:
-    """`count` distinct kernels, as many of each kind as its space gives."""
+    """`count` distinct kernels, with an equal number of each kind where its space allows."""
     kinds = [kind for kind in KINDS if kind.space and "onnx" in kind.languages]
     found: dict[Kernel, None] = {}
     source = random.Random(0)
@@ -58,7 +58,7 @@ SETTING = Setting(language="onnx")
 
 
 def row(kernel: Kernel) -> Measurement:
-    """A made-up measurement: a roofline, an efficiency that depends on size, and 2 % of noise."""
+    """An invented measurement: a roofline, an efficiency that depends on the size, and 2 % noise."""
     work, noise = work_of(kernel), random.Random(kernel.key).gauss(0, 0.02)
     fill = 1 - 0.5 * math.exp(-work.flops / 2e7)
     hot_ns = (500 + work.flops / 60 / fill + work.moved_bytes / 12) * math.exp(noise)
@@ -73,7 +73,7 @@ def row(kernel: Kernel) -> Measurement:
 
 
 def timed(call: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
-    """The median of `repeats` runs in seconds of one core, whatever else the machine does, and the last result."""
+    """The median CPU time of `repeats` runs in seconds, and the last result."""
     times, result = [], None
     for _ in range(repeats):
         start = time.process_time()
@@ -83,15 +83,15 @@ def timed(call: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
 
 
 def graphs() -> dict[str, Graph]:
-    """The networks' graphs as ONNX Runtime runs them."""
+    """The graphs of the networks on ONNX Runtime."""
     return {name: graph_of(name, "onnxruntime-cpu-t1") for name in NETWORKS}
 
 
 def network_lines(bundle: Bundle, found: dict[str, Graph]) -> list[dict[str, Any]]:
-    """Seconds per network: the table of kernels empty, and filled by an earlier question."""
+    """Seconds per network: with an empty cache of kernels, and with a filled one."""
     lines = []
     for name, graph in found.items():
-        CostModel(bundle, missing=BYTES_MOVED).network(graph)  # text becomes trees once, when a bundle is first used
+        CostModel(bundle, missing=BYTES_MOVED).network(graph)  # the first use of a bundle parses its trees
         fresh, _ = timed(lambda graph=graph: CostModel(bundle, missing=BYTES_MOVED).network(graph), 9)
         model = CostModel(bundle, missing=BYTES_MOVED)
         model.network(graph)
@@ -104,7 +104,7 @@ def network_lines(bundle: Bundle, found: dict[str, Graph]) -> list[dict[str, Any
 
 
 def kernel_lines(bundle: Bundle, kernels: Sequence[Kernel]) -> list[dict[str, Any]]:
-    """Seconds for all kernels in one call, and what a call each would take."""
+    """Seconds for all kernels in one call, and in one call per kernel."""
     whole, _ = timed(lambda: CostModel(bundle, missing=BYTES_MOVED).kernels(kernels))
     some = kernels[:LOOPED]
     model = CostModel(bundle, missing=BYTES_MOVED)

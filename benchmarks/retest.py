@@ -1,7 +1,7 @@
-"""Measure the same kernels twice in fresh processes while something else keeps one core busy.
+"""Measure the same kernels twice in new processes while another process keeps one core busy.
 
-Prints how far the two agree: OpMark's label, beside the mean and the median of 100 single calls in one process,
-which is what most tools report.
+Prints the differences between the two runs for OpMark's label, and for the mean and the median of 100 single calls in
+one process, which most tools report.
 
     python benchmarks/retest.py [--kernels 50] [--target onnxruntime-cpu-t1] [--quality full] [--no-load]
 """
@@ -32,13 +32,13 @@ CALLS = 100
 
 
 def suite_of(target: str, kernels: int, quality: str) -> Suite:
-    """The same `kernels` kernels every time, spread over ten kinds."""
+    """`kernels` kernels of ten kinds, the same ones in every run."""
     counts = {kind: KindSpec(count=kernels // len(KINDS)) for kind in KINDS}
     return Suite(name="retest", targets=(target,), quality=quality, kinds=counts)
 
 
 def measured(suite: Suite, folder: Path, name: str) -> dict[str, float]:
-    """OpMark's label of every kernel, from fresh processes."""
+    """OpMark's label of every kernel, from new processes."""
     journal = folder / f"{name}.jsonl"
     run(suite, journal=journal)
     rows = read_journal(journal).measurements
@@ -46,7 +46,7 @@ def measured(suite: Suite, folder: Path, name: str) -> dict[str, float]:
 
 
 def plain(suite: Suite) -> dict[str, list[float]]:
-    """`CALLS` single calls of every kernel, one after the other, as a simple script takes them."""
+    """`CALLS` single calls of every kernel, one after the other, as in a simple script."""
     found = {}
     backend, target = target_named(suite.targets[0], device_slug())
     backend.start(target)
@@ -68,13 +68,13 @@ def plain(suite: Suite) -> dict[str, list[float]]:
 
 
 def plain_in_fresh_process(arguments: Sequence[str]) -> dict[str, list[float]]:
-    """`plain` in a process of its own."""
+    """The result of `plain` in a separate process."""
     command = [sys.executable, __file__, *arguments, "--plain"]
     return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)  # type: ignore[no-any-return]
 
 
 def busy() -> None:
-    """Keep one core busy, and its caches too."""
+    """Keep one core and its caches busy."""
     import numpy as np
 
     block = np.ones(1 << 20)
@@ -83,7 +83,7 @@ def busy() -> None:
 
 
 def differences(first: dict[str, float], second: dict[str, float]) -> list[float]:
-    """How far each kernel's two values are apart, as a fraction of their mean."""
+    """The difference between each kernel's two values, as a fraction of their mean."""
     return [2 * abs(first[key] - second[key]) / (first[key] + second[key]) for key in first if key in second]
 
 
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--kernels", type=int, default=50)
     parser.add_argument("--target", default="onnxruntime-cpu-t1")
     parser.add_argument("--quality", default="full")
-    parser.add_argument("--no-load", action="store_true", help="leave the other cores alone")
+    parser.add_argument("--no-load", action="store_true", help="measure without the busy core")
     parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     suite = suite_of(options.target, options.kernels, options.quality)
@@ -124,7 +124,7 @@ def main() -> None:
         print(f"{name:32}" + "".join(f"{cell:9.1%}" for cell in cells))
     first, second = labels
     both = sorted(first.keys() & second.keys(), key=lambda key: -abs(first[key] - second[key]) / first[key])
-    print("furthest apart, by OpMark:")
+    print("largest differences of OpMark's labels:")
     for key in both[:3]:
         print(f"  {format_ns(first[key]):>9} {format_ns(second[key]):>9}  {kernels[key]}")
 

@@ -1,8 +1,9 @@
-"""How many placements per second opsim 1 evaluates, beside the plain Python reference with the same rules.
+"""Measure how many placements per second opsim 1 evaluates, compared with a plain Python reference of the same rules.
 
-Run it from the repository: `python benchmarks/simulator.py [--largest 1000000]`. Graphs are eight branches wide with
-joins, on a host and three accelerators with memory, ports and routes; placements are random, both simulators get the
-same ones, and their costs must agree.
+    python benchmarks/simulator.py [--largest 1000000]
+
+Graphs are eight branches wide with joins, on a host and three accelerators with memory, ports and routes. Placements
+are random; both simulators evaluate the same ones, and their costs must agree.
 """
 
 import argparse
@@ -28,7 +29,7 @@ SECONDS_EACH = 1.0
 
 
 def cluster() -> Cluster:
-    """A host and three accelerators; accelerators reach one another through the host."""
+    """A host and three accelerators that are connected through the host."""
     devices = [Device(name="host", type="cpu", memory_bytes=2**45, dispatch_ns=500)]
     links = []
     for number in range(3):
@@ -43,7 +44,7 @@ def cluster() -> Cluster:
 
 
 def problem(count: int) -> Problem:
-    """`count` units in `WIDTH` chains that exchange a tensor now and then."""
+    """`count` units in `WIDTH` chains that sometimes exchange a tensor."""
     draw = np.random.default_rng(count)
     times = draw.integers(5_000, 400_000, count).tolist()
     sizes = (draw.integers(1, 500, count) * 1_024).tolist()
@@ -83,7 +84,7 @@ def compiled_seconds(made: Problem, table: np.ndarray) -> tuple[float, list[int]
 
 
 def plain_seconds(made: Problem, table: np.ndarray) -> tuple[float, list[int]]:
-    """Seconds per placement of the plain reference, and its costs."""
+    """Seconds per placement of the plain Python reference, and the costs."""
     names = [device.name for device in made.cluster.devices]
     begun, costs = time.perf_counter(), []
     ranks = dict(zip((unit.name for unit in made.units), made.arrays.default_priority.tolist(), strict=True))

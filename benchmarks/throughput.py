@@ -1,10 +1,10 @@
-"""Measure kernels for a while and print how many a second, where the time goes, and what memory the harness takes.
+"""Measure kernels for some time; print kernels per second, the division of the time, and the harness's memory.
 
     python benchmarks/throughput.py [--target onnxruntime-cpu-t1 …] [--seconds 60] [--quality full]
 
-`first block` builds a kernel's models, warms them up and takes one block; `rotated` builds up to 64 copies of it.
-Memory of the harness is what this process and its workers hold while no kernel is built: right after a worker started,
-and after it freed a chunk's kernels. Pages that processes share count once between them.
+`first block` builds a kernel's models, warms them up and measures one block; `rotated` builds up to 64 copies of it.
+The harness's memory is that of this process and its workers while no kernel is built: right after a worker starts, and
+after it frees the kernels of a chunk. Pages shared between processes count once.
 """
 
 import argparse
@@ -25,12 +25,12 @@ from opmark.core.records import Record
 from opmark.core.units import format_bytes, format_duration
 
 PRIOR = ("mobilenet-v2", "vgg-small", "resnet-small", "squeeze-small", "bert-tiny", "decoder-small", "vit-tiny")
-# Workers that a run keeps: two for each of two targets, and one more each while processes disagree.
+# The workers of a run: two for each of two targets, and one more each while processes disagree.
 _LASTING = 6
 
 
 class Memory:
-    """What processes hold, from /proc; empty where the system has none."""
+    """The memory of processes, from /proc; empty on systems without it."""
 
     def __init__(self) -> None:
         self.started: dict[int, int] = {}
@@ -39,7 +39,7 @@ class Memory:
         self.open: dict[int, set[str]] = defaultdict(set)
 
     def see(self, pid: int, request: Mapping[str, Any]) -> None:
-        """Look at a worker after it answered `request`."""
+        """Record a worker's memory after it answered `request`."""
         if request["do"] == "kernel":
             self.open[pid].add(request["trial"])
         if request["do"] == "start":
@@ -51,7 +51,7 @@ class Memory:
                 self.freed[pid] = max(proportional_bytes(pid), self.freed.get(pid, 0))
 
     def lines(self) -> list[str]:
-        """Three sentences."""
+        """The results as three sentences."""
         mine = peak_bytes(os.getpid())
         empty = [max(self.started[pid], self.freed.get(pid, 0)) for pid in self.started]
         if not mine or not empty:
@@ -66,12 +66,12 @@ class Memory:
 
 
 def proportional_bytes(pid: int) -> int:
-    """Resident bytes, those shared among processes by their share."""
+    """Resident bytes; shared pages are divided among the processes."""
     return _field(Path(f"/proc/{pid}/smaps_rollup"), "Pss:")
 
 
 def peak_bytes(pid: int) -> int:
-    """The most resident bytes so far."""
+    """The largest number of resident bytes so far."""
     return _field(Path(f"/proc/{pid}/status"), "VmHWM:")
 
 
@@ -84,7 +84,7 @@ def _field(path: Path, name: str) -> int:
 
 
 class Ledger:
-    """Seconds and requests by what a worker was asked for, and what else this process waited for."""
+    """Seconds and requests by the type of request, and the other waits of this process."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -93,7 +93,7 @@ class Ledger:
         self._seen: set[tuple[int, str]] = set()
 
     def watch(self) -> None:
-        """Time every request from now on."""
+        """Time all further requests."""
         ask, loaded, append, sleep = WorkerProcess.ask, WorkerProcess.loaded, JournalWriter.append, time.sleep
 
         def timed(worker: WorkerProcess, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,7 +146,7 @@ class Ledger:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", action="append", help="may be repeated; default: onnxruntime-cpu-t1")
+    parser.add_argument("--target", action="append", help="a target; repeatable; default: onnxruntime-cpu-t1")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--quality", default="full")
     options = parser.parse_args()

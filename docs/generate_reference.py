@@ -1,8 +1,5 @@
 """Write the reference of commands, extensions and file formats: `python docs/generate_reference.py [--check]`."""
 
-import ast
-import importlib.util
-import pkgutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +9,7 @@ import click
 from opmark.bench.suite import suite
 from opmark.core.cluster import Cluster
 from opmark.core.files import json_text
+from opmark.core.registry import extensions_in
 from opmark.core.schema import json_schema
 from opmark.leaderboards.making import model_problem as recipe
 from opmark.leaderboards.problem import placement, problem
@@ -24,23 +22,23 @@ NOTICE = "<!-- Made by docs/generate_reference.py (make docs). Do not edit. -->\
 EXTENSIONS = (
     ("Kinds of kernels", "opmark.kinds"),
     ("Families of networks", "opmark.models.zoo"),
-    ("Runtimes that can be measured", "opmark.bench.backends"),
+    ("Runtimes", "opmark.bench.backends"),
     ("Checks of a release", "opmark.datasets.checks"),
-    ("Tables of others that can be imported", "opmark.datasets.importers"),
+    ("Published tables that can be imported", "opmark.datasets.importers"),
     ("Estimators", "opmark.predictors.estimators"),
     ("Placers", "opmark.leaderboards.placers"),
     ("Objectives of a problem", "opmark.leaderboards.simulator.objectives"),
-    ("Profiles of the simulator", "opmark.leaderboards.simulator.published"),
+    ("Published profiles of the simulator", "opmark.leaderboards.simulator.published"),
     ("Synchronisation of replicas", "opmark.leaderboards.problem.rules.synchronisations"),
     ("Schedules of micro-batches", "opmark.leaderboards.problem.rules.pipeline_schedules"),
-    ("Arrivals of requests", "opmark.leaderboards.problem.rules.arrival_processes"),
+    ("Arrival processes of requests", "opmark.leaderboards.problem.rules.arrival_processes"),
     ("Formats of placement problems", "opmark.leaderboards.making.importers"),
     ("Lower bounds", "opmark.leaderboards.bounds.relaxations"),
-    ("Metrics of a board", "opmark.leaderboards.scoring.metrics"),
+    ("Metrics of a track", "opmark.leaderboards.scoring.metrics"),
     ("Pages of the site", "opmark.leaderboards.site.pages"),
 )
 
-# What people write by hand or hand over by program.
+# Files that users write by hand or by program.
 FILES = {
     "suite": (suite.Suite, suite.SCHEMA),
     "cluster": (Cluster, recipe.CLUSTER_SCHEMA),
@@ -69,13 +67,13 @@ def _is(path: Path, text: str) -> bool:
 
 
 def commands() -> str:
-    """One section per command, its help, its arguments and options."""
+    """One section per command: its help, its usage and its options."""
     from opmark.cli.main import EPILOG, cli
 
     parts = [NOTICE, "# Commands\n", f"{_sentences(cli.help)}\n", f"{EPILOG}\n"]
     parts += [
-        "An option may also be given as an environment variable: `OPMARK_` and the path of the command and the option "
-        "in capitals, such as `OPMARK_WORKSPACE`.\n"
+        "Every option can also be set by an environment variable: `OPMARK_`, the command and the option in capitals, "
+        "such as `OPMARK_WORKSPACE`.\n"
     ]
     for depth, context in _walk(click.Context(cli, info_name="opmark")):
         command = context.command
@@ -117,7 +115,7 @@ def _cell(text: str) -> str:
 
 
 def _sentences(text: str | None) -> str:
-    """A help text as Markdown paragraphs; what click is told not to wrap (`\\b`) is shown as it is."""
+    """A help text as Markdown paragraphs; a paragraph that click does not wrap (`\\b`) becomes a code block."""
     return "\n\n".join(
         f"```text{paragraph[1:]}\n```" if paragraph.startswith("\b") else _escaped(" ".join(paragraph.split()))
         for paragraph in (text or "").strip(" \n").split("\n\n")
@@ -129,25 +127,14 @@ def _escaped(text: str) -> str:
 
 
 def extensions() -> str:
-    """One table per registry: names and the first sentence of each file."""
-    parts = [NOTICE, "# Extensions\n", "Each is one file; the file name is the name, with `_` for `-`.\n"]
+    """One table per registry: the names of its extensions, and the first sentence of each file."""
+    parts = [NOTICE, "# Extensions\n", "Each extension is one file, named after the extension with `_` for `-`.\n"]
     for title, package in EXTENSIONS:
-        rows = [f"| `{name}` | {_cell(sentence)} |" for name, sentence in _modules(package)]
+        rows = [f"| `{item.name}` | {_cell(item.summary)} |" for item in extensions_in(package)]
         parts.append(f"## {title}\n")
         parts.append(f"In `src/{package.replace('.', '/')}/`.\n")
-        parts.append("\n".join(["| name | what it is |", "|---|---|", *rows]) + "\n" if rows else "None yet.\n")
+        parts.append("\n".join(["| name | description |", "|---|---|", *rows]) + "\n" if rows else "None yet.\n")
     return "\n".join(parts)
-
-
-def _modules(package: str) -> Iterator[tuple[str, str]]:
-    """Names and first docstring lines, read without importing, so that nothing optional needs to be installed."""
-    found = importlib.util.find_spec(package)
-    assert found is not None
-    for folder in found.submodule_search_locations or []:
-        for item in sorted(pkgutil.iter_modules([folder]), key=lambda item: item.name):
-            if not item.name.startswith("_"):
-                tree = ast.parse((Path(folder) / f"{item.name}.py").read_text(encoding="utf-8"))
-                yield item.name.replace("_", "-"), (ast.get_docstring(tree) or "").split("\n\n")[0]
 
 
 if __name__ == "__main__":

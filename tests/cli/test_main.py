@@ -1,15 +1,11 @@
 """The command line: lazy groups, versions, exit codes, one sentence per error."""
 
-from pathlib import Path
-
 import click
 import pytest
 from click.testing import CliRunner
 
 from opmark.cli.main import COMMANDS, LazyGroup, cli
-from opmark.cli.options import DURATION, workspace
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError, UnavailableError
-from opmark.core.workspace import ROOMS
 
 
 def group_that(raises: BaseException) -> click.Group:
@@ -82,21 +78,3 @@ def test_version_names_the_runtimes() -> None:
 def test_an_unknown_command_is_a_usage_error() -> None:
     result = CliRunner().invoke(cli, ["no-such-command"])
     assert result.exit_code == 2
-
-
-def test_durations_convert_and_refuse() -> None:
-    assert DURATION.convert("10m", None, None) == 600
-    assert DURATION.convert(7, None, None) == 7.0
-    with pytest.raises(click.BadParameter, match="not a duration"):
-        DURATION.convert("-5", None, None)
-
-
-def test_workspace_is_the_given_one_or_the_one_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in ROOMS:
-        (tmp_path / "found" / room).mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "found" / "bench")
-    with pytest.raises(ContentError, match="no such folder"):
-        workspace(click.Context(cli, obj=tmp_path / "given"))
-    (tmp_path / "given").mkdir()
-    assert workspace(click.Context(cli, obj=tmp_path / "given")).root == tmp_path / "given"
-    assert workspace(click.Context(cli)).root == tmp_path / "found"

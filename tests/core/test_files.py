@@ -31,7 +31,7 @@ def test_packed_text_is_read_back_and_the_same_each_time(tmp_path: Path) -> None
     assert one.read_bytes() == two.read_bytes()
     assert len(one.read_bytes()) < 200
     one.write_bytes(two.read_bytes()[:-9])
-    with pytest.raises(ContentError, match="not a whole gzip file"):
+    with pytest.raises(ContentError, match="not a complete gzip file"):
         read_json(one)
 
 

@@ -77,5 +77,5 @@ def test_the_hint_never_names_what_does_not_exist(name: str, known: set[str]) ->
 def test_of_many_names_only_the_likest_are_said() -> None:
     known = {f"network-{number}" for number in range(100)}
     hint = unknown_name("network", "zzz-5", known).hint or ""
-    assert hint.startswith("known are 100, among them ")
+    assert hint.startswith("100 are known, among them ")
     assert hint.count("network-") == 8

@@ -138,10 +138,10 @@ def test_a_bad_name_is_refused(name: str, tmp_path: Path) -> None:
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "kept.py"
     path.write_text("mine")
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="the file exists already"):
         write_extension("kind", "kept", output=path)
     assert path.read_text() == "mine"
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="the file exists already"):
         write_extension("kind", "conv")
 
 

@@ -36,7 +36,7 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     create_workspace(tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
-    with pytest.raises(UsageError, match="holds bench/, datasets/, predictors/, leaderboards/ already"):
+    with pytest.raises(UsageError, match="already holds bench/, datasets/, predictors/, leaderboards/"):
         create_workspace(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""What a shell offers while a command is typed: the names that this installation and this workspace know."""
+"""Shell completion of names: extensions of this installation, and content of the current workspace."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -16,14 +16,14 @@ def _completer(names: Callable[[click.Context], Iterable[str]], *, or_file: bool
     def complete(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
         del parameter
         found = [CompletionItem(name) for name in names(ctx) if name.startswith(typed)]
-        # Before the names: a shell forgets what came before a file.
+        # The file comes first: a shell forgets the items before it.
         return [CompletionItem(typed, type="file"), *found] if or_file else found
 
     return complete
 
 
 def _workspace(ctx: click.Context) -> Workspace | None:
-    """The workspace of what is being typed; the group's own code has not run yet."""
+    """The workspace of the command line being typed; the root command has not run yet."""
     given = ctx.find_root().params.get("workspace")
     try:
         return find_workspace(Path.cwd()) if given is None else Workspace(Path(given))
@@ -35,24 +35,21 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(item for item in folder.iterdir() if item.is_dir()) if folder.is_dir() else []
 
 
-def _placers(ctx: click.Context) -> Iterable[str]:
+def _placers(_: click.Context) -> Iterable[str]:
     from opmark.leaderboards.search.placer import PLACERS
 
-    del ctx
     return PLACERS.names()
 
 
-def _estimators(ctx: click.Context) -> Iterable[str]:
+def _estimators(_: click.Context) -> Iterable[str]:
     from opmark.predictors.estimators import ESTIMATORS
 
-    del ctx
     return ESTIMATORS.names()
 
 
-def _models(ctx: click.Context) -> Iterable[str]:
+def _models(_: click.Context) -> Iterable[str]:
     from opmark.models.zoo import models
 
-    del ctx
     return models()
 
 
@@ -74,7 +71,7 @@ def _releases(ctx: click.Context) -> Iterable[str]:
     return [name for device in devices for name in (device.name, *(f"{device.name}/{one}" for one in versions(device)))]
 
 
-def _predicted(ctx: click.Context) -> Iterable[str]:
+def _predicted_targets(ctx: click.Context) -> Iterable[str]:
     here = _workspace(ctx)
     devices = () if here is None else _folders(here.predictors)
     bundles = (bundle for device in devices for one in versions(device) for bundle in _folders(device / one))
@@ -87,4 +84,4 @@ models = _completer(_models, or_file=True)
 suites = _completer(_suites, or_file=True)
 tracks = _completer(_tracks)
 releases = _completer(_releases, or_file=True)
-predicted_targets = _completer(_predicted)
+predicted_targets = _completer(_predicted_targets)

@@ -1,15 +1,15 @@
-"""The `opmark` command: finds its subcommands by file name and turns every error into one sentence."""
+"""The `opmark` command: it finds its subcommands by file name, and prints every error as one sentence with a hint."""
 
 import difflib
-import importlib
 import os
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import click
 
+from opmark.cli.options import FOLDER
 from opmark.cli.text.terminal import show_error
 from opmark.core.errors import ExitCode, MissingExtraError, OpMarkError
 from opmark.core.registry import Registry, install_hint
@@ -23,22 +23,22 @@ EPILOG = (
 
 
 class LazyGroup(click.Group):
-    """A group whose subcommands are imported when they are used, so that `--help` stays instant."""
+    """A group that imports a subcommand only when it is used, so that `--help` is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every file of `opmark.cli.commands`."""
+        """List the modules of `opmark.cli.commands`."""
         del ctx
         return list(COMMANDS.names())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that file, or None, which click turns into a usage error."""
+        """Import the command, or return None, which click turns into a usage error."""
         del ctx
         return COMMANDS.load(cmd_name) if cmd_name in COMMANDS.names() else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; the error for an unknown name has the nearest one, which click knows of loaded groups only."""
+        """Resolve as click does; add the nearest name to its error, since click compares with loaded groups only."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -48,7 +48,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx=error.ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a subcommand; the one place where an error becomes a sentence and an exit code."""
+        """Run a subcommand. Only here does an error become a message and an exit code."""
         try:
             return super().invoke(ctx)
         except OpMarkError as error:
@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
             show_error(MissingExtraError(f"this needs {missing}, which is not installed", hint=install_hint(missing)))
             ctx.exit(MissingExtraError.exit_code)
         except (KeyboardInterrupt, click.Abort):
-            click.echo("Interrupted. Whatever was stored is kept; run the same command again.", err=True)
+            click.echo("Interrupted. Finished work is stored; run the same command again to continue.", err=True)
             ctx.exit(ExitCode.INTERRUPTED)
 
 
@@ -75,7 +75,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool
 def _version(name: str) -> str:
     try:
         return version(name)
-    except importlib.metadata.PackageNotFoundError:
+    except PackageNotFoundError:
         return "not installed"
 
 
@@ -94,12 +94,13 @@ def _version(name: str) -> str:
     expose_value=False,
     is_eager=True,
     callback=_print_version,
-    help="Show versions.",
+    help="Show the versions of OpMark and of its runtimes.",
 )
 @click.option(
     "--workspace",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder holding bench/, datasets/, predictors/, leaderboards/; default: found upward from here.",
+    type=FOLDER,
+    help="The folder that holds bench/, datasets/, predictors/ and leaderboards/. Default: the nearest one at or above "
+    "the current folder.",
 )
 @click.pass_context
 def cli(ctx: click.Context, workspace: Path | None) -> None:

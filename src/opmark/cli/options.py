@@ -1,5 +1,6 @@
-"""What commands share: the workspace and option types."""
+"""Options that several commands share, their types, and the workspace that a command works in."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,15 @@ from opmark.core.errors import ContentError, UsageError
 from opmark.core.units import parse_duration_s
 from opmark.core.workspace import Workspace, find_workspace
 
+DEFAULT_TARGET = "onnxruntime-cpu-t1"
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
 
 def workspace(ctx: click.Context) -> Workspace:
-    """The workspace given by `--workspace`, or the one found upward from here. Raises `ContentError`."""
+    """The workspace of `--workspace`, or the nearest one at or above the current folder. Raises `ContentError`."""
     given = ctx.find_root().obj
     if given is None:
         return find_workspace(Path.cwd())
@@ -22,37 +29,37 @@ def workspace(ctx: click.Context) -> Workspace:
 
 
 def cache_folder(ctx: click.Context) -> Path | None:
-    """The workspace's cache; None outside of one, which is the user's own."""
-    here = _workspace_if_any(ctx)
+    """The workspace's cache; None outside a workspace, which means the user's own cache."""
+    here = _workspace_or_none(ctx)
     return None if here is None else here.cache
 
 
 def suites_folder(ctx: click.Context) -> Path | None:
-    """The workspace's suites; None outside of one, as shipped suites need none."""
-    here = _workspace_if_any(ctx)
+    """The workspace's suites; None outside a workspace, where only the shipped suites are known."""
+    here = _workspace_or_none(ctx)
     return None if here is None else here.suites
 
 
 def datasets_folder(ctx: click.Context) -> Path | None:
-    """The workspace's releases; None outside of one."""
-    here = _workspace_if_any(ctx)
+    """The workspace's releases; None outside a workspace."""
+    here = _workspace_or_none(ctx)
     return None if here is None else here.datasets
 
 
-def _workspace_if_any(ctx: click.Context) -> Workspace | None:
+def _workspace_or_none(ctx: click.Context) -> Workspace | None:
     try:
         return workspace(ctx)
     except ContentError:
         return None
 
 
-class Duration(click.ParamType[float]):
-    """`90`, `90s`, `10m`, `2h`; gives seconds."""
+class DurationType(click.ParamType[float]):
+    """A duration such as `90`, `90s`, `10m` or `2h`, converted to seconds."""
 
     name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds as a float; a malformed or negative one is a usage error."""
+        """Return seconds; a malformed or negative duration is a usage error."""
         if isinstance(value, (int, float)):
             return float(value)
         try:
@@ -61,16 +68,13 @@ class Duration(click.ParamType[float]):
             self.fail(f"{error.message}; {error.hint}", param, ctx)
 
 
-DURATION = Duration()
-
-
-class Percent(click.ParamType[float]):
-    """`5%`, `5 %` or `0.05`; gives a fraction between 0 and 1."""
+class PercentType(click.ParamType[float]):
+    """A percentage such as `5%`, `5 %` or `0.05`, converted to a fraction between 0 and 1."""
 
     name = "percent"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The fraction; what is none is a usage error."""
+        """Return the fraction; anything else is a usage error."""
         text = str(value).strip()
         try:
             fraction = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
@@ -81,4 +85,54 @@ class Percent(click.ParamType[float]):
         return fraction
 
 
-PERCENT = Percent()
+DURATION = DurationType()
+PERCENT = PercentType()
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+missing_option = click.option(
+    "--missing",
+    type=click.Choice(["error", "bytes-moved"]),
+    default="error",
+    show_default=True,
+    help="How to treat kernels of a kind without a predictor.",
+)
+SIZES = (
+    click.option(
+        "--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable."
+    ),
+    click.option("--batch", type=click.IntRange(min=1), help="Batch size of a network of the zoo."),
+    click.option("--size", type=click.IntRange(min=1), help="Image side or sequence length of a network of the zoo."),
+)
+
+
+def together(options: Sequence[Decorator]) -> Decorator:
+    """One decorator that adds `options` to a command, in the order given."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+size_options = together(SIZES)
+
+
+def chosen_sizes(dimensions: tuple[str, ...], batch: int | None, size: int | None) -> dict[str, int]:
+    """The sizes given as `batch=8` pairs and by `--batch` and `--size`. Raises `UsageError` where they contradict."""
+    sizes = {}
+    for pair in dimensions:
+        name, equals, value = pair.partition("=")
+        if not (name and equals and value.isdecimal() and int(value) > 0):
+            raise UsageError(f"{pair!r} is not a dimension", hint="write it like batch=8")
+        sizes[name] = int(value)
+    for name, given in (("batch", batch), ("size", size)):
+        if given is not None and sizes.setdefault(name, given) != given:
+            raise UsageError(f"--{name} {given} and --dimension {name}={sizes[name]} differ", hint="give one of them")
+    return sizes
+
+
+def listed(text: str) -> list[str]:
+    """The names in a comma-separated option: `conv+relu, conv-bn+add`."""
+    return [name.strip() for name in text.split(",") if name.strip()]

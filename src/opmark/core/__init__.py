@@ -1,1 +1,1 @@
-"""The vocabulary every room shares: errors, units, tensors, kernels, graphs, targets, measurements, files."""
+"""The vocabulary that all rooms share: errors, units, kernels, graphs, targets, measurements, files."""

@@ -1,4 +1,4 @@
-"""Canonical JSON and content hashes: the identity of kernels, graphs, targets and files."""
+"""Canonical JSON and content hashes, which identify kernels, graphs, targets and files."""
 
 import dataclasses
 import hashlib
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON types: dataclasses and mappings become dicts, tuples become lists."""
+    """Convert `value` to JSON types: dataclasses and mappings become dicts, tuples become lists."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -19,7 +19,7 @@ def plain(value: Any) -> Any:
 
 
 def canonical_json(value: Any) -> str:
-    """The one spelling of `value`: sorted keys, no spaces, no NaN. Raises `ValueError` on NaN."""
+    """The canonical JSON of `value`: sorted keys, no spaces. Raises `ValueError` on NaN."""
     return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

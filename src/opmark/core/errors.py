@@ -1,10 +1,10 @@
-"""Every error a user can meet, each with its exit code."""
+"""The errors that OpMark raises for users, each with its exit code."""
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What the process returns; documented in the command-line reference."""
+    """The exit codes of the `opmark` command, as documented in the command-line reference."""
 
     FINE = 0
     CHECK_FAILED = 1
@@ -16,9 +16,9 @@ class ExitCode(IntEnum):
 
 
 class OpMarkError(Exception):
-    """A failure with one clear sentence, where it happened, and what to do about it.
+    """A failure, described by one clear sentence.
 
-    `where` names a file and a field (`suite.yaml: kinds.conv.count`), `hint` the next step.
+    `where` names the file and field (`suite.yaml: kinds.conv.count`), `hint` the next step for the user.
     """
 
     exit_code = ExitCode.CHECK_FAILED
@@ -40,7 +40,7 @@ class UsageError(OpMarkError):
 
 
 class UnknownNameError(UsageError):
-    """A name that no registered extension or stored item has."""
+    """No registered extension or stored item has this name."""
 
 
 class ContentError(OpMarkError):
@@ -54,11 +54,11 @@ class PlacementError(ContentError):
 
 
 class SubmissionError(ContentError):
-    """A submission is malformed, or returned something that is not a solution."""
+    """A submission is malformed, or its answer is not a valid solution."""
 
 
 class UnavailableError(OpMarkError):
-    """Something this machine or installation does not have."""
+    """This machine or installation lacks something that is needed."""
 
     exit_code = ExitCode.UNAVAILABLE
 
@@ -72,11 +72,11 @@ class DeviceError(UnavailableError):
 
 
 class MeasurementError(OpMarkError):
-    """A measurement could not be taken."""
+    """A measurement failed."""
 
 
 class CheckFailedError(OpMarkError):
-    """A check that was asked for did not pass."""
+    """A requested check failed."""
 
 
 class NothingSelectedError(OpMarkError):

@@ -1,16 +1,16 @@
-"""Order statistics of latency samples: the label, its confidence, and how far processes agree."""
+"""Order statistics of latency samples: the label, its confidence interval, and the variation between processes."""
 
 import math
 from collections.abc import Sequence
 
-# The label is the 10th percentile of clean samples: unlike the minimum it does not drift with their number,
-# unlike the median it is not moved by a busy machine. Nothing else runs on a GPU: its label is the median.
+# The label is the 10th percentile of the clean samples. Unlike the minimum, it does not depend on their number; unlike
+# the median, it does not depend on other load. A GPU has no other load: its label is the median.
 LABEL_QUANTILE = 0.1
 _Z95 = 1.96
 
 
 def quantile(values: Sequence[float], fraction: float) -> float:
-    """The `fraction` quantile of `values`, linearly interpolated. Raises `ValueError` if there are none."""
+    """The `fraction` quantile of `values`, linearly interpolated. Raises `ValueError` without values."""
     if not values:
         raise ValueError("no samples")
     ordered = sorted(values)
@@ -21,24 +21,24 @@ def quantile(values: Sequence[float], fraction: float) -> float:
 
 
 def quantiles(values: Sequence[float], fractions: Sequence[float]) -> tuple[float, ...]:
-    """Several quantiles at once; empty where there are no samples."""
+    """The quantiles of `values` at all `fractions`; empty without values."""
     return tuple(quantile(values, fraction) for fraction in fractions) if values else ()
 
 
 def median(values: Sequence[float]) -> float:
-    """The 50 % quantile."""
+    """The median of `values`. Raises `ValueError` without values."""
     return quantile(values, 0.5)
 
 
 def label(values: Sequence[float], fraction: float = LABEL_QUANTILE) -> float:
-    """The latency that a set of clean samples stands for: their `fraction` quantile."""
+    """The label of a set of clean samples: their `fraction` quantile."""
     return quantile(values, fraction)
 
 
 def half_width(values: Sequence[float], fraction: float = LABEL_QUANTILE) -> float:
-    """Half the 95 % confidence interval of `label(values, fraction)`, as a part of it; infinite below five samples.
+    """Half the 95 % confidence interval of a label, relative to the label; infinite below five samples.
 
-    The interval lies between the order statistics that a binomial count around the label's rank allows.
+    The ends of the interval are order statistics: the rank of the label plus and minus a binomial deviation.
     """
     count = len(values)
     if count < 5:
@@ -53,7 +53,7 @@ def half_width(values: Sequence[float], fraction: float = LABEL_QUANTILE) -> flo
 
 
 def variation(values: Sequence[float]) -> float | None:
-    """(largest − smallest) / median of the labels of several processes; None below two."""
+    """The variation of several processes' labels: (largest - smallest) / median; None below two labels."""
     if len(values) < 2:
         return None
     centre = median(values)

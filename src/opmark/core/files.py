@@ -1,4 +1,4 @@
-"""Files that are either whole or absent."""
+"""Read and write files; a write is atomic, so that a file is either complete or unchanged."""
 
 import contextlib
 import hashlib
@@ -12,15 +12,15 @@ from typing import Any
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, OpMarkError
 
-# Text files whose names end so are read and written packed.
+# Text files with this suffix are compressed.
 PACKED = ".gz"
 
 
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that replaces it, synced to disk, when the block ends without an error.
+    """Yield a temporary path beside `path`, which replaces it (synced to disk) if the block ends without an error.
 
-    Raises `OpMarkError` naming the file when the disk is full or the folder cannot be written.
+    Raises `OpMarkError` with the file's name if the disk is full or the folder is not writable.
     """
     temporary = None
     try:
@@ -45,33 +45,33 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write `content` to `path`, or leave `path` as it was."""
+    """Write `content` to `path`, or leave `path` unchanged on an error."""
     with atomic_path(path) as temporary:
         temporary.write_bytes(content)
 
 
 def write_text(path: Path, content: str) -> None:
-    """Write `content` to `path` as UTF-8, packed where the name ends in `.gz`, or leave `path` as it was."""
+    """Write `content` to `path` as UTF-8, compressed if the name ends in `.gz`; leave `path` unchanged on an error."""
     data = content.encode()
     if path.suffix == PACKED:
         import gzip
 
-        data = gzip.compress(data, compresslevel=9, mtime=0)  # no time of its own: same text, same bytes
+        data = gzip.compress(data, compresslevel=9, mtime=0)  # without a time stamp, equal text gives equal bytes
     write_bytes(path, data)
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write `value` (dataclasses allowed) as indented JSON in the order of its keys."""
+    """Write `value` (dataclasses allowed) as indented JSON; keys keep their order."""
     write_text(path, json_text(value))
 
 
 def json_text(value: Any) -> str:
-    """`value` (dataclasses allowed) as the indented JSON that every file and `--json` uses."""
+    """The indented JSON of `value` (dataclasses allowed), as in files and in the output of `--json`."""
     return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_json(path: Path) -> Any:
-    """The parsed file. Raises `ContentError` naming the file and the line."""
+    """Parse a JSON file. Raises `ContentError` with the file and the line."""
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
@@ -79,8 +79,9 @@ def read_json(path: Path) -> Any:
 
 
 def read_text(path: Path) -> str:
-    """The file as UTF-8, unpacked where its name ends in `.gz`. Raises `ContentError` if it is absent, a folder, or
-    not text.
+    """The text of a UTF-8 file, decompressed if its name ends in `.gz`.
+
+    Raises `ContentError` if it is absent, a folder, or not text.
     """
     try:
         return _unpacked(path) if path.suffix == PACKED else path.read_text(encoding="utf-8")
@@ -99,11 +100,11 @@ def _unpacked(path: Path) -> str:
     try:
         return gzip.decompress(path.read_bytes()).decode()
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ContentError("not a whole gzip file", where=str(path)) from error
+        raise ContentError("not a complete gzip file", where=str(path)) from error
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hex."""
+    """The SHA-256 of a file's bytes, as hex digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

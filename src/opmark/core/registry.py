@@ -1,11 +1,13 @@
-"""Extensions are files: a folder's modules, found by name and imported only when asked for."""
+"""Registries and lists of extensions: the modules of a package, found by name and imported only when used."""
 
+import ast
 import difflib
 import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from opmark.core.errors import MissingExtraError, OpMarkError, UnknownNameError
@@ -15,9 +17,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Registry(Generic[T]):
-    """The extensions of one package: each module `some_name` defines `attribute` and is registered as `some-name`.
+    """The extensions of one package: the module `some_name` defines `attribute` and is registered as `some-name`.
 
-    `noun` is what an error calls one of them. Modules whose name starts with `_` are not extensions.
+    Errors call an extension by the `noun`. Modules whose names start with `_` are not extensions.
     """
 
     package: str
@@ -25,7 +27,7 @@ class Registry(Generic[T]):
     noun: str
 
     def names(self) -> tuple[str, ...]:
-        """All registered names, sorted; nothing is imported but the package itself."""
+        """All registered names, sorted; only the package itself is imported."""
         return _module_names(self.package)
 
     def load(self, name: str) -> T:
@@ -48,8 +50,8 @@ class Registry(Generic[T]):
         return (self.load(name) for name in self.names())
 
 
-# A hint is read, not searched: of more names than this only the likest are said.
-_MOST_LISTED, _LISTED_OF_MANY = 40, 8
+# A hint must stay readable: of more names than this, it lists only the most similar ones.
+_MOST_LISTED, _MOST_SIMILAR = 40, 8
 _EXTRAS = {
     "transformers": "models",
     "ortools": "solvers",
@@ -61,7 +63,7 @@ _EXTRAS = {
 
 
 def install_hint(module: str) -> str:
-    """How to install what provides `module`."""
+    """The command that installs `module`."""
     root = module.partition(".")[0]
     wanted = f"'opmark[{_EXTRAS[root]}]'" if root in _EXTRAS else root
     return f"pip install {wanted}"
@@ -76,7 +78,7 @@ def require(module: str) -> None:
 
 
 def unknown_name(noun: str, name: str, known: Iterable[str]) -> OpMarkError:
-    """The error for a name nobody has, with the nearest one that exists."""
+    """The error for an unknown name; its hint has the nearest known name, or the known names."""
     choices = sorted(known)
     close = difflib.get_close_matches(name, choices, n=1)
     if close:
@@ -84,8 +86,8 @@ def unknown_name(noun: str, name: str, known: Iterable[str]) -> OpMarkError:
     elif len(choices) <= _MOST_LISTED:
         hint = f"known: {', '.join(choices) or 'none'}"
     else:
-        likest = difflib.get_close_matches(name, choices, n=_LISTED_OF_MANY, cutoff=0)
-        hint = f"known are {len(choices)}, among them {', '.join(likest)}"
+        similar = difflib.get_close_matches(name, choices, n=_MOST_SIMILAR, cutoff=0)
+        hint = f"{len(choices)} are known, among them {', '.join(similar)}"
     return UnknownNameError(f"no {noun} is called {name!r}", hint=hint)
 
 
@@ -94,3 +96,54 @@ def _module_names(package: str) -> tuple[str, ...]:
     folder = importlib.import_module(package)
     modules = pkgutil.iter_modules(folder.__path__)
     return tuple(sorted(item.name.replace("_", "-") for item in modules if not item.name.startswith("_")))
+
+
+# Sort of extension: the packages that hold them.
+PACKAGES = {
+    "kinds": ("opmark.kinds",),
+    "families": ("opmark.models.zoo",),
+    "backends": ("opmark.bench.backends",),
+    "estimators": ("opmark.predictors.estimators",),
+    "placers": ("opmark.leaderboards.placers",),
+    "profiles": ("opmark.leaderboards.simulator.published",),
+    "objectives": ("opmark.leaderboards.simulator.objectives",),
+    "metrics": ("opmark.leaderboards.scoring.metrics",),
+    "bounds": ("opmark.leaderboards.bounds.relaxations",),
+    "checks": ("opmark.datasets.checks",),
+    "formats": ("opmark.datasets.importers", "opmark.leaderboards.making.importers"),
+    "arrivals": ("opmark.leaderboards.problem.rules.arrival_processes",),
+    "schedules": ("opmark.leaderboards.problem.rules.pipeline_schedules",),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """An extension: its name, the first sentence of its docstring, and its module."""
+
+    name: str
+    summary: str
+    module: str
+
+
+def extensions(what: str) -> tuple[Extension, ...]:
+    """The extensions of one sort, a key of `PACKAGES`, sorted by name. Raises `UnknownNameError`."""
+    if what not in PACKAGES:
+        raise unknown_name("list of extensions", what, PACKAGES)
+    return tuple(item for package in PACKAGES[what] for item in extensions_in(package))
+
+
+def extensions_in(package: str) -> tuple[Extension, ...]:
+    """The extensions in one package, sorted by name; nothing but the package itself is imported."""
+    folder = importlib.import_module(package)
+    found = [item.name for item in pkgutil.iter_modules(folder.__path__) if not item.name.startswith("_")]
+    return tuple(
+        Extension(name=name.replace("_", "-"), summary=_sentence(Path(path) / f"{name}.py"), module=f"{package}.{name}")
+        for path in folder.__path__
+        for name in sorted(found)
+    )
+
+
+def _sentence(path: Path) -> str:
+    """The first paragraph of a file's docstring, on one line."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return " ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split())

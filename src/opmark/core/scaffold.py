@@ -1,4 +1,4 @@
-"""New extensions from templates: files that pass the contract tests as they are, for someone to rewrite."""
+"""Write new extensions from templates (jinja2); the files pass the contract tests unchanged."""
 
 import keyword
 import re
@@ -11,15 +11,14 @@ from opmark.core.files import write_text
 from opmark.core.registry import unknown_name
 from opmark.core.shipped import checkout
 
-_TEMPLATES = Path(__file__).with_name("templates")
 _NAME = re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an extension goes: a folder of the code (`package`), or a file of its own folder in a content room.
+    """The files of a new extension: one in a `package` of the code, or `file` in a folder of its own.
 
-    `beside` are further files of that folder, each with its template.
+    `beside` are the further files of that folder, each with its template.
     """
 
     template: str
@@ -42,11 +41,11 @@ PLACES: Mapping[str, Place] = {
 
 
 def write_extension(what: str, name: str, *, leaderboards: Path | None = None, output: Path | None = None) -> Path:
-    """Write the template for a `what` called `name` and give its path.
+    """Write the template for a `what` called `name`, and return its path.
 
-    Code goes into the checkout this runs from, a track into `leaderboards`, a submission into a folder of its name
-    here, or any to `output`. Raises `UsageError` for a bad name or a file that exists, `UnavailableError` where there
-    is no checkout.
+    Code is written into the checkout that this runs from, a track into `leaderboards`, a submission into a new folder
+    called `name`, or any of them into `output`. Raises `UsageError` for a bad name or an existing file,
+    `UnavailableError` without a checkout.
     """
     if what not in PLACES:
         raise unknown_name("extension point", what, PLACES)
@@ -55,34 +54,32 @@ def write_extension(what: str, name: str, *, leaderboards: Path | None = None, o
             f"{name!r} cannot be a name", hint="write it like my-name: lower-case letters, digits, hyphens"
         )
     path = output or _default_path(what, name, leaderboards)
-    if path.exists():
-        raise UsageError("exists already", where=str(path), hint="choose another name")
-    others = [(path.with_name(file), template) for file, template in PLACES[what].beside]
-    for other, _ in others:
-        if other.exists():
-            raise UsageError("exists already", where=str(other), hint="choose another name")
-    for other, template in others:
-        write_text(other, _filled(template, name))
-    write_text(path, render(what, name))
+    texts = {path.with_name(file): _render(template, name) for file, template in PLACES[what].beside}
+    texts[path] = render(what, name)
+    for file in (path, *texts):
+        if file.exists():
+            raise UsageError("the file exists already", where=str(file), hint="choose another name")
+    for file, text in texts.items():
+        write_text(file, text)
     return path
 
 
 def render(what: str, name: str) -> str:
-    """The template's text for an extension called `name`."""
-    return _filled(PLACES[what].template, name)
+    """The text of the template for a `what` called `name`."""
+    return _render(PLACES[what].template, name)
 
 
-def _filled(template: str, name: str) -> str:
-    text = (_TEMPLATES / template).read_text(encoding="utf-8")
+def _render(template: str, name: str) -> str:
+    import jinja2
+
+    # The templates are Python, YAML and Markdown, not HTML.
+    environment = jinja2.Environment(  # noqa: S701
+        loader=jinja2.PackageLoader("opmark.core"), undefined=jinja2.StrictUndefined, keep_trailing_newline=True
+    )
     words = name.split("-")
-    values = {
-        "name": name,
-        "title": " ".join(words).capitalize(),
-        "class": "".join(word.capitalize() for word in words),
-    }
-    for key, value in values.items():
-        text = text.replace(f"{{{{ {key} }}}}", value)
-    return text
+    title = " ".join(words).capitalize()
+    class_name = "".join(word.capitalize() for word in words)
+    return environment.get_template(template).render(name=name, title=title, class_name=class_name)
 
 
 def _default_path(what: str, name: str, leaderboards: Path | None) -> Path:
@@ -96,7 +93,7 @@ def _default_path(what: str, name: str, leaderboards: Path | None) -> Path:
     root = checkout()
     if root is None:
         raise UnavailableError(
-            "extensions are files of OpMark's source, and this is an installed copy",
+            "extensions are files in OpMark's source, but this is an installed copy",
             hint="work in a checkout (pip install -e .), or write the file elsewhere with -o FILE",
         )
     return root / place.package / f"{name.replace('-', '_')}.py"

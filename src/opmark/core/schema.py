@@ -1,4 +1,4 @@
-"""YAML and JSON files become frozen dataclasses, or one error that names every wrong key."""
+"""Read YAML and JSON files as frozen dataclasses; one error names every wrong key (pydantic validates)."""
 
 from functools import cache
 from pathlib import Path
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 def load(path: Path, kind: type[T], *, schema: int) -> T:
-    """Read `path` (YAML by suffix, else JSON) as a `kind`, a dataclass, whose file starts with `schema: N`.
+    """Read `path` (YAML by its suffix, else JSON) as the dataclass `kind`; the file starts with `schema: N`.
 
-    Raises `ContentError` naming the file and every wrong key.
+    Raises `ContentError` with the file and every wrong key.
     """
     content = read_yaml(path) if path.suffix in {".yaml", ".yml"} else read_json(path)
     if not isinstance(content, dict):
@@ -23,7 +23,7 @@ def load(path: Path, kind: type[T], *, schema: int) -> T:
 
 
 def convert(content: Any, kind: type[T], *, where: str) -> T:
-    """`content` (plain JSON types) as a `kind`; unknown keys are refused. Raises `ContentError`."""
+    """Convert `content` (plain JSON types) to a `kind`; unknown keys are errors. Raises `ContentError`."""
     import pydantic
 
     try:
@@ -34,7 +34,7 @@ def convert(content: Any, kind: type[T], *, where: str) -> T:
 
 
 def json_schema(kind: type[Any], *, schema: int) -> dict[str, Any]:
-    """The JSON Schema of a file that holds a `kind`, its `schema` number included."""
+    """The JSON Schema of a file that holds a `kind`, including its `schema` number."""
     described: dict[str, Any] = _adapter(kind).json_schema()  # type: ignore[arg-type]
     described["properties"] = {"schema": {"const": schema}, **described["properties"]}
     described["required"] = ["schema", *described.get("required", [])]
@@ -42,7 +42,7 @@ def json_schema(kind: type[Any], *, schema: int) -> dict[str, Any]:
 
 
 def check_schema(content: dict[str, Any], schema: int, path: Path) -> None:
-    """Raise `ContentError` unless the file says `schema: {schema}`; too old, too new and missing are told apart."""
+    """Raise `ContentError` unless the file has this schema number; old, new and missing give different errors."""
     found = content.get("schema")
     where = f"{path}: schema"
     if found is None:
@@ -56,7 +56,7 @@ def check_schema(content: dict[str, Any], schema: int, path: Path) -> None:
 
 
 def read_yaml(path: Path) -> Any:
-    """The parsed file. Raises `ContentError` naming the file and the line."""
+    """Parse a YAML file. Raises `ContentError` with the file and the line."""
     import yaml
 
     try:
@@ -74,7 +74,7 @@ def _adapter(kind: type[Any]) -> Any:
 
     @pydantic.with_config(pydantic.ConfigDict(extra="forbid", allow_inf_nan=False))
     class _Strict:
-        """Only carries the configuration."""
+        """Carries only the configuration."""
 
     if not hasattr(kind, "__pydantic_config__"):
         kind.__pydantic_config__ = _Strict.__pydantic_config__  # type: ignore[attr-defined]
@@ -82,7 +82,7 @@ def _adapter(kind: type[Any]) -> Any:
 
 
 def _sentences(items: list[Any]) -> list[str]:
-    """One per wrong key: a number that may be whole or not fails twice, under the names of both types."""
+    """One sentence per wrong key. A key of type `int | float` fails twice, under the names of both types."""
     places = {item["loc"] for item in items}
     found = []
     for item in items:

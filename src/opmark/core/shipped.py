@@ -1,4 +1,4 @@
-"""What comes with OpMark: suites and tracks, inside the wheel or, in a checkout, beside the source."""
+"""The suites and tracks shipped with OpMark, and new workspaces made from them."""
 
 import shutil
 import tempfile
@@ -8,40 +8,40 @@ from opmark.core.errors import OpMarkError, UnavailableError, UsageError
 from opmark.core.workspace import ROOMS, Workspace
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-# What a new workspace starts with, of each room.
+# The content that a new workspace starts with.
 _SHIPPED = ("bench/suites", "leaderboards")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*", "*.tmp")
 
 
 def shipped_content() -> Workspace:
-    """The folders that came with this installation. Raises `UnavailableError` where there are none."""
+    """The content inside the wheel or, in a checkout, beside the source. Raises `UnavailableError` without any."""
     for root in (_PACKAGE / "content", checkout()):
         if root is not None and (root / "bench" / "suites").is_dir():
             return Workspace(root)
     raise UnavailableError(
-        "this installation came without suites and tracks",
+        "this installation has no suites and tracks",
         where=str(_PACKAGE),
         hint="install OpMark from its wheel or from a checkout",
     )
 
 
 def checkout() -> Path | None:
-    """The root of the repository this code runs from, or None where it is installed."""
+    """The root of the repository that this code runs from; None for an installed copy."""
     root = _PACKAGE.parents[1]
     return root if _PACKAGE.parent.name == "src" and (root / "pyproject.toml").is_file() else None
 
 
 def create_workspace(folder: Path) -> Workspace:
-    """Make `folder` a workspace with the shipped suites and tracks; what else lies in it stays as it is.
+    """Make `folder` a workspace with the shipped suites and tracks; its other content stays unchanged.
 
-    Raises `UsageError` where one of the four folders is there already, `OpMarkError` where it cannot be written;
-    in either case nothing is left behind.
+    Raises `UsageError` if one of the four folders exists already, `OpMarkError` if it cannot be written; either way,
+    nothing is left behind.
     """
     source = shipped_content().root
     taken = [room for room in ROOMS if (folder / room).exists()]
     if taken:
         raise UsageError(
-            f"holds {', '.join(f'{room}/' for room in taken)} already", where=str(folder), hint="choose another folder"
+            f"already holds {', '.join(f'{room}/' for room in taken)}", where=str(folder), hint="choose another folder"
         )
     made: list[Path] = []
     try:

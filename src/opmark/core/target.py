@@ -1,4 +1,4 @@
-"""What a latency belongs to: a device, a runtime on it, and how that runtime is set up."""
+"""A target: a device, a runtime on it, and the runtime's configuration. Every latency belongs to a target."""
 
 import re
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ _NAME = re.compile(r"^(?P<runtime>[a-z0-9]+(?:-[a-z0-9]+)*)-t(?P<threads>\d+)$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """`backend` is `onnxruntime`, `torch-eager` or `null`; `provider` is `cpu` or `cuda` (empty where implied).
+    """`backend` is `onnxruntime`, `torch-eager` or `null`; `provider` is `cpu` or `cuda`, or empty if implied.
 
-    `version` is the runtime's major.minor; `options` are settings that change latency (allocator, layout).
+    `version` is the runtime's major.minor version; `options` are settings that affect latency (allocator, layout).
     """
 
     device: str
@@ -25,7 +25,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The part that is the same on every machine, such as `onnxruntime-cpu-t1`."""
+        """The name without the device, such as `onnxruntime-cpu-t1`."""
         provider = f"-{self.provider}" if self.provider else ""
         return f"{self.backend}{provider}-t{self.threads}"
 
@@ -34,7 +34,7 @@ class Target:
 
     @property
     def id(self) -> str:
-        """Identity of everything that changes latency."""
+        """The hash of everything that affects latency."""
         return content_id(self)
 
 

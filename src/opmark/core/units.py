@@ -1,4 +1,4 @@
-"""Durations and sizes: parsing what people type, printing what people read."""
+"""Parse and print durations, sizes and counts."""
 
 import math
 import re
@@ -14,7 +14,7 @@ _BYTES_PER_UNIT |= {"ki": 2**10, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2*
 
 
 def parse_duration_s(text: str) -> float:
-    """Seconds in `90`, `90s`, `10m`, `2h` or `500ms`. Raises `UsageError`."""
+    """The seconds in a text such as `90`, `90s`, `10m`, `2h` or `500ms`. Raises `UsageError`."""
     match = _DURATION.match(text)
     if match is None:
         raise UsageError(f"{text!r} is not a duration", hint="write it like 90, 90s, 10m or 2h")
@@ -22,7 +22,7 @@ def parse_duration_s(text: str) -> float:
 
 
 def parse_size_bytes(text: str) -> int:
-    """Bytes in `4096`, `64KiB`, `2GiB` or `1.5GB`. Raises `UsageError`."""
+    """The bytes in a text such as `4096`, `64KiB`, `2GiB` or `1.5GB`. Raises `UsageError`."""
     match = _SIZE.match(text)
     if match is None:
         raise UsageError(f"{text!r} is not a size", hint="write it like 4096, 64KiB or 2GiB")
@@ -30,7 +30,7 @@ def parse_size_bytes(text: str) -> int:
 
 
 def format_ns(latency_ns: float) -> str:
-    """Three significant digits in the unit a person would choose."""
+    """A latency with three significant digits, in ns, µs, ms or s."""
     if math.isnan(latency_ns):
         return "–"
     latency_ns = _rounded(latency_ns)
@@ -41,7 +41,7 @@ def format_ns(latency_ns: float) -> str:
 
 
 def format_bytes(size_bytes: float) -> str:
-    """Three significant digits with a binary prefix."""
+    """A size with three significant digits and a binary prefix."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(size_bytes) < 1024:
             return f"{_significant(size_bytes)} {unit}"
@@ -50,7 +50,7 @@ def format_bytes(size_bytes: float) -> str:
 
 
 def format_count(count: float) -> str:
-    """Three significant digits with a decimal prefix, as FLOPs are written."""
+    """A count with three significant digits and a decimal prefix, as FLOPs are written."""
     count = _rounded(count)
     for unit in ("", "k", "M", "G"):
         if abs(count) < 1000:
@@ -60,7 +60,7 @@ def format_count(count: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """`42 s`, `3 min 20 s`, `2 h 05 min`."""
+    """A duration such as `42 s`, `3 min 20 s` or `2 h 05 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -70,7 +70,7 @@ def format_duration(seconds: float) -> str:
 
 
 def _rounded(value: float) -> float:
-    """To three significant digits, so that 999.9 ns is 1.00 µs and not 1000 ns."""
+    """Round to three significant digits, so that 999.9 ns becomes 1.00 µs and not 1000 ns."""
     return float(f"{value:.2e}")
 
 

@@ -1,4 +1,4 @@
-"""The folder that holds bench/, datasets/, predictors/ and leaderboards/."""
+"""The workspace: the folder that holds bench/, datasets/, predictors/ and leaderboards/."""
 
 import re
 from dataclasses import dataclass
@@ -12,38 +12,38 @@ _VERSION = re.compile(r"^\d+\.\d+\.\d+$")
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where content lies. The folders need not exist until something is written."""
+    """The paths of a workspace; they need not exist before something is written."""
 
     root: Path
 
     @property
     def suites(self) -> Path:
-        """Suite YAML files."""
+        """The folder of suites (YAML files)."""
         return self.root / "bench" / "suites"
 
     @property
     def journals(self) -> Path:
-        """Append-only logs of measuring runs."""
+        """The folder of journals, the append-only logs of measuring runs."""
         return self.root / "bench" / "journals"
 
     @property
     def datasets(self) -> Path:
-        """`<device>/<version>/` releases."""
+        """The folder of releases: `<device>/<version>/`."""
         return self.root / "datasets"
 
     @property
     def predictors(self) -> Path:
-        """`<device>/<version>/<target>/` bundles."""
+        """The folder of predictors: `<device>/<version>/<target>/`."""
         return self.root / "predictors"
 
     @property
     def leaderboards(self) -> Path:
-        """`<track>/` folders."""
+        """The folder of tracks: `<track>/`."""
         return self.root / "leaderboards"
 
     @property
     def cache(self) -> Path:
-        """What can be made again: exported models, captured graphs."""
+        """The folder of files that can be made again: exported models and captured graphs."""
         return self.root / ".cache"
 
 
@@ -53,21 +53,21 @@ def find_workspace(start: Path) -> Workspace:
         if all((folder / room).is_dir() for room in ROOMS):
             return Workspace(folder)
     raise ContentError(
-        "no workspace here: none of the folders upward holds " + ", ".join(f"{room}/" for room in ROOMS),
+        "no workspace here: neither this folder nor one above it holds " + ", ".join(f"{room}/" for room in ROOMS),
         where=str(start),
         hint="run `opmark init DIR`, or pass --workspace DIR",
     )
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """Sorts `1.10.0` after `1.9.0`. Raises `ContentError` for anything but three numbers."""
+    """A sort key that orders `1.9.0` before `1.10.0`. Raises `ContentError` for a malformed version."""
     if not _VERSION.match(version):
         raise ContentError(f"{version!r} is not a version", hint="write it like 1.0.0")
     return tuple(int(part) for part in version.split("."))
 
 
 def versions(folder: Path) -> list[str]:
-    """The version folders in `folder`, oldest first."""
+    """The names of the version folders in `folder`, oldest first."""
     if not folder.is_dir():
         return []
     found = [item.name for item in folder.iterdir() if item.is_dir() and _VERSION.match(item.name)]

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from opmark.bench.worker.backend import BACKENDS
 from opmark.cli.main import cli
 from opmark.core.errors import ExitCode
-from opmark.core.extension_list import PACKAGES, extensions
+from opmark.core.registry import PACKAGES, extensions
 from opmark.kinds import KINDS
 from opmark.leaderboards.problem.rules.profile import PROFILES
 from opmark.leaderboards.search.placer import PLACERS

@@ -29,7 +29,7 @@ def test_init_makes_a_workspace_that_other_commands_find(tmp_path: Path, monkeyp
     assert opmark("datasets", "list", "--json")[:2] == (0, "[]\n")
     code, _, error = opmark("init", str(tmp_path / "work"))
     assert code == 2
-    assert "holds bench/, datasets/, predictors/, leaderboards/ already" in error
+    assert "already holds bench/, datasets/, predictors/, leaderboards/" in error
 
 
 def test_new_writes_a_file_and_prints_its_path(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_splits_come_in_their_order_and_the_best_first(capsys: pytest.CaptureFix
         score("best", "random", "median", 0.1, 99),
     ]
     show_scores(scores, ("median",))
-    first, second = capsys.readouterr().out.split("where a network's error comes from")
+    first, second = capsys.readouterr().out.split("parts of a network's error")
     places = [first.index(text) for text in ("random", "best", "worst", "networks-unseen")]
     assert places == sorted(places)
     # of networks, not of kernels

@@ -77,7 +77,7 @@ def test_a_damaged_file_names_itself(tmp_path: Path) -> None:
     with pytest.raises(ContentError, match="not the answers of an entry"):
         read_rows(path)
     path.write_bytes(b"\x1f\x8b cut")
-    with pytest.raises(ContentError, match="not a whole gzip file") as caught:
+    with pytest.raises(ContentError, match="not a complete gzip file") as caught:
         read_rows(path)
     assert caught.value.where == str(path)
 

@@ -6,8 +6,8 @@ import pytest
 from opmark.core.errors import ContentError
 from opmark.studies.active_sampling.curve import (
     FILE,
-    Curve,
-    CurvePoint,
+    AccuracyCurve,
+    AccuracyPoint,
     TargetAccuracy,
     curve_page,
     curve_picture,
@@ -16,13 +16,13 @@ from opmark.studies.active_sampling.curve import (
 )
 
 ACCURACY = TargetAccuracy(median=0.05, p90=0.2, acc10=0.7, n=40, held_out=0.06)
-CURVE = Curve(
+CURVE = AccuracyCurve(
     suite="mine",
     target_error=0.05,
     stopped="the time is up",
     points=(
-        CurvePoint(seconds=60.0, kernels=100, targets={"a-t1": ACCURACY, "<b>-t1": ACCURACY}),
-        CurvePoint(seconds=120.0, kernels=300, targets={"a-t1": replace(ACCURACY, median=0.03)}),
+        AccuracyPoint(seconds=60.0, kernels=100, targets={"a-t1": ACCURACY, "<b>-t1": ACCURACY}),
+        AccuracyPoint(seconds=120.0, kernels=300, targets={"a-t1": replace(ACCURACY, median=0.03)}),
     ),
 )
 
@@ -48,4 +48,4 @@ def test_every_point_is_in_the_picture_and_in_the_table() -> None:
 
 
 def test_a_curve_without_a_point_is_still_a_picture() -> None:
-    assert "<svg" in curve_picture(Curve(suite="mine", target_error=0.05))
+    assert "<svg" in curve_picture(AccuracyCurve(suite="mine", target_error=0.05))

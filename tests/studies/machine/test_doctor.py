@@ -15,8 +15,7 @@ from opmark.core.errors import MissingExtraError
 from opmark.core.registry import Registry
 from opmark.studies.machine import doctor
 from opmark.studies.machine.doctor import EXTRAS, advice_on_noise, bubblewrap, diagnose, extra, runtime
-from opmark.studies.machine.facts import this_machine
-from opmark.studies.machine.gpus import Gpu, gpus, parse_gpus
+from opmark.studies.machine.facts import Gpu, gpus, parse_gpus, this_machine
 
 
 def noise(**changes: Any) -> Noise:

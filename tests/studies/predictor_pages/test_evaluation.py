@@ -6,8 +6,8 @@ from opmark.predictors.judging.evidence import Judged
 from opmark.predictors.judging.learning_curve import CurvePoint
 from opmark.predictors.judging.scores import Evaluation, Score
 from opmark.predictors.transfer.curve import TransferPoint
+from opmark.studies.predictor_pages.curves import transfer_page
 from opmark.studies.predictor_pages.evaluation import evaluation_page
-from opmark.studies.predictor_pages.transfer import transfer_page
 
 
 def judged(count: int, *, networks: bool = False) -> Judged:
@@ -60,7 +60,7 @@ def test_the_page_shows_scores_pictures_halves_and_the_curve() -> None:
     page = evaluation_page("acme/1.0.0", [evaluation], {"onnxruntime-cpu-t1": points}, ours="lightgbm")
     for text in ("acme/1.0.0", "random", "networks-unseen", "3.1 %", "43.1 %", "1.1 %", "Learning curve", "net4"):
         assert text in page
-    assert "7 kernels. Measuring the same again differs by 1.1 %" in page
+    assert "7 kernels. Measuring the same kernels again differs by 1.1 %" in page
     assert "7 networks. " in page
     assert page.count('<tr class="ours"><th scope="row">lightgbm') == 2
     assert page.count('<svg class="scatter"') == 2

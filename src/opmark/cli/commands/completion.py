@@ -1,4 +1,4 @@
-"""Shell completion."""
+"""`opmark completion`: a script that completes commands and names in a shell."""
 
 import click
 from click.shell_completion import get_completion_class

@@ -1,4 +1,4 @@
-"""Releases: immutable measurements of one device."""
+"""`opmark datasets`: releases, which are immutable measurements of one device."""
 
 from pathlib import Path
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from opmark.cli.completers import releases
-from opmark.cli.options import workspace
-from opmark.cli.text.terminal import counted, json_option, show_json, show_table
+from opmark.cli.lookup import release_folder
+from opmark.cli.options import FILE, FOLDER, json_option, workspace
+from opmark.cli.text.terminal import MISSING, counted, show_json, show_table
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.units import format_bytes, format_ns
 
@@ -16,7 +17,7 @@ from opmark.core.units import format_bytes, format_ns
 def group() -> None:
     """Releases: immutable measurements of one device.
 
-    A release is named by a path, by DEVICE/VERSION, or by DEVICE for its newest version.
+    The name of a release is its path, DEVICE/VERSION, or DEVICE for its newest version.
     """
 
 
@@ -47,10 +48,10 @@ def list_releases(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Show a release: coverage, statuses, peaks, overhead, noise."""
+    """Show a release: its kinds, statuses, peaks, overhead and noise."""
     from opmark.datasets.release.finding import find
 
-    release = find(name, workspace_folder(ctx, name))
+    release = find(name, release_folder(ctx, name))
     if as_json:
         show_json({"path": str(release.path), **_described(release.manifest)})
         return
@@ -67,22 +68,22 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def validate(ctx: click.Context, path: str, as_json: bool) -> None:
-    """Check everything about a release.
+    """Check a release completely.
 
-    The exit code is 3 where it is not sound.
+    The exit code is 3 where a check finds an error.
     """
     from opmark.datasets.release.finding import path_of
     from opmark.datasets.validation.check import ERROR
     from opmark.datasets.validation.validate import validate as check
 
-    folder = Path(path) if Path(path).is_dir() else path_of(path, workspace_folder(ctx, path))
+    folder = Path(path) if Path(path).is_dir() else path_of(path, release_folder(ctx, path))
     found = check(folder)
     errors = [finding for finding in found if finding.level == ERROR]
     if as_json:
         show_json({"path": str(folder), "valid": not errors, "findings": found})
     elif found:
         show_table(
-            ("level", "check", "where", "what"),
+            ("level", "check", "where", "finding"),
             [(finding.level, finding.check, finding.where, finding.message) for finding in found],
             left=4,
         )
@@ -96,13 +97,13 @@ def validate(ctx: click.Context, path: str, as_json: bool) -> None:
 
 @group.command(epilog="Example: opmark datasets build bench/journals/small.jsonl")
 @click.argument("journals", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--version", help="The new release's version; default: the next minor one.")
+@click.option("--version", help="The new release's version. Default: the next minor version.")
 @json_option
 @click.pass_context
 def build(ctx: click.Context, journals: tuple[Path, ...], version: str | None, as_json: bool) -> None:
     """Build a release from JOURNALS of one machine.
 
-    Without any, from all of this workspace. The same journals in any order give the same bytes.
+    Without JOURNALS, all journals of this workspace are used. The same journals in any order give the same bytes.
     """
     from opmark.datasets.release.release import build as build_release
 
@@ -113,13 +114,13 @@ def build(ctx: click.Context, journals: tuple[Path, ...], version: str | None, a
 
 @group.command(epilog="Example: opmark datasets merge DEVICE/1.0.0 small-2-of-2.jsonl")
 @click.argument("sources", nargs=-1, required=True, shell_complete=releases)
-@click.option("--version", help="The new release's version; default: the next minor one.")
+@click.option("--version", help="The new release's version. Default: the next minor version.")
 @json_option
 @click.pass_context
 def merge(ctx: click.Context, sources: tuple[str, ...], version: str | None, as_json: bool) -> None:
-    """Merge releases and journals of like machines into a release.
+    """Merge releases and journals of equal machines into a release.
 
-    SOURCES are names or folders of releases, and journals. Nothing is measured: any machine will do.
+    SOURCES are names or folders of releases, and journals. Nothing is measured: this works on any machine.
     """
     from opmark.datasets.release.finding import path_of
     from opmark.datasets.release.merging import merge as merge_sources
@@ -135,14 +136,14 @@ def merge(ctx: click.Context, sources: tuple[str, ...], version: str | None, as_
 @json_option
 @click.pass_context
 def diff(ctx: click.Context, old: str, new: str, as_json: bool) -> None:
-    """Show what changed from release OLD to release NEW.
+    """Show the changes from release OLD to release NEW.
 
-    And how latencies moved, kind by kind.
+    Latencies are compared kind by kind.
     """
     from opmark.datasets.release.diff import diff as compare
     from opmark.datasets.release.finding import find
 
-    found = compare(find(old, workspace_folder(ctx, old)), find(new, workspace_folder(ctx, new)))
+    found = compare(find(old, release_folder(ctx, old)), find(new, release_folder(ctx, new)))
     if as_json:
         show_json(found)
         return
@@ -165,8 +166,8 @@ def diff(ctx: click.Context, old: str, new: str, as_json: bool) -> None:
 @click.argument("name", shell_complete=releases)
 @click.option("--format", "format_name", default="csv", show_default=True, help="csv, markdown, parquet or croissant.")
 @click.option("--table", default="kernels", show_default=True, help="kernels, networks, fusion or links.")
-@click.option("--target", default="", help="Only this target's rows.")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file; default: stdout.")
+@click.option("--target", default="", help="Only the rows of this target.")
+@click.option("-o", "--output", type=FILE, help="The file to write. Default: stdout.")
 @click.pass_context
 def export(ctx: click.Context, *, name: str, format_name: str, table: str, target: str, output: Path | None) -> None:
     """Write a table or the metadata of a release in another format."""
@@ -174,7 +175,7 @@ def export(ctx: click.Context, *, name: str, format_name: str, table: str, targe
     from opmark.datasets.release.export import write
     from opmark.datasets.release.finding import find
 
-    release = find(name, workspace_folder(ctx, name))
+    release = find(name, release_folder(ctx, name))
     if output is not None:
         write(release, format_name, output, table=table, target=target)
         return
@@ -183,16 +184,18 @@ def export(ctx: click.Context, *, name: str, format_name: str, table: str, targe
 
 
 @group.command(name="import", epilog="Example: opmark datasets import linear.csv --format neusight --device a100")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--format", "format_name", required=True, help="neusight, aiconfigurator, nn-meter-lut, …")
-@click.option("--device", required=True, help="What to call the device: the release's folder.")
-@click.option("--fact", "facts", multiple=True, help="What else is known of the device: NAME=VALUE; repeatable.")
-@click.option("--version", help="The new release's version; default: the next minor one.")
+@click.argument("files", nargs=-1, required=True, type=FILE)
+@click.option(
+    "--format", "format_name", required=True, help="The format of FILES: neusight, aiconfigurator, nn-meter-lut, …"
+)
+@click.option("--device", required=True, help="The device's name, which is the release's folder.")
+@click.option("--fact", "facts", multiple=True, help="A fact about the device: NAME=VALUE; repeatable.")
+@click.option("--version", help="The new release's version. Default: the next minor version.")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of releases; default: the workspace's datasets/.",
+    type=FOLDER,
+    help="The folder of releases. Default: datasets/ in the workspace.",
 )
 @json_option
 @click.pass_context
@@ -207,10 +210,10 @@ def import_(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Import FILES that others published, as a device's release.
+    """Import FILES that others published as a device's release.
 
-    Licence and origin go into the manifest and onto the card. A published latency becomes the hot label; there is no
-    rotated one. Rows of operators or element types that OpMark has no kind for are left out and counted.
+    Licence and origin are recorded in the manifest and on the card. A published latency becomes the hot label; the
+    rotated label stays empty. Rows of operators or element types without a kind in OpMark are left out and counted.
     """
     from opmark.datasets.importing.foreign import import_tables
 
@@ -231,18 +234,13 @@ def _facts(pairs: tuple[str, ...]) -> dict[str, str | int]:
     return found
 
 
-def workspace_folder(ctx: click.Context, name: str) -> Path:
-    """The folder of releases; a path needs no workspace around it."""
-    return Path(name).parent if Path(name).is_dir() else workspace(ctx).datasets
-
-
 def _show_built(release: Any, as_json: bool) -> None:
     from opmark.core.measurement import FAILED
 
     kernels, networks = len(release.kernels), len(release.networks)
     refused = int(((release.kernels["status"] == FAILED) & release.kernels["reason"].str.startswith("refused")).sum())
     if refused:
-        click.echo(f"{refused} rows were refused: faster than four times the measured peak.", err=True)
+        click.echo(f"{refused} rows were refused: they are faster than four times the measured peak.", err=True)
     if as_json:
         facts = {"name": release.name, "path": str(release.path), "id": release.id}
         show_json({**facts, "kernels": kernels, "networks": networks, "refused": refused})
@@ -277,12 +275,12 @@ def _show_target(manifest: Any, target: str) -> None:
 
 def _times(hot_ns: dict[str, float] | None) -> tuple[str, str, str]:
     if hot_ns is None:
-        return ("–",) * 3
+        return (MISSING,) * 3
     return (format_ns(hot_ns["min"]), format_ns(hot_ns["median"]), format_ns(hot_ns["max"]))
 
 
 def _ratio(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+    return MISSING if value is None else f"{value:.3f}"
 
 
 COMMAND = group

@@ -1,13 +1,14 @@
-"""`opmark devices`."""
+"""`opmark devices`: the facts recorded with every measurement."""
 
 import click
 
-from opmark.cli.text.terminal import json_option, show_json, show_table
+from opmark.cli.options import json_option
+from opmark.cli.text.terminal import show_json, show_table
 
 
 @click.group()
 def devices() -> None:
-    """What this machine is, as every measurement records it."""
+    """This machine, as every measurement records it."""
 
 
 @devices.command(epilog="Example: opmark devices show")
@@ -15,7 +16,7 @@ def devices() -> None:
 def show(*, as_json: bool) -> None:
     """Show this machine's name and the facts about it.
 
-    Those that are checked must agree before measurements merge, the others are noted for the reader.
+    Measurements are merged only where the checked facts agree; the noted facts are for the reader.
     """
     from opmark.studies.machine.facts import this_machine
 

@@ -1,11 +1,11 @@
-"""`opmark doctor`."""
+"""`opmark doctor`: this machine, its runtimes, its noise, and advice."""
 
 from typing import TYPE_CHECKING
 
 import click
 
-from opmark.cli.options import DURATION
-from opmark.cli.text.terminal import json_option, show_json, show_table, show_text
+from opmark.cli.options import DURATION, json_option
+from opmark.cli.text.terminal import show_json, show_table, show_text
 from opmark.core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog="Example: opmark doctor --watch 10s")
-@click.option("--watch", type=DURATION, default="2s", show_default=True, help="How long to watch the noise.")
+@click.option("--watch", type=DURATION, default="2s", show_default=True, help="How long to measure the noise.")
 @json_option
 def doctor(*, watch: float, as_json: bool) -> None:
-    """Say what this machine is, what works, and how noisy it is.
+    """Describe this machine: what works, and how noisy it is.
 
-    And what to do about it: what to install, what to permit, what to wait for.
+    The advice says what to install, what to permit, and when to wait.
     """
     from opmark.studies.machine.doctor import diagnose
 
@@ -45,13 +45,13 @@ def _show(found: "Diagnosis") -> None:
         for what, parts in (("runtime", found.runtimes), ("extra", found.extras))
         for part in parts
     ]
-    show_table(("part", "", "works", "what", "to get it"), rows, left=5)
+    show_table(("part", "", "works", "details", "to get it"), rows, left=5)
     noise = found.noise
     pressure = "unknown" if noise.pressure is None else f"{noise.pressure:.0f} %"
     show_text(
-        f"noise: {noise.verdict}. {100 * noise.clean_fraction:.0f} % of samples were not interrupted; their median is "
-        f"{100 * noise.median_bias:.1f} % above the label; labels vary by {100 * noise.compute_spread:.1f} % (compute) "
-        f"and {100 * noise.memory_spread:.1f} % (memory); processor pressure {pressure}."
+        f"noise: {noise.verdict}. {100 * noise.clean_fraction:.0f} % of the samples were uninterrupted; their median "
+        f"is {100 * noise.median_bias:.1f} % above the label; labels vary by {100 * noise.compute_spread:.1f} % "
+        f"(compute) and {100 * noise.memory_spread:.1f} % (memory); processor pressure {pressure}."
     )
     for sentence in found.advice:
         show_text(sentence, bullet="- ")

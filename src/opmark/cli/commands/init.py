@@ -1,14 +1,16 @@
-"""A workspace for someone who installed the wheel."""
+"""`opmark init`: make a workspace."""
 
 from pathlib import Path
 
 import click
 
+from opmark.cli.options import FOLDER
+
 
 @click.command(name="init", epilog="Example: opmark init my-workspace")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", metavar="DIR", type=FOLDER)
 def init(folder: Path) -> None:
-    """Make DIR a workspace, with the suites and tracks of OpMark."""
+    """Make DIR a workspace with the suites and tracks of OpMark."""
     from opmark.core.shipped import create_workspace
 
     created = create_workspace(folder)

@@ -1,4 +1,4 @@
-"""List and look into networks."""
+"""`opmark models`: networks, and the kernels that a runtime runs for them."""
 
 from collections import Counter
 from pathlib import Path
@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opmark.cli import completers as completing
-from opmark.cli.commands.predictors.predict import DEFAULT_TARGET
-from opmark.cli.options import cache_folder, workspace
-from opmark.cli.sizes import chosen_sizes, size_options
+from opmark.cli import completers
+from opmark.cli.options import DEFAULT_TARGET, FOLDER, cache_folder, chosen_sizes, json_option, size_options, workspace
 from opmark.cli.text.predictions import parameters_text
-from opmark.cli.text.terminal import json_option, progress_bar, show_json, show_table
+from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_table
 from opmark.core.errors import CheckFailedError, UsageError
 from opmark.core.units import format_bytes, format_count
 from opmark.core.work import Work
@@ -35,9 +33,9 @@ def command() -> None:
 def list_models(*, as_json: bool) -> None:
     """List the networks of the zoo.
 
-    They are built by configuration, nothing is downloaded. Nothing is learned from a family that is held out: errors
-    are stated on its networks. A variant is meant by NAME@VARIANT: int8-dynamic and int8-static for ONNX Runtime, bf16,
-    training and bf16-training for torch.
+    Networks are built from configurations; nothing is downloaded. Predictors never learn from a held-out family: their
+    errors are stated on its networks. NAME@VARIANT names a variant: int8-dynamic and int8-static for ONNX Runtime,
+    bf16, training and bf16-training for torch.
     """
     from opmark.models.source import variants_of
     from opmark.models.zoo import held_out, models
@@ -73,10 +71,12 @@ def list_models(*, as_json: bool) -> None:
 
 
 @command.command(name="show", epilog="Example: opmark models show bert-base --target torch-eager-t1")
-@click.argument("model", shell_complete=completing.models)
-@click.option("--target", default=DEFAULT_TARGET, show_default=True, help="What runs the network.")
+@click.argument("model", shell_complete=completers.models)
+@click.option("--target", default=DEFAULT_TARGET, show_default=True, help="The target that runs the network.")
 @size_options
-@click.option("--top", type=click.IntRange(min=0), default=15, show_default=True, help="Kernels to show; 0 for all.")
+@click.option(
+    "--top", type=click.IntRange(min=0), default=15, show_default=True, help="The number of kernels to show; 0 for all."
+)
 @json_option
 @click.pass_context
 def show(
@@ -92,7 +92,7 @@ def show(
 ) -> None:
     """Show the kernels that a target runs for MODEL.
 
-    MODEL is an .onnx or .pt2 file, or a name that `opmark models list` knows.
+    MODEL is an .onnx file, a .pt2 file, or a name listed by `opmark models list`.
     """
     from opmark.models.coverage import coverage
     from opmark.models.resolve import graph_of
@@ -107,20 +107,20 @@ def show(
 
 
 @command.command(name="store", epilog="Example: opmark models store resnet-50 --target onnxruntime-cpu-t1")
-@click.argument("names", metavar="[MODEL]...", nargs=-1, shell_complete=completing.models)
-@click.option("--all", "everything", is_flag=True, help="All graphs that travel with OpMark.")
+@click.argument("names", metavar="[MODEL]...", nargs=-1, shell_complete=completers.models)
+@click.option("--all", "everything", is_flag=True, help="All graphs that are shipped with OpMark.")
 @click.option(
     "--target",
     "targets",
     multiple=True,
-    help="What runs the networks; repeatable. Default: every runtime that has them.",
+    help="A target; repeatable. Default: every runtime that can run the network.",
 )
-@click.option("--batch", type=click.IntRange(min=1), help="Another batch than the usual one.")
-@click.option("--size", type=click.IntRange(min=1), help="Another image side or sequence length.")
+@click.option("--batch", type=click.IntRange(min=1), help="The batch size, if not the network's own.")
+@click.option("--size", type=click.IntRange(min=1), help="The image side or sequence length, if not the network's own.")
 @click.option(
     "--into",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder to write; default: bench/graphs of the workspace.",
+    type=FOLDER,
+    help="The folder to write. Default: bench/graphs in the workspace.",
 )
 @json_option
 @click.pass_context
@@ -137,16 +137,16 @@ def store(
 ) -> None:
     """Capture graphs of networks into files.
 
-    Machines without the runtimes can read them. A graph that is there already, of the same code and versions, is kept:
-    run the command again to go on. --all makes whatever else the folder holds anew too, in its sizes.
+    Machines without the runtimes can read them. A stored graph from the same code and versions is kept: running the
+    same command again continues. --all also renews every other graph in the folder, in its stored sizes.
     """
     from opmark.models.graphs.refresh import held, store_graphs, targets_of, travelling
 
     if everything == bool(names):
-        raise UsageError("say which graphs to store", hint="name networks, or give --all")
+        raise UsageError("no graph is named", hint="name networks, or pass --all")
     sizes = chosen_sizes((), batch, size)
     if everything and sizes:
-        raise UsageError("--all has sizes of its own", hint="name networks to store them in another size")
+        raise UsageError("--all takes no sizes", hint="name networks to store them in another size")
     wanted = (
         travelling()
         if everything
@@ -179,8 +179,8 @@ def _print_stored(found: "Sequence[Stored]") -> None:
             item.model,
             item.target,
             item.status,
-            str(item.kernels or "–"),
-            f"{item.bytes_moved_share:.1%}" if item.kernels else "–",
+            str(item.kernels or MISSING),
+            f"{item.bytes_moved_share:.1%}" if item.kernels else MISSING,
             format_bytes(item.size_bytes),
         )
         for item in found
@@ -190,7 +190,7 @@ def _print_stored(found: "Sequence[Stored]") -> None:
 
 
 def _described(graph: "Graph", found: "Coverage") -> dict[str, Any]:
-    """The documented JSON; kernels in order of their floating-point operations, then bytes."""
+    """The documented JSON; kernels are sorted by floating-point operations, then bytes."""
     counts, work = _counted(graph)
     return {
         "model": graph.name,
@@ -252,7 +252,7 @@ def _print(graph: "Graph", found: "Coverage", top: int) -> None:
     show_table(("most work", "parameters", "count", "FLOPs", "bytes"), rows, left=2)
     if len(shown) < len(ranked):
         click.echo(f"and {len(ranked) - len(shown):,} more; --top 0 shows all")
-    hidden = f", matrix work among it: {', '.join(found.hidden)}" if found.hidden else ", none of it matrix work"
+    hidden = f", including matrix work: {', '.join(found.hidden)}" if found.hidden else ", none of it matrix work"
     operators = f" ({', '.join(found.generic)})" if found.generic else ""
     click.echo(
         f"bytes-moved: {found.generic_kernels} kernels{operators}, {1 - found.flops_share:.1%} of the matrix work, "
@@ -270,7 +270,7 @@ def _order(work: Work, count: int) -> tuple[int, int]:
 
 
 def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.1%}" if whole else "–"
+    return f"{part / whole:.1%}" if whole else MISSING
 
 
 COMMAND = command

@@ -1,22 +1,22 @@
-"""Templates of extensions."""
+"""`opmark new`: write the template of an extension."""
 
 from pathlib import Path
 
 import click
 
-from opmark.cli.options import workspace
+from opmark.cli.options import FILE, workspace
 
 
 @click.command(name="new", epilog="Example: opmark new submission my-idea")
 @click.argument("what", type=click.Choice(["kind", "placer", "estimator", "track", "submission"]))
 @click.argument("name")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the file there instead.")
+@click.option("-o", "--output", type=FILE, help="Write this file instead.")
 @click.pass_context
 def new(ctx: click.Context, what: str, name: str, output: Path | None) -> None:
     """Write the template of an extension or a submission.
 
-    It is called NAME, and passes its tests as it is. Code goes into the checkout that OpMark runs from, a track into
-    the workspace, a submission into a folder of its name here.
+    The extension is called NAME and passes its tests unchanged. Code is written into the checkout that OpMark runs
+    from, a track into the workspace, a submission into a new folder called NAME.
     """
     from opmark.core.scaffold import write_extension
 

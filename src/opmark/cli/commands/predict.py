@@ -1,5 +1,5 @@
 """`opmark predict`, short for `opmark predictors predict`."""
 
-from opmark.cli.commands.predictors.predict import COMMAND
+from opmark.cli.commands.predictors.predict import predict
 
-__all__ = ["COMMAND"]
+COMMAND = predict

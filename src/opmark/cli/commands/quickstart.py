@@ -1,11 +1,12 @@
-"""`opmark quickstart`: everything once, on this machine, in minutes."""
+"""`opmark quickstart`: measure, predict, place and report on this machine, within minutes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from opmark.cli.text.terminal import json_option, progress_bar, show_json, show_table
+from opmark.cli.options import FOLDER, json_option
+from opmark.cli.text.terminal import progress_bar, show_json, show_table
 from opmark.core.units import format_duration, format_ns
 
 if TYPE_CHECKING:
@@ -17,26 +18,26 @@ if TYPE_CHECKING:
 @click.option(
     "--workspace",
     "folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=Path("quickstart"),
     show_default=True,
-    help="Where everything is kept; a second run there goes on instead of starting over.",
+    help="The folder for all results; running the same command again continues there.",
 )
 @click.option(
     "--minutes",
     type=click.FloatRange(min=1.0),
     default=6.0,
     show_default=True,
-    help="How long it may take, more or less.",
+    help="The approximate time limit in minutes.",
 )
 @json_option
 def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
     """Profile this machine, predict, place, and write a report.
 
-    Predictors are checked on networks that no sample came from, placers are ranked on one of them. Suite `quickstart`
-    says what is measured. With --json: {"networks": [{"name", "target", "predicted_ns", "measured_ns", "error"}],
-    "median_error", "max_error", "standings": [{"rank", "name", "score"}], "report", "seconds"}; errors are signed
-    fractions per network, medians and maxima of absolute values.
+    Predictors are checked on networks that no sample came from; placers are ranked on one of them. The suite
+    `quickstart` lists the measurements. With --json: {"networks": [{"name", "target", "predicted_ns", "measured_ns",
+    "error"}], "median_error", "max_error", "standings": [{"rank", "name", "score"}], "report", "seconds"}; a network's
+    error is a signed fraction, median and maximum are of absolute values.
     """
     from opmark.bench.suite.shipped import find_suite
     from opmark.studies.quickstart.run import quickstart as study
@@ -49,7 +50,7 @@ def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
             display.update(task, total=now.total, completed=now.done, description=what, left_s=now.left_s)
 
         def announce(text: str) -> None:
-            if display.tasks[task].completed:  # what is announced after measuring needs no bar
+            if display.tasks[task].completed:  # The steps after measuring have no progress bar.
                 display.stop()
             display.console.print(text, highlight=False)
 

@@ -1,9 +1,12 @@
-"""How predictions and kernels are written for people."""
+"""Predictions and kernels as text for people, and as documented JSON."""
 
 import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from opmark.cli.text.terminal import show_table
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
@@ -14,8 +17,65 @@ _LONGEST_NOTE = 100
 _SIZES = frozenset({"shape", "shapes", "kernel", "size", "output", "batch_a", "batch_b"})
 
 
+def prediction_document(found: "NetworkPrediction", mapping: str, target: str) -> dict[str, Any]:
+    """A prediction as documented JSON."""
+    return {
+        "target": target,
+        "total_ns": found.total_ns,
+        "low_ns": found.low_ns,
+        "high_ns": found.high_ns,
+        "coverage": found.coverage,
+        "bytes_moved_share": found.bytes_moved_share,
+        "rotated_share": found.rotated_share,
+        "mapping": mapping,
+        "note": found.note,
+        "kernels": [
+            {
+                "kind": row.kernel.kind,
+                "params": row.kernel.params,
+                "count": row.count,
+                "ns": row.ns,
+                "low_ns": row.low_ns,
+                "high_ns": row.high_ns,
+                "extrapolated": row.extrapolated,
+            }
+            for row in found.rows
+        ],
+    }
+
+
+def show_prediction(model: str, target: str, found: "NetworkPrediction", top: int) -> None:
+    """Print the total with its interval, and the `top` most expensive kernels (all for 0)."""
+    kernels = sum(row.count for row in found.rows)
+    total_ns = max(found.total_ns, 1e-9)
+    click.echo(total_text(model, target, found))
+    beyond = sum(row.total_ns for row in found.rows if row.extrapolated)
+    click.echo(
+        f"{kernels} kernels, {len(found.rows)} distinct; {found.bytes_moved_share:.1%} of the time is predicted from "
+        f"bytes moved alone, {beyond / total_ns:.1%} lies outside the measured range"
+    )
+    shown = found.rows[:top] if top else found.rows
+    rows = [
+        (
+            row.kernel.kind,
+            parameters_text(row.kernel.params),
+            str(row.count),
+            format_ns(row.ns),
+            f"{format_ns(row.low_ns)} – {format_ns(row.high_ns)}",
+            f"{row.total_ns / total_ns:.1%}",
+            "extrapolated" if row.extrapolated else "",
+        )
+        for row in shown
+    ]
+    show_table(("kind", "parameters", "count", "each", "interval", "share", ""), rows, left=2)
+    if len(shown) < len(found.rows):
+        rest = sum(row.total_ns for row in found.rows[len(shown) :])
+        click.echo(f"and {len(found.rows) - len(shown)} more kernels with {rest / total_ns:.1%} of the time")
+    click.echo(note_text(found.note), err=True)
+
+
 def total_text(model: str, target: str, found: "NetworkPrediction") -> str:
-    """What is predicted of a whole network, with its interval."""
+    """The predicted latency of a whole network with its interval, as a sentence."""
     return (
         f"{model} on {target}: {format_ns(found.total_ns)} "
         f"({format_ns(found.low_ns)} to {format_ns(found.high_ns)} with {found.coverage:.0%} confidence)"
@@ -23,7 +83,7 @@ def total_text(model: str, target: str, found: "NetworkPrediction") -> str:
 
 
 def note_text(note: str) -> str:
-    """A note that may name dozens of networks, on one line; `--json` and `predictors show` have all of it."""
+    """A note on one line: it may name dozens of networks, which `--json` and `predictors show` print in full."""
     names = note.split(", ")
     for kept in range(len(names), 1, -1):
         text = ", ".join(names[:kept]) + (f" and {len(names) - kept} more" if kept < len(names) else "")
@@ -33,7 +93,7 @@ def note_text(note: str) -> str:
 
 
 def parameters_text(params: Mapping[str, Any]) -> str:
-    """The parameters that change something, on one line: `shape=1×128×768 axis=2`; no zero, no stride of one."""
+    """The parameters that are not neutral, on one line: `shape=1×128×768 axis=2`, without zeros and strides of one."""
     shown = ((name, value) for name, value in params.items() if not _is_neutral(name, value))
     return " ".join(f"{name}={_value_text(value, '×' if name in _SIZES else ',')}" for name, value in shown)
 

@@ -1,12 +1,15 @@
-"""Scores of estimators as tables for people."""
+"""Scores and learning curves of estimators as tables."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from opmark.cli.text.terminal import show_table
+import click
+
+from opmark.cli.text.terminal import MISSING, show_table
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
+    from opmark.predictors.judging.learning_curve import CurvePoint
     from opmark.predictors.judging.scores import Score
 
 _HALVES = ("acc10", "median", "kernel-sum-median", "kernel-sum-p90", "composition-median", "composition-p90")
@@ -25,7 +28,7 @@ USUAL = (
 
 
 def show_scores(scores: "Sequence[Score]", metrics: Sequence[str] = USUAL) -> None:
-    """One table per target, split by split with the least median error first, and one of a network's error's halves."""
+    """Print one table per target, ordered by split and median error, and one that divides the errors of networks."""
     from opmark.predictors.judging.splits import NETWORKS_UNSEEN, SPLIT_NAMES
 
     for target in sorted({score.target for score in scores}):
@@ -42,7 +45,7 @@ def show_scores(scores: "Sequence[Score]", metrics: Sequence[str] = USUAL) -> No
         order = sorted(cells, key=lambda cell: (SPLIT_NAMES.index(cell[0]), medians.get(cell, float("inf")), cell))
         columns = ("noise floor", *metrics, "n")
         rows = [
-            (split, estimator, *(row.get(column, "–") for column in columns))
+            (split, estimator, *(row.get(column, MISSING) for column in columns))
             for split, estimator in order
             if (row := cells[split, estimator])
         ]
@@ -54,7 +57,7 @@ def show_scores(scores: "Sequence[Score]", metrics: Sequence[str] = USUAL) -> No
             (
                 estimator,
                 of.removeprefix("@") or "all",
-                *(row.get(f"{column}{of}", "–") for column in _HALVES),
+                *(row.get(f"{column}{of}", MISSING) for column in _HALVES),
                 *(f"{counts.get((estimator, f'{column}{of}'), 0):,}" for column in (_HALVES[0], _HALVES[-1])),
             )
             for split, estimator in order
@@ -64,11 +67,11 @@ def show_scores(scores: "Sequence[Score]", metrics: Sequence[str] = USUAL) -> No
         ]
         if halves:
             header = (NETWORKS_UNSEEN, "class", *_HALVES, "n", "n measured")
-            show_table(header, halves, left=2, title="where a network's error comes from")
+            show_table(header, halves, left=2, title="parts of a network's error")
 
 
 def chosen_metrics(text: str) -> tuple[str, ...]:
-    """The metrics named in `rmse,acc15`; the usual ones for an empty text. Raises `UnknownNameError`."""
+    """The metrics in a text such as `rmse,acc15`; the usual metrics for an empty text. Raises `UnknownNameError`."""
     from opmark.core.registry import unknown_name
     from opmark.predictors.judging.scores import COVERAGE90
     from opmark.predictors.model.metrics import METRICS
@@ -85,3 +88,33 @@ def _cell(score: "Score") -> str:
     if score.metric == "rmse":
         return format_ns(score.value)
     return f"{score.value:.3f}" if score.metric == "kendall-tau" else f"{score.value:.1%}"
+
+
+def show_curve(target: str, points: "Sequence[CurvePoint]") -> None:
+    """Print a learning curve as a table, and the number of kernels from which 95 % are within ±10 %."""
+    from opmark.predictors.judging.learning_curve import WANTED_ACC10, reached
+    from opmark.predictors.model.device_time import assumption
+
+    rows = [
+        (
+            one.estimator,
+            f"{one.rows:,}",
+            f"{one.minutes:.1f}",
+            f"{one.median:.1%}",
+            f"{one.mape:.1%}",
+            f"{one.acc10:.1%}",
+            f"{one.n:,}",
+        )
+        for one in points
+    ]
+    show_table(("estimator", "kernels", "minutes", "median", "mape", "acc10", "n"), rows, title=target)
+    for name, point in reached(points).items():
+        best = max((one for one in points if one.estimator == name), key=lambda one: one.acc10)
+        result = (
+            f"from {point.rows:,} kernels on, {point.minutes:.1f} minutes"
+            if point
+            else f"not reached: {best.acc10:.1%} with {best.rows:,} kernels, {best.minutes:.1f} minutes"
+        )
+        click.echo(f"{name}: {WANTED_ACC10:.0%} of kernels within ±10 % {result}")
+    if points:
+        click.echo(assumption(points[0].kernels_per_second), err=True)

@@ -1,43 +1,50 @@
-"""What the terminal shows: data on stdout, progress and errors on stderr."""
+"""Terminal output: data on stdout, progress, notes and errors on stderr."""
 
 import contextlib
 import os
 import shutil
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from opmark.core.errors import OpMarkError
 from opmark.core.files import json_text
-from opmark.core.units import format_duration
+from opmark.core.units import format_duration, format_ns
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from opmark.bench.run import progress as measuring
+
+MISSING = "–"
 _LONGEST_NAME = 24
 _PIPED_WIDTH = 160
 _GAP = 2
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
 def show_error(error: OpMarkError) -> None:
-    """`Error: …` and `Hint: …` on stderr."""
+    """Print `Error: …` and `Hint: …` on stderr."""
     click.echo(f"{click.style('Error:', fg='red', bold=True)} {error}", err=True)
     if error.hint:
         click.echo(f"{click.style('Hint:', fg='yellow')} {error.hint}", err=True)
 
 
+def show_note(message: str) -> None:
+    """Print `note: …` on stderr."""
+    click.echo(f"note: {message}", err=True)
+
+
 def show_json(value: Any) -> None:
-    """`value` (dataclasses allowed) as JSON on stdout."""
+    """Print `value` (dataclasses allowed) as JSON on stdout."""
     click.echo(json_text(value), nl=False, color=False)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", left: int = 1) -> None:
-    """A table on stdout; the first `left` columns align left, the rest right.
+    """Print a table on stdout; the first `left` columns align left, the others right.
 
-    Figures that a terminal is too narrow for follow in further tables, beside the same left columns.
+    Columns that do not fit on the terminal follow in further tables, each with the same left columns.
     """
     width = shutil.get_terminal_size().columns if os.isatty(1) else _PIPED_WIDTH
     least = [_least_width(column, [row[index] for row in rows], index >= left) for index, column in enumerate(columns)]
@@ -52,13 +59,13 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
 
 
 def _least_width(column: str, cells: Sequence[str], figures: bool) -> int:
-    """What a narrow terminal must not break: figures from their units, and a name in its middle."""
+    """The width below which a figure would be separated from its unit, or a short name broken."""
     whole = cells if figures else [word for cell in cells for word in cell.split() if len(word) <= _LONGEST_NAME]
     return max(map(len, [*whole, *column.split()]), default=1)
 
 
 def _parts(least: Sequence[int], left: int, width: int) -> list[list[int]]:
-    """The columns of each table: all at once where they fit in `width`, else in as few tables as hold them."""
+    """Split the columns into as few tables as fit into `width`."""
     names, figures = list(range(left)), list(range(left, len(least)))
     room = width - sum(least[index] + _GAP for index in names) - 1
     for tables in range(1, len(figures)):
@@ -93,7 +100,7 @@ def _show_part(
 
 
 def show_text(text: str, *, bullet: str = "") -> None:
-    """Sentences on stdout: wrapped between words on a terminal, one line elsewhere."""
+    """Print sentences on stdout: wrapped between words on a terminal, on one line elsewhere."""
     if os.isatty(1):
         width = shutil.get_terminal_size().columns
         text = textwrap.fill(text, width, initial_indent=bullet, subsequent_indent=" " * len(bullet))
@@ -103,15 +110,20 @@ def show_text(text: str, *, bullet: str = "") -> None:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 pair`, `1,204 pairs`."""
+    """A number with its noun: `1 pair`, `1,204 pairs`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def seconds_text(seconds: float | None) -> str:
+    """A duration with three significant digits, or a dash."""
+    return MISSING if seconds is None else format_ns(seconds * 1e9)
 
 
 @contextlib.contextmanager
 def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
-    """A progress display with time left on stderr; silent where stderr is not a terminal.
+    """A progress display with the time left, on stderr; silent where stderr is not a terminal.
 
-    A task updated with `left_s` shows that as the time left, any other what its pace so far suggests.
+    The time left is a task's field `left_s`, or else estimated from the pace so far.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeRemainingColumn
@@ -132,3 +144,15 @@ def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
     )
     with Progress(*columns, console=console, transient=transient, disable=not console.is_terminal) as progress:
         yield progress
+
+
+@contextlib.contextmanager
+def run_progress(name: str) -> "Iterator[Callable[[measuring.Progress], None]]":
+    """A progress bar called `name`, as the function that a measuring run reports its progress to."""
+    with progress_bar() as bar:
+        task = bar.add_task(name, total=None)
+
+        def show(now: "measuring.Progress") -> None:
+            bar.update(task, completed=now.done, total=now.total, description=now.doing or name, left_s=now.left_s)
+
+        yield show

@@ -1,7 +1,7 @@
-"""Which kernels to measure next: the decisions of active sampling, without measuring anything.
+"""Choose the kernels to measure next: the decisions of active sampling, without the measuring.
 
-A *cell* is a kind on a target. What a round measures goes where the time-weighted interval is widest, as far as more
-rows can be expected to narrow it; in a cell, half of it to the kernels least like any that was measured.
+A *cell* is a kind on a target. A round measures more kernels of a cell whose time-weighted interval is wide and likely
+to become narrower with more rows. In a cell, half of the kernels chosen are those least like the measured ones.
 """
 
 import math
@@ -18,24 +18,24 @@ from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.shape_groups import shape_groups
 
 Cell = tuple[str, str]
-# Of a cell's kernels, about this many judge; a group larger than the second share of it never does.
+# About this share of a cell's kernels judge. A group with more than the second share of them never judges.
 _TEST_SHARE = 0.1
 _LARGEST_TEST_GROUP = 0.25
-# A first look costs at most this share of the budget, at about so many kernels a second.
+# The first round costs at most this share of the budget, at about this many kernels per second.
 _FIRST_SHARE = 0.3
 _KERNELS_PER_S = 3.0
 _FEWEST, _MOST = 6, 20
-# A cell that no network of the prior spends time in counts as this share of an even part.
+# A cell without time in the known networks gets this part of an equal share.
 _LEAST_SHARE = 0.1
-# Errors fall about with the root of the rows.
+# Errors fall roughly with the square root of the number of rows.
 _DECAY = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellState:
-    """How well a cell is known: `rows` to learn from, the median absolute relative error on held-out shape groups.
+    """The knowledge about a cell: its training rows, and their median absolute relative error on held-out shape groups.
 
-    `half_width` is that of its 90 % interval, in nats; `left` is how many kernels could still be measured.
+    `half_width` belongs to the 90 % interval, in nats; `left` is the number of kernels still to be measured.
     """
 
     cell: Cell
@@ -46,7 +46,7 @@ class CellState:
 
 
 def by_cell(trials: Iterable[KernelTrial]) -> dict[Cell, list[KernelTrial]]:
-    """Trials by target and kind, in the order given."""
+    """Group trials by target and kind, in the order given."""
     found: dict[Cell, list[KernelTrial]] = defaultdict(list)
     for trial in trials:
         found[trial.target, trial.kernel.kind].append(trial)
@@ -54,10 +54,10 @@ def by_cell(trials: Iterable[KernelTrial]) -> dict[Cell, list[KernelTrial]]:
 
 
 def set_aside(trials: Sequence[KernelTrial]) -> frozenset[str]:
-    """Keys of the trials of one cell that judge and are never learned from: about a tenth of them, in whole groups.
+    """Keys of the trials of one cell that judge and are never trained on: about a tenth, in whole shape groups.
 
-    Which groups depends on their names alone, so that it is settled before anything is sampled or measured. A cell
-    that consists of one or two large groups has single kernels set aside instead.
+    The choice depends only on the groups' names, so that it is fixed before anything is measured. In a cell of one or
+    two large groups, single kernels are set aside instead.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for trial, group in zip(trials, shape_groups([trial.kernel for trial in trials]), strict=True):
@@ -73,7 +73,7 @@ def set_aside(trials: Sequence[KernelTrial]) -> frozenset[str]:
 
 
 def per_cell(budget_s: float | None, cells: int) -> int:
-    """How many kernels of every cell to learn from, and as many to judge by, before the first round."""
+    """The number of kernels per cell in the first round: this many to train on, and as many to judge by."""
     if budget_s is None:
         return _MOST
     affordable = _FIRST_SHARE * budget_s * _KERNELS_PER_S / (2 * max(cells, 1))
@@ -81,7 +81,7 @@ def per_cell(budget_s: float | None, cells: int) -> int:
 
 
 def first_look(cells: Mapping[Cell, Sequence[KernelTrial]], judging: frozenset[str], each: int) -> list[str]:
-    """`each` trials to learn from and `each` to judge by of every cell, as the plan has them."""
+    """The trials of the first round: of every cell, `each` to train on and `each` to judge by, in the plan's order."""
     found = []
     for trials in cells.values():
         for judges in (True, False):
@@ -91,7 +91,7 @@ def first_look(cells: Mapping[Cell, Sequence[KernelTrial]], judging: frozenset[s
 
 
 def importance(cells: Iterable[Cell], shares: Mapping[str, Mapping[str, float]]) -> dict[Cell, float]:
-    """Each cell's share of its target's time; the shares of a target sum to one, and none is nothing."""
+    """Each cell's share of its target's time; the shares of a target sum to one, and each is positive."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for target, kind in cells:
         kinds[target].append(kind)
@@ -105,7 +105,7 @@ def importance(cells: Iterable[Cell], shares: Mapping[str, Mapping[str, float]])
 
 
 def target_errors(states: Iterable[CellState], weights: Mapping[Cell, float]) -> dict[str, float]:
-    """Each target's error: the mean of its cells' median errors, weighted by time."""
+    """Each target's error: the time-weighted mean of its cells' median errors."""
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for state in states:
         weight = weights[state.cell]
@@ -115,10 +115,10 @@ def target_errors(states: Iterable[CellState], weights: Mapping[Cell, float]) ->
 
 
 def next_counts(states: Sequence[CellState], weights: Mapping[Cell, float], count: int) -> dict[Cell, int]:
-    """How many of the next `count` kernels each cell gets, so that a further one would gain the same everywhere.
+    """Divide the next `count` kernels among cells so that one more kernel would gain the same in each cell.
 
-    With w the weight, h the half-width at n rows and h ∝ n^-a, the gain of a row at N rows is w·h·n^a·a/N^(a+1): equal
-    gains mean N ∝ (w·h·n^a)^(1/(a+1)). Cells that have more rows than that get none; none gets more than is left.
+    With weight w, half-width h at n rows and h ∝ n^-a, the gain of one row at N rows is w·h·n^a·a/N^(a+1); equal gains
+    mean N ∝ (w·h·n^a)^(1/(a+1)). A cell with more rows than that gets none; no cell gets more than it has left.
     """
     count = min(count, sum(state.left for state in states))
     ideal = {
@@ -147,10 +147,10 @@ def next_counts(states: Sequence[CellState], weights: Mapping[Cell, float], coun
 
 
 def choose(candidates: Inputs, known: Inputs, widths: Floats, count: int) -> list[int]:
-    """Indices of `count` candidates: in turn the next in order, and the one that is least known.
+    """Choose the indices of `count` candidates: alternately the next in order and the least known.
 
-    Least known is the greatest half-width (`widths`, one per candidate) times the distance to the nearest kernel that
-    is measured or chosen; the others keep the sample like what it is drawn from.
+    The least known has the greatest product of half-width (`widths`, one per candidate) and distance to the nearest
+    measured or chosen kernel. The candidates in order keep the sample representative.
     """
     count = min(count, len(candidates))
     place, mine = _normalised(candidates, known)
@@ -172,7 +172,7 @@ def choose(candidates: Inputs, known: Inputs, widths: Floats, count: int) -> lis
 
 
 def _normalised(candidates: Inputs, known: Inputs) -> tuple[Floats, Floats]:
-    """Both as points: sizes in units of their spread, every code that occurs as a 0/1 column."""
+    """Both as points: sizes divided by their standard deviation, and a 0/1 column per category."""
     matrix = np.vstack([candidates.matrix, known.matrix]) if len(known) else candidates.matrix
     columns = []
     for index in range(matrix.shape[1]):

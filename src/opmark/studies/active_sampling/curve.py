@@ -1,4 +1,4 @@
-"""The accuracy-versus-time curve of a measuring run: a JSON file that grows with it, and a page that draws it."""
+"""The accuracy of predictions over measuring time: a JSON file that grows during the run, and its HTML page."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,10 +21,10 @@ _COLOURS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetAccuracy:
-    """Errors of the `n` kernels of a target that were set aside before anything was measured, as fractions.
+    """Errors of the `n` kernels of a target that were set aside before the first measurement, as fractions.
 
-    `held_out` is the error that rounds steer by: of rows learned from, each predicted without its shape group, the
-    median of every kind weighted by time.
+    `held_out` is the error that decides about further rounds: the median error of each kind's training rows, each
+    predicted without its shape group, averaged with the kinds' shares of time as weights.
     """
 
     median: float
@@ -35,8 +35,8 @@ class TargetAccuracy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CurvePoint:
-    """Where a run stood after `seconds` (training included) and `kernels` finished trials."""
+class AccuracyPoint:
+    """The accuracy after `seconds` (training included) and `kernels` finished trials."""
 
     seconds: float
     kernels: int
@@ -44,29 +44,29 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """The points of one run in order, and why it stopped: empty while it goes on."""
+class AccuracyCurve:
+    """The points of one run in order; `stopped` is the reason for its end, empty while it continues."""
 
     suite: str
     target_error: float
     stopped: str = ""
-    points: tuple[CurvePoint, ...] = field(default_factory=tuple)
+    points: tuple[AccuracyPoint, ...] = field(default_factory=tuple)
 
 
-def read_curve(folder: Path) -> Curve | None:
-    """The curve in `folder`, None where there is none. Raises `ContentError` where it is not one."""
+def read_curve(folder: Path) -> AccuracyCurve | None:
+    """The curve in `folder`, or None without one. Raises `ContentError` if it is malformed."""
     path = folder / FILE
-    return load(path, Curve, schema=SCHEMA) if path.is_file() else None
+    return load(path, AccuracyCurve, schema=SCHEMA) if path.is_file() else None
 
 
-def write_curve(curve: Curve, folder: Path) -> None:
-    """`curve.json` and `curve.html` in `folder`."""
+def write_curve(curve: AccuracyCurve, folder: Path) -> None:
+    """Write `curve.json` and `curve.html` into `folder`."""
     write_json(folder / FILE, {"schema": SCHEMA, **plain(curve)})
     write_text(folder / PAGE, curve_page(curve))
 
 
-def curve_page(curve: Curve) -> str:
-    """The page: error over time by target, and the points as a table."""
+def curve_page(curve: AccuracyCurve) -> str:
+    """An HTML page: error over time by target, and the points as a table."""
     return render(
         "studies/templates/curve.html.jinja",
         title=f"{curve.suite}: accuracy by measuring time",
@@ -76,8 +76,8 @@ def curve_page(curve: Curve) -> str:
     )
 
 
-def curve_picture(curve: Curve) -> str:
-    """SVG: the median error of every target as a line, its 90th percentile dashed, the wanted error across."""
+def curve_picture(curve: AccuracyCurve) -> str:
+    """An SVG picture: each target's median error as a line, its 90th percentile dashed, the wanted error horizontal."""
     points = curve.points
     last_s = max([point.seconds for point in points], default=1.0) or 1.0
     errors = [error for point in points for one in point.targets.values() for error in (one.median, one.p90)]
@@ -121,7 +121,7 @@ def curve_picture(curve: Curve) -> str:
     )
 
 
-def _targets(points: Sequence[CurvePoint]) -> list[str]:
+def _targets(points: Sequence[AccuracyPoint]) -> list[str]:
     return sorted({name for point in points for name in point.targets})
 
 

@@ -1,4 +1,4 @@
-"""How well each cell is predicted from what a journal holds so far."""
+"""Judge how well each cell is predicted from the rows measured so far."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,16 +16,16 @@ from opmark.predictors.model.metrics import METRICS
 from opmark.predictors.model.training import Table, tables
 from opmark.studies.active_sampling.allocation import Cell
 
-# What a curve says of a target beside its error.
+# The metrics of a target on the accuracy curve.
 CURVE_METRICS = ("median", "p90", "acc10")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CellJudgement:
-    """What was learned of a cell, and how far off it is.
+    """The training rows of a cell, and the errors of its predictor.
 
-    `error` is the median absolute relative error of its training rows, each predicted without its shape group;
-    `measured_ns` and `predicted_ns` are of the rows set aside, which never were in training.
+    `error` is the median absolute relative error of the training rows, each predicted without its shape group.
+    `measured_ns` and `predicted_ns` belong to the rows set aside, which are never trained on.
     """
 
     known: Inputs
@@ -36,7 +36,7 @@ class CellJudgement:
     predicted_ns: Floats
 
     def widths(self, candidates: Inputs) -> Floats:
-        """Half-width of the 90 % interval of each candidate, in nats."""
+        """The half-width of each candidate's 90 % interval, in nats."""
         beyond: Flags = outside(candidates, self.range)
         widths: Floats = np.where(beyond, self.errors.extrapolated_half_width, self.errors.half_width)
         return widths
@@ -44,7 +44,7 @@ class CellJudgement:
 
 @dataclass(kw_only=True)
 class Judge:
-    """Fits an estimator per cell, again only where there are new rows."""
+    """Fits an estimator per cell, and again only when the cell has new rows."""
 
     estimator: str = "lightgbm"
     hardware: Hardware = field(default_factory=Hardware)
@@ -53,7 +53,7 @@ class Judge:
     def judge(
         self, measurements: Sequence[Measurement], judging: Collection[tuple[str, str]]
     ) -> dict[Cell, CellJudgement]:
-        """Every cell with a usable row to learn from; `judging` are (target, kernel key) of what only judges."""
+        """Judge every cell that has a usable training row; `judging` are the (target, kernel key) pairs set aside."""
         found: dict[Cell, CellJudgement] = {}
         for target in sorted({row.target for row in measurements}):
             usable = [row for row in measurements if row.target == target and row.status in USABLE]
@@ -88,7 +88,7 @@ class Judge:
 
 
 def target_metrics(judgements: Mapping[Cell, CellJudgement]) -> dict[str, dict[str, float]]:
-    """By target: median and 90th percentile error and the share within 10 % of all rows set aside, and how many."""
+    """By target, for all rows set aside: median and 90th percentile error, share within 10 %, and number of rows."""
     found = {}
     for target in sorted({target for target, _ in judgements}):
         mine = [one for cell, one in judgements.items() if cell[0] == target]

@@ -1,4 +1,4 @@
-"""Measuring in rounds: each goes where predictions are least sure, until they are good enough or time is up."""
+"""Measure in rounds, each where predictions are least certain, until the error is small enough or time is up."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,16 +27,16 @@ from opmark.studies.active_sampling.allocation import (
     set_aside,
     target_errors,
 )
-from opmark.studies.active_sampling.curve import Curve, CurvePoint, TargetAccuracy, read_curve, write_curve
+from opmark.studies.active_sampling.curve import AccuracyCurve, AccuracyPoint, TargetAccuracy, read_curve, write_curve
 from opmark.studies.active_sampling.judge import CellJudgement, Judge, target_metrics
 
 REACHED = "the target error is reached"
 OUT_OF_TIME = "the time is up"
-EXHAUSTED = "all that may be learned from is measured"
+EXHAUSTED = "every kernel to learn from is measured"
 INTERRUPTED = "interrupted"
-# Whole networks get this share of the budget where the suite has any, and what the kernels leave.
+# Whole networks get this share of the budget if the suite has any, and the time that kernels leave.
 _NETWORKS_SHARE = 0.2
-# A round grows with what is known, so that training again stays a small part of the time.
+# Rounds grow with the number of rows, so that training again stays a small part of the time.
 _GROWTH = 0.4
 _LEAST_ROUND = 48
 _UNKNOWN_WIDTH = 0.7
@@ -44,20 +44,20 @@ _UNKNOWN_WIDTH = 0.7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveSummary:
-    """What a run in rounds came to: the last measuring run, the whole curve (with why it stopped), its folder."""
+    """The result of a run in rounds: the summary of all trials, the accuracy curve, and the curve's folder."""
 
     run: RunSummary
-    curve: Curve
+    curve: AccuracyCurve
     folder: Path
 
     @property
     def finished(self) -> bool:
-        """Whether there is nothing to go on for: the error is reached, or everything is measured."""
+        """True if no further round is needed: the error is reached, or everything is measured."""
         return self.curve.stopped in {REACHED, EXHAUSTED}
 
 
 def curve_folder(journal: Path) -> Path:
-    """Where the curve of a run lies: a folder beside its journal, named like it."""
+    """The folder of a run's curve: beside the journal, with the same name."""
     return journal.with_suffix("")
 
 
@@ -74,12 +74,12 @@ def run_actively(
     cache: Path | None = None,
     command: Sequence[str] = COMMAND,
 ) -> ActiveSummary:
-    """Measure as much of `suite` as it takes for every target's error to fall to `target_error`, a fraction.
+    """Measure `suite` until every target's error falls to `target_error`, a fraction.
 
-    First what judges and a few kernels of every kind, then rounds of what `active` chooses, then whole networks.
-    Everything measured is in the journal, so that the same call goes on where one was stopped; `curve.json` and
-    `curve.html` beside it grow by a point per round. Raises what `run` does, and `NothingSelectedError` where the
-    suite has no kernels.
+    The first round measures the kernels that judge and a few of every kind. Further rounds measure the kernels that
+    `allocation` chooses, and whole networks come last. All measurements are in the journal, so that the same call
+    continues a stopped run; `curve.json` and `curve.html` beside it grow by one point per round. Raises
+    `NothingSelectedError` if the suite has no kernels, and the errors of `run`.
     """
     whole = replace(suite, only=())
     planned = plan_once(whole, shard, cache)
@@ -107,7 +107,7 @@ def run_actively(
 
 
 class _Rounds:
-    """The state of one run in rounds; what matters of it is in the journal."""
+    """The state of one run in rounds; it can be rebuilt from the journal."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class _Rounds:
         self._measure_suite = measure
         self._cells = by_cell(planned.kernels)
         self._weights = importance(self._cells, planned.shares)
-        # What is set aside of the drawn kernels, and whatever belongs to networks that nothing is learned from.
+        # Some sampled kernels are set aside, as are all kernels of the networks that only judge.
         self._judging = planned.judging | {
             key
             for trials in self._cells.values()
@@ -140,13 +140,13 @@ class _Rounds:
         self._folder = curve_folder(journal)
         earlier = read_curve(self._folder) if journal.exists() else None
         points = earlier.points if earlier is not None else ()
-        self._curve = Curve(suite=suite.name, target_error=target_error, points=points)
+        self._curve = AccuracyCurve(suite=suite.name, target_error=target_error, points=points)
         self._earlier_s = points[-1].seconds if points else 0.0
         self._done: frozenset[str] = frozenset()
         self._last: RunSummary | None = None
 
     def go(self) -> ActiveSummary:
-        """Everything, to the end."""
+        """Run all rounds, then measure the networks."""
         each = per_cell(self._budget_s, len(self._cells))
         chosen = first_look(self._cells, self._judging, each)
         stopped = ""
@@ -171,16 +171,16 @@ class _Rounds:
         return ActiveSummary(run=self._whole(self._last), curve=self._curve, folder=self._folder)
 
     def _left_s(self, *, networks: bool) -> float | None:
-        """Seconds left, without those kept for networks; None without a budget."""
+        """Seconds left, except those reserved for networks; None without a budget."""
         if self._budget_s is None:
             return None
         kept = 0.0 if networks or not self._plan.networks else _NETWORKS_SHARE * self._budget_s
         return self._budget_s - kept - (time.monotonic() - self._start)
 
     def _measure(self, chosen: Sequence[str], left_s: float | None) -> str:
-        """Why no further round can follow, or nothing."""
+        """Measure `chosen`; return the reason why no further round can follow, or an empty text."""
         if left_s is not None and left_s <= 0:
-            # The very first call must leave a journal even where planning took all the time.
+            # The first call must write a journal even if planning took all the time.
             if self._last is not None:
                 return OUT_OF_TIME
             left_s = 1.0
@@ -190,7 +190,7 @@ class _Rounds:
         return "" if self._last.complete else OUT_OF_TIME
 
     def _learn(self) -> dict[Cell, CellJudgement]:
-        """Fit on everything measured, and put a point on the curve where there is something new."""
+        """Train on all measurements, and add a point to the curve if there are new ones."""
         journal = read_journal(self._path)
         self._judge.hardware = hardware_of(journal.environment.checked)
         self._done = frozenset(journal.done)
@@ -205,9 +205,9 @@ class _Rounds:
             self._announce(_sentence(point))
         return found
 
-    def _point(self, found: Mapping[Cell, CellJudgement], kernels: int) -> CurvePoint:
+    def _point(self, found: Mapping[Cell, CellJudgement], kernels: int) -> AccuracyPoint:
         errors = target_errors(self._states(found), self._weights)
-        return CurvePoint(
+        return AccuracyPoint(
             seconds=round(self._earlier_s + time.monotonic() - self._start, 1),
             kernels=kernels,
             targets={
@@ -223,7 +223,7 @@ class _Rounds:
         )
 
     def _next(self, found: Mapping[Cell, CellJudgement]) -> tuple[str, list[str]]:
-        """Why to stop, or what to measure next."""
+        """The reason to stop, and the trials of the next round."""
         states = self._states(found)
         errors = target_errors(states, self._weights)
         if errors and max(errors.values()) <= self._curve.target_error:
@@ -234,7 +234,7 @@ class _Rounds:
         return ("", chosen) if chosen else (EXHAUSTED, [])
 
     def _states(self, found: Mapping[Cell, CellJudgement]) -> list[CellState]:
-        """Every cell; one of which nothing usable was measured yet counts as hardly known."""
+        """The state of every cell; a cell without usable rows has a wide interval."""
         states = []
         for cell in self._cells:
             left = len(self._open(cell))
@@ -260,7 +260,7 @@ class _Rounds:
         return [trials[index].trial for index in choose(candidates, one.known, one.widths(candidates), count)]
 
     def _whole(self, last: RunSummary) -> RunSummary:
-        """The summary of the whole plan instead of the last round's part."""
+        """The summary of the whole plan instead of the last round."""
         journal = read_journal(self._path)
         return _summary_of(self._plan, journal, last, time.monotonic() - self._start)
 
@@ -280,7 +280,7 @@ def _summary_of(planned: Plan, journal: Journal, last: RunSummary, seconds: floa
     )
 
 
-def _sentence(point: CurvePoint) -> str:
+def _sentence(point: AccuracyPoint) -> str:
     parts = ", ".join(
         f"{target} {one.median:.1%} median, {one.p90:.1%} p90 (held out {one.held_out:.1%})"
         for target, one in sorted(point.targets.items())

@@ -1,4 +1,4 @@
-"""Whether this machine is at its usual clock now, by the sentinels of what was measured on it before."""
+"""Compare this machine's clock with earlier measurements, by the sentinels' times."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from opmark.core.workspace import versions
 from opmark.datasets.format import manifest
 from opmark.datasets.format.manifest import Manifest
 
-# A host that is this much slower has changed its clock; one reading is not surer than that.
+# A host that is this much slower has changed its clock; a single reading is not more precise.
 _FELT = 0.03
 _MADE_UP = "null"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockNow:
-    """`ratio` is how many times longer the sentinels take than was usual while `release` was measured.
+    """The sentinels take `ratio` times as long as usual while `release` was measured.
 
-    `off` is how far they moved apart beside that, as a fraction: something else than the clock.
+    `off` is the remaining difference between the sentinels as a fraction, which the clock does not explain.
     """
 
     release: str
@@ -30,23 +30,23 @@ class ClockNow:
 
     @property
     def advice(self) -> str:
-        """What to do in a slow hour; empty in any other."""
+        """Advice for a slow hour; empty otherwise."""
         if self.ratio <= 1 + _FELT or self.off > _FELT:
             return ""
         return (
             f"The clock is {self.ratio - 1:.0%} slower than was usual for {self.release}: kernels may be measured, "
-            "for their labels are told at the usual clock; leave whole networks, and what stays in doubt "
-            "(--again low_quality), to another hour."
+            "because their labels are converted to the usual clock; measure whole networks and doubtful trials "
+            "(--again low_quality) at another time."
         )
 
 
 def clock_now(noise: Noise, datasets: Path) -> ClockNow | None:
-    """The clock beside the newest release of this device in `datasets`; None where none tells it."""
+    """Compare with the newest release of this device in `datasets` that records sentinels; None without one."""
     device = device_slug()
     for version in reversed(versions(datasets / device)):
         try:
             found = manifest.read(datasets / device / version)
-        except ContentError:  # `opmark datasets validate` says what is wrong with it
+        except ContentError:  # `opmark datasets validate` reports the error
             continue
         usual = usual_sentinels_ns(found)
         if usual.keys() & noise.sentinels_ns.keys():
@@ -56,9 +56,9 @@ def clock_now(noise: Noise, datasets: Path) -> ClockNow | None:
 
 
 def usual_sentinels_ns(release: Manifest) -> dict[str, float]:
-    """Where each sentinel was at the median of the time that `release` was measured in, in ns.
+    """The median time of each sentinel while `release` was measured, in ns, weighted by measuring time.
 
-    What made-up targets said does not count.
+    Made-up targets do not count.
     """
     made_up = {target.name for target in release.targets if target.backend == _MADE_UP}
     readings: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -71,7 +71,7 @@ def usual_sentinels_ns(release: Manifest) -> dict[str, float]:
 
 
 def _middle(readings: list[tuple[float, float]]) -> float:
-    """The median of values with weights: the first below which half of the weight lies."""
+    """The weighted median: the first value at which half of the weight is reached."""
     ordered = sorted(readings)
     half = sum(weight for _, weight in ordered) / 2
     passed = 0.0

@@ -1,4 +1,4 @@
-"""What this machine is, what works on it, how noisy it is now, and what to do about it."""
+"""Diagnose this machine: its facts, the working parts, the current noise, and advice."""
 
 import importlib.metadata
 import importlib.util
@@ -12,9 +12,9 @@ from opmark.bench.worker.backend import BACKENDS
 from opmark.core.environment import Environment
 from opmark.core.errors import UnavailableError
 from opmark.core.registry import install_hint
-from opmark.studies.machine.gpus import Gpu, gpus
+from opmark.studies.machine.facts import Gpu, gpus
 
-# What an extra brings, and what it is good for.
+# Extra: the module it installs, and its purpose.
 EXTRAS = {
     "models": ("transformers", "networks of the zoo that need transformers"),
     "sandbox": ("pyseccomp", "scoring submissions of others"),
@@ -26,7 +26,7 @@ NOISY_STOLEN_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A runtime or an extra: whether it can be used here, what it is, else how to get it."""
+    """A runtime or an extra; `hint` says how to install one that does not work."""
 
     name: str
     works: bool
@@ -36,7 +36,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """Everything `opmark doctor` says; `advice` is empty on a quiet machine where everything works."""
+    """The report of `opmark doctor`; `advice` is empty on a quiet machine where everything works."""
 
     device: str
     environment: Environment
@@ -48,7 +48,7 @@ class Diagnosis:
 
 
 def diagnose(*, seconds: float = 2.0) -> Diagnosis:
-    """Look at this machine; the noise is watched for `seconds`."""
+    """Diagnose this machine; the noise is measured for `seconds`."""
     found = tuple(runtime(name) for name in BACKENDS.names())
     environment = probe([BACKENDS.load(part.name) for part in found if part.works])
     noise = measure_noise(seconds)
@@ -65,7 +65,7 @@ def diagnose(*, seconds: float = 2.0) -> Diagnosis:
 
 
 def runtime(name: str) -> Part:
-    """Whether the backend `name` can be used here, with its targets or the reason."""
+    """The state of the backend `name`: its targets, or the reason why it cannot be used."""
     try:
         backend = BACKENDS.load(name)
     except UnavailableError as missing:
@@ -80,7 +80,7 @@ def runtime(name: str) -> Part:
 
 
 def extra(name: str) -> Part:
-    """Whether the optional dependencies called `name` are installed."""
+    """The state of the optional dependency `name`."""
     module, purpose = EXTRAS[name]
     if importlib.util.find_spec(module) is None:
         return Part(name=name, works=False, detail=purpose, hint=install_hint(module))
@@ -90,7 +90,7 @@ def extra(name: str) -> Part:
 
 
 def bubblewrap() -> Part:
-    """Whether the program that sandboxes submissions is there."""
+    """The state of bubblewrap, the program that runs submissions in a sandbox."""
     purpose = "running submissions of others in a sandbox"
     if shutil.which("bwrap") is None:
         return Part(
@@ -100,7 +100,7 @@ def bubblewrap() -> Part:
 
 
 def advice_on_noise(noise: Noise, environment: Environment) -> tuple[str, ...]:
-    """What would make measurements on this machine better, most helpful first."""
+    """Advice that would improve measurements on this machine, the most helpful first."""
     noted = environment.noted
     found = []
     if noise.verdict != QUIET:
@@ -108,13 +108,13 @@ def advice_on_noise(noise: Noise, environment: Environment) -> tuple[str, ...]:
     if noted.get("fifo") is False:
         found.append(
             "Real-time priority (SCHED_FIFO) is not permitted: run as root, give the interpreter CAP_SYS_NICE "
-            "(setcap cap_sys_nice+ep), or start the container with --cap-add SYS_NICE; kernels above 3 ms profit most."
+            "(setcap cap_sys_nice+ep), or start the container with --cap-add SYS_NICE; kernels above 3 ms gain most."
         )
     stolen = noted.get("stolen_share")
     if isinstance(stolen, float) and stolen > NOISY_STOLEN_SHARE:
         found.append(
             f"The hypervisor gave {100 * stolen:.0f} % of the processor time since start to other guests: "
-            "measure at another hour, or on a host of your own."
+            "measure at another time, or on a dedicated host."
         )
     governor = noted.get("governor")
     if governor and governor != "performance":
@@ -128,7 +128,7 @@ def _advice_on_parts(runtimes: tuple[Part, ...], cards: tuple[Gpu, ...]) -> tupl
     found = [
         f"{part.name} cannot be measured: {part.detail}. {part.hint}".strip()
         for part in runtimes
-        # A runtime for GPUs is missed only where there is one.
+        # A GPU runtime is missing only on a machine with a GPU.
         if not part.works and (cards or not part.name.endswith("-cuda"))
     ]
     on_gpu = any("cuda" in part.detail for part in runtimes if part.works)

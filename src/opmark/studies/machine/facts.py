@@ -1,25 +1,37 @@
-"""This machine, as it would be recorded beside a measurement."""
+"""The facts about this machine: its device name, the environment recorded with every measurement, and its GPUs."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from opmark.bench.clock.gpu import query_gpus
 from opmark.bench.run.environment import probe
 from opmark.bench.worker.backend import BACKENDS
 from opmark.core.environment import Environment
 from opmark.core.errors import UnavailableError
-from opmark.studies.machine.gpus import Gpu, gpus
+
+_FIELDS = ("name", "memory.total", "driver_version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """The device's slug, its facts with those of every runtime that works, and its GPUs."""
+class Gpu:
+    """A GPU as its driver describes it."""
+
+    name: str
+    memory_bytes: int
+    driver: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFacts:
+    """The device name, the facts of the machine and of every working runtime, and the GPUs."""
 
     device: str
     environment: Environment
     gpus: tuple[Gpu, ...]
 
 
-def this_machine() -> Machine:
-    """Probe this machine; nothing is measured."""
+def this_machine() -> MachineFacts:
+    """Probe this machine without measuring anything."""
     working = []
     for name in BACKENDS.names():
         try:
@@ -29,4 +41,18 @@ def this_machine() -> Machine:
         if backend.unavailable() is None:
             working.append(backend)
     environment = probe(working)
-    return Machine(device=environment.device, environment=environment, gpus=gpus())
+    return MachineFacts(device=environment.device, environment=environment, gpus=gpus())
+
+
+def gpus() -> tuple[Gpu, ...]:
+    """The NVIDIA GPUs that `nvidia-smi` lists; empty if it is missing or fails."""
+    return parse_gpus(query_gpus(_FIELDS))
+
+
+def parse_gpus(rows: Iterable[Sequence[str]]) -> tuple[Gpu, ...]:
+    """The GPUs in rows of `nvidia-smi` (memory in MiB), without rows of another form."""
+    return tuple(
+        Gpu(name=row[0], memory_bytes=int(row[1]) << 20, driver=row[2])
+        for row in rows
+        if len(row) == len(_FIELDS) and row[1].isdigit()
+    )

@@ -1,4 +1,4 @@
-"""The page of `opmark predictors evaluate`: every score, and pictures of how the errors lie."""
+"""The page of `opmark predictors evaluate`: every score, and pictures of the errors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,20 +13,20 @@ from opmark.predictors.judging.evidence import Judged
 from opmark.predictors.judging.learning_curve import CurvePoint
 from opmark.predictors.judging.scores import Evaluation, Score
 from opmark.predictors.judging.splits import NETWORKS_UNSEEN, SPLIT_NAMES
-from opmark.studies.predictor_pages.learning import learning_picture
+from opmark.studies.predictor_pages.curves import learning_picture
 
 COLUMNS = (
     "median", "mape", "p90", "acc5", "acc10", "acc15", "weighted-acc10", "rmspe", "signed-median", "kendall-tau",
     "coverage90",
 )  # fmt: skip
-# What a picture still shows apart.
+# More points cannot be told apart in a picture.
 _MOST_POINTS = 1500
 
 
 def evaluation_page(
     release: str, evaluations: Sequence[Evaluation], curves: Mapping[str, Sequence[CurvePoint]], *, ours: str
 ) -> str:
-    """One HTML page that needs nothing else. Pictures show the estimator `ours`, curves are by target."""
+    """A self-contained HTML page. The pictures show the estimator `ours`; `curves` are learning curves by target."""
     return render(
         "studies/templates/evaluation.html.jinja",
         title="Predictors judged",
@@ -57,7 +57,7 @@ def _table(scores: Sequence[Score], split: str) -> dict[str, Any]:
     for score in scores:
         if score.split == split:
             cells.setdefault(score.estimator, {})[score.metric] = score.value
-    # one split has the same rows, whatever the estimator
+    # All estimators are judged on the same rows of a split.
     count, floor = next(
         (score.n, score.noise_floor) for score in scores if (score.split, score.metric) == (split, "median")
     )
@@ -67,7 +67,7 @@ def _table(scores: Sequence[Score], split: str) -> dict[str, Any]:
 
 
 def _halves(scores: Sequence[Score]) -> list[tuple[str, dict[str, float]]]:
-    """Per estimator, the errors of networks against the sum of measured kernels and of that sum."""
+    """Per estimator: the errors against the sum of measured kernels, and those of that sum."""
     found: dict[str, dict[str, float]] = {}
     for score in scores:
         if score.split == NETWORKS_UNSEEN and score.metric.startswith(("kernel-sum-", "composition-")):
@@ -100,14 +100,20 @@ def _pictures(split: str, judged: Judged) -> dict[str, Any]:
         "shown": len(shown),
         "count": len(error),
         "scatter": scatter(points, title=f"{split}: predicted against measured latency"),
-        "decades": error_bars(_bars(bounds, error[by_decade]), what="measured latency", as_given=True),
-        "kinds": error_bars(_bars(judged.kinds, error), what="network" if networks else "kind"),
+        "decades": error_table(bounds, error[by_decade], what="measured latency", as_given=True),
+        "kinds": error_table(judged.kinds, error, what="network" if networks else "kind"),
     }
 
 
-def _bars(labels: Sequence[str], error: "np.ndarray[Any, Any]") -> list[ErrorBar]:
+def error_table(
+    labels: Sequence[str], error: "np.ndarray[Any, Any]", *, what: str = "kind", as_given: bool = False
+) -> str:
+    """A table of bars: median and 90th percentile of the absolute relative `error` per label.
+
+    The largest median comes first, unless `as_given`.
+    """
     names = np.array(labels)
-    return [
+    bars = [
         ErrorBar(
             label=str(name),
             count=int((names == name).sum()),
@@ -116,3 +122,4 @@ def _bars(labels: Sequence[str], error: "np.ndarray[Any, Any]") -> list[ErrorBar
         )
         for name in dict.fromkeys(labels)
     ]
+    return error_bars(bars, what=what, as_given=as_given)

@@ -1,4 +1,4 @@
-"""A branchy network over two targets of this machine: which placement algorithm wins?"""
+"""The placement contest of a quickstart: every placer on a branchy network over two targets of this machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,29 +36,29 @@ RULES = Rules(
 
 @dataclass(frozen=True, kw_only=True)
 class Contest:
-    """The problem and how every placer did on it."""
+    """The problem, and the standings of all placers on it."""
 
     problem: Problem
     standings: Standings
 
     def cost_ns(self, placer: str) -> int | None:
-        """The simulated latency of a placer's answer; None where it had no valid one."""
+        """The simulated latency of a placer's answer; None if it gave no valid answer."""
         found = self.standings.evaluations.get((placer, self.problem.name))
         return None if found is None else found.cost
 
     def timeline(self, placer: str) -> Timeline | None:
-        """The schedule of a placer's answer; None where it had no valid one."""
+        """The schedule of a placer's answer; None if it gave no valid answer."""
         found = self.standings.evaluations.get((placer, self.problem.name))
         return None if found is None else timeline_of(self.problem, found)
 
 
 def hold_contest(workspace: Workspace, bundles: Mapping[str, Bundle], *, network: str = NETWORK) -> Contest:
-    """Let every placer try the problem of `network`, in a track called `quickstart` of the workspace.
+    """Run every placer on the problem of `network`, in the track `quickstart` of the workspace.
 
-    The problem is made once per set of predictors, from predicted costs and a measured link, and used again then.
+    The problem is made from predicted costs and a measured link; it is kept while the predictors stay the same.
     """
     folder = workspace.leaderboards / TRACK
-    write_json(folder / "track.yaml", {"schema": 1, **plain(RULES)})  # JSON is YAML
+    write_json(folder / "track.yaml", {"schema": 1, **plain(RULES)})  # JSON is valid YAML
     track = load_track(workspace.leaderboards, TRACK)
     path = folder / "problems" / f"{network}-two-cores.json"
     made_by = {target: bundle.manifest.id for target, bundle in bundles.items()}
@@ -83,7 +83,7 @@ def _problem(name: str, network: str, bundles: Mapping[str, Bundle], workspace: 
 
 
 def two_cores(targets: tuple[str, ...], link: LinkMeasurement) -> Cluster:
-    """One core per target, joined by what was measured between cores; each may use an equal share of the memory."""
+    """A cluster of one core per target with an equal share of the memory each; `link` joins them in both directions."""
     import psutil
 
     share = psutil.virtual_memory().total // len(targets)

@@ -1,4 +1,4 @@
-"""The one page that a quickstart leaves behind."""
+"""The report of a quickstart: one HTML page."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,6 @@ import numpy as np
 from opmark.core.graph import Graph
 from opmark.core.units import format_ns
 from opmark.datasets.release.release import Release
-from opmark.pages.bars import ErrorBar, error_bars
 from opmark.pages.scatter import Point, scatter
 from opmark.pages.template import render
 from opmark.pages.timeline import timeline_picture
@@ -18,6 +17,7 @@ from opmark.predictors.judging.evidence import Evidence, Judged
 from opmark.predictors.judging.scores import judge
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
+from opmark.studies.predictor_pages.evaluation import error_table
 from opmark.studies.quickstart.contest import Contest
 from opmark.studies.quickstart.unseen_networks import NetworkError
 
@@ -31,9 +31,9 @@ def report_page(
     networks: Sequence[NetworkError],
     contest: Contest,
 ) -> str:
-    """The report as one HTML page that needs nothing else: accuracy, error by kind, where time goes, board, schedule.
+    """A self-contained HTML page: accuracy, errors by kind, time by kind, the ranking of placers and their schedules.
 
-    Accuracy of kernels is that of predictions for shape groups that were left out of training.
+    The accuracy of kernels is that of predictions for shape groups that were left out of training.
     """
     judged = {target: _judged(release, bundle) for target, bundle in bundles.items()}
     absolute = sorted(abs(network.error) for network in networks)
@@ -106,26 +106,16 @@ def _target(release: Release, target: str, judged: Judged | None, bundle: Bundle
 
 def _accuracy(target: str, judged: Judged) -> dict[str, Any]:
     error = np.abs(judged.predicted_ns / judged.measured_ns - 1)
-    kinds = np.array(judged.kinds)
     points = [
         Point(label=kind, measured=float(measured), predicted=float(predicted), group=kind)
         for kind, measured, predicted in zip(judged.kinds, judged.measured_ns, judged.predicted_ns, strict=True)
-    ]
-    bars = [
-        ErrorBar(
-            label=kind,
-            count=int((kinds == kind).sum()),
-            median=float(np.median(error[kinds == kind])),
-            p90=float(np.quantile(error[kinds == kind], 0.9)),
-        )
-        for kind in sorted(set(judged.kinds))
     ]
     return {
         "count": len(error),
         "median": float(np.median(error)),
         "within10": float(np.mean(error <= 0.1)),
         "picture": scatter(points, title=f"{target}: kernels, predicted against measured latency"),
-        "bars": error_bars(bars),
+        "bars": error_table(judged.kinds, error),
     }
 
 
@@ -145,7 +135,7 @@ def _breakdown(network: NetworkError, bundle: Bundle, graphs: Mapping[str, Mappi
 
 
 def short(parameters: Mapping[str, Any]) -> str:
-    """The parameters that are not empty, zero or switched off, on one line; a shape is 1×64."""
+    """The parameters that are not empty, zero or false, on one line; a shape is written 1×64."""
     shown = {name: value for name, value in parameters.items() if value not in (None, 0, "", (), False)}
     return ", ".join(f"{name}={_compact(value)}" for name, value in shown.items())
 

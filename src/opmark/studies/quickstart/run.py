@@ -1,4 +1,4 @@
-"""The whole of OpMark in minutes: profile this machine, train predictors, check them, rank placers, report."""
+"""The steps of a quickstart: measure this machine, train predictors, check them, rank placers, and report."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ from opmark.studies.quickstart.contest import NETWORK, Contest, hold_contest
 from opmark.studies.quickstart.report import report_page
 from opmark.studies.quickstart.unseen_networks import NetworkError, compare
 
-# What training, predicting, placing and reporting take of the whole, and at least.
+# The time kept for training, predicting, placing and reporting: a share of the whole, and at least some seconds.
 AFTERWARDS_SHARE = 0.25
 AFTERWARDS_S = 30.0
 LEAST_MEASURING_S = 30.0
@@ -34,7 +34,7 @@ REPORT = "report.html"
 
 @dataclass(frozen=True, kw_only=True)
 class Quickstart:
-    """What a quickstart found."""
+    """The result of a quickstart."""
 
     networks: tuple[NetworkError, ...]
     contest: Contest
@@ -43,11 +43,11 @@ class Quickstart:
 
     @property
     def absolute_errors(self) -> list[float]:
-        """Absolute relative errors of the unseen networks."""
+        """The absolute relative errors of the unseen networks."""
         return [abs(network.error) for network in self.networks]
 
     def document(self) -> dict[str, Any]:
-        """The JSON of `opmark quickstart --json`."""
+        """The result as the JSON of `opmark quickstart --json`."""
         return {
             "networks": [network.document() for network in self.networks],
             "median_error": median(self.absolute_errors),
@@ -69,11 +69,10 @@ def quickstart(
     announce: Callable[[str], None] = lambda _: None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Quickstart:
-    """Profile, predict, place and report in the workspace `folder`, within about `minutes`.
+    """Measure, predict, place and report in the workspace `folder`, within about `minutes`.
 
-    `placed` is the network whose placement is contested.
-    A second call goes on where the first stopped and measures nothing twice.
-    Raises `MeasurementError` where no network could be measured, and whatever the rooms raise.
+    `placed` is the network that placers compete on. A second call continues where the first stopped and measures
+    nothing twice. Raises `MeasurementError` if no network could be measured.
     """
     start = time.monotonic()
     workspace = _workspace(folder)
@@ -108,7 +107,7 @@ def _workspace(folder: Path) -> Workspace:
 
 
 def _measured(workspace: Workspace, suite: Suite, deadline: float, progress: Callable[[Progress], None]) -> Path | None:
-    """The journal, measured for as long as there is time; None where someone interrupted."""
+    """Measure while there is time, and return the journal; None if interrupted."""
     journal = workspace.journals / f"{suite.name}.jsonl"
     finished = journal.with_suffix(".finished")
     if finished.exists() and journal.exists():
@@ -123,7 +122,7 @@ def _measured(workspace: Workspace, suite: Suite, deadline: float, progress: Cal
 
 
 def _released(workspace: Workspace, journal: Path) -> Release:
-    """The release made of `journal`: the newest one if it is, else a new version."""
+    """The newest release that was built from `journal`; without one, a new version."""
     checksum = sha256(journal)
     for folder in sorted(item for item in workspace.datasets.iterdir() if item.is_dir()):
         for version in reversed(versions(folder)):
@@ -134,7 +133,7 @@ def _released(workspace: Workspace, journal: Path) -> Release:
 
 
 def _graphs(release: Release, target: str, workspace: Workspace) -> dict[str, Graph]:
-    """The kernel graph of every network measured on `target`, by name."""
+    """The kernel graph of every network measured on `target`, by network name."""
     from opmark.models.resolve import graph_of
 
     rows = release.network_measurements(target)
@@ -142,7 +141,7 @@ def _graphs(release: Release, target: str, workspace: Workspace) -> dict[str, Gr
 
 
 def _trained(workspace: Workspace, release: Release, target: str, graphs: Mapping[str, Graph]) -> Bundle:
-    """The predictor of `target`, loaded where this release's was trained before."""
+    """The predictor of `target`: the stored one if it was trained on this release, else a new one."""
     folder = bundle_path(workspace, release.device, release.version, target)
     if folder.is_dir():
         found = bundles.load(folder)

@@ -1,4 +1,4 @@
-"""Networks that no sample came from: predicted beside measured."""
+"""Predicted and measured latencies of the networks that no sample came from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkError:
-    """One unseen network on one target; between `low_ns` and `high_ns` with the predictor's stated probability."""
+    """One unseen network on one target; `low_ns` and `high_ns` are the prediction interval."""
 
     name: str
     target: str
@@ -25,11 +25,11 @@ class NetworkError:
 
     @property
     def error(self) -> float:
-        """Signed, as a fraction of the measured latency."""
+        """The signed error as a fraction of the measured latency."""
         return self.predicted_ns / self.measured_ns - 1
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """The network as documented JSON."""
         return {
             "name": self.name,
             "target": self.target,
@@ -45,9 +45,9 @@ class NetworkError:
 def compare(
     release: Release, bundles: Mapping[str, Bundle], graphs: Mapping[str, Mapping[str, Graph]]
 ) -> tuple[NetworkError, ...]:
-    """Every held-out network of `release` that was measured, on every target with a predictor.
+    """Compare every measured held-out network of `release` on every target that has a predictor.
 
-    A kind without a predictor goes by its bytes, and its share of the time is said.
+    Kernels of a kind without a predictor are predicted from their bytes; `bytes_moved_share` is their share of time.
     """
     found = []
     for target, bundle in bundles.items():

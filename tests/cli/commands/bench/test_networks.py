@@ -1,4 +1,4 @@
-"""`opmark bench fusion`, `links` and `models` as scripts use them."""
+"""`opmark bench fusion`, `links` and `models`: JSON, journals, and one sentence per mistake."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,6 @@ from click.testing import CliRunner, Result
 
 from opmark.bench.links import cuda_channel as _cuda_copies
 from opmark.bench.links import measuring as transfers
-from opmark.cli.commands.bench.networks import REPORTS
 from opmark.cli.main import cli
 from opmark.core.journal import read_journal
 from opmark.core.workspace import ROOMS
@@ -50,7 +49,7 @@ def test_fusion_shows_both_verdicts_and_goes_into_a_release(workspace: Path) -> 
     assert Path(found["journal"]) == path
     shown = opmark("fusion", "--pairs", "conv+relu", *QUICK)
     assert "conv(conv relu)" in shown.stdout
-    assert "1 pair, 0 on which graph and clock differ" in shown.stderr
+    assert "1 pair; graph and clock differ on 0" in shown.stderr
     release = build([path], workspace / "datasets")
     assert len(release.fusions("null-t1")) == 6
 
@@ -58,9 +57,9 @@ def test_fusion_shows_both_verdicts_and_goes_into_a_release(workspace: Path) -> 
 def test_what_a_budget_leaves_is_told(workspace: Path) -> None:
     short = opmark("fusion", "--pairs", "conv+relu", "--budget", "0.001s", *QUICK)
     assert short.exit_code == 0, short.output
-    assert "Run the same command to go on." in short.stderr
+    assert "Run the same command again to continue." in short.stderr
     whole = opmark("fusion", "--pairs", "conv+relu", *QUICK)
-    assert "go on" not in whole.stderr
+    assert "to continue" not in whole.stderr
     assert "1 pair" in whole.stderr
 
 
@@ -134,4 +133,3 @@ def test_mistakes_are_one_sentence_with_their_exit_code(
     assert said in result.stderr
     assert "Traceback" not in result.output
     assert not list(workspace.rglob("*.jsonl")), "what is refused leaves no journal behind"
-    assert {command.name for command in REPORTS} == {"fusion", "links", "models", "retest"}

@@ -102,7 +102,7 @@ def test_run_measures_in_rounds_until_the_error_is_small(workspace: Path) -> Non
     assert Path(found["curve"]) == workspace / "bench" / "journals" / "tiny" / "curve.json"
     again = opmark("run", "tiny", "--target-error", "0.99")
     assert "Stopped: the target error is reached." in again.stdout
-    assert "go on" not in again.stderr
+    assert "to continue" not in again.stderr
 
 
 def test_what_needs_a_gpu_is_planned_and_refused_where_there_is_none(

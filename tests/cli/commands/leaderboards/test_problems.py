@@ -4,14 +4,17 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 from tests.leaderboards.examples import graph, heft_canonical, pair
 
+from opmark.cli.commands.leaderboards.problems import OBJECTIVES, workload_options
 from opmark.cli.main import cli
 from opmark.core.errors import ExitCode
 from opmark.leaderboards.problem.fields import Arrivals
 from opmark.leaderboards.problem.files import problem_text, save_problem
+from opmark.leaderboards.problem.rules.objective import OBJECTIVES as KNOWN
 
 
 def run(*arguments: object) -> Result:
@@ -185,3 +188,20 @@ def test_a_serving_problem_reports_its_requests(tmp_path: Path) -> None:
     found = json.loads(placed.stdout)
     assert (found["p99_ns"], found["requests"]) == (found["cost"], 3)
     assert "schedule" not in found["solution"]
+
+
+def test_every_objective_can_be_asked_for() -> None:
+    assert sorted(OBJECTIVES) == list(KNOWN.names())
+
+
+def test_the_options_reach_the_command() -> None:
+    @click.command()
+    @workload_options
+    def ask(**given: object) -> None:
+        click.echo(given)
+
+    found = CliRunner().invoke(ask, ["--objective", "serving", "--arrivals", "poisson", "--target", "20ms"])
+    assert found.exit_code == 0, found.output
+    assert "'target': 0.02" in found.output
+    assert "'requests': 100" in found.output
+    assert CliRunner().invoke(ask, ["--rate", "0"]).exit_code == 2

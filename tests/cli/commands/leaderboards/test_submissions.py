@@ -9,8 +9,7 @@ from click.testing import CliRunner, Result
 from tests.leaderboards.examples import heft_canonical
 from tests.leaderboards.submissions.sandbox.cell import real_sandbox
 
-from opmark.cli.commands.leaderboards.standings import score
-from opmark.cli.commands.leaderboards.submissions import score_progress
+from opmark.cli.commands.leaderboards._options import score_progress
 from opmark.cli.main import cli
 from opmark.core.errors import ExitCode
 from opmark.leaderboards.problem.files import save_problem
@@ -77,7 +76,6 @@ def test_a_check_says_what_to_fix(start: tuple[object, ...], tmp_path: Path) -> 
 def test_hidden_instances_need_their_seed(start: tuple[object, ...]) -> None:
     found = run(*start, "score", "--track", "small", "--hidden")
     assert (found.exit_code, "are not known here" in found.stderr) == (ExitCode.USAGE, True)
-    assert score.params
     assert SANDBOXES == ("bubblewrap", "none")
 
 

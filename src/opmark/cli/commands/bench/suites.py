@@ -1,33 +1,40 @@
-"""`opmark bench`: what to measure, measuring it, and how well that can be done here."""
+"""`opmark bench list`, `plan`, `run` and `retest`: suites of kernels and networks."""
 
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from opmark.cli.commands.bench.networks import REPORTS
-from opmark.cli.completers import suites
-from opmark.cli.options import DURATION, PERCENT, cache_folder, datasets_folder, suites_folder, workspace
-from opmark.cli.text.terminal import json_option, progress_bar, show_json, show_table, show_text
+from opmark.cli.commands.bench._options import budget_option, default_journal, journal_option, show_how_to_continue
+from opmark.cli.completers import suites as suite_names
+from opmark.cli.options import DURATION, FILE, PERCENT, cache_folder, json_option, suites_folder
+from opmark.cli.text.terminal import run_progress, show_json, show_table
 from opmark.core.errors import ExitCode, NothingSelectedError, UsageError
-from opmark.core.units import format_bytes, format_count, format_duration, format_ns
+from opmark.core.units import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
-    from opmark.bench.run.noise import Noise
-    from opmark.bench.run.progress import Progress, RunSummary
+    from collections.abc import Sequence
+
+    from opmark.bench.run.progress import RunSummary
+    from opmark.bench.run.repeats import Agreement
+    from opmark.bench.suite.duration import Duration
+    from opmark.bench.suite.plan import Plan
+    from opmark.bench.suite.suite import Suite
     from opmark.core.work import Work
     from opmark.studies.active_sampling.run import ActiveSummary
 
 _shard_option = click.option("--shard", default="1/1", show_default=True, metavar="I/N", help="Only part I of N.")
 
 
-@click.group()
-def bench() -> None:
-    """Measure kernels and networks on this machine."""
+def _suite_named(ctx: click.Context, name: str) -> "Suite":
+    from opmark.bench.suite.shipped import find_suite
+    from opmark.bench.suite.suite import load_suite
+
+    return load_suite(find_suite(name, suites_folder(ctx)))
 
 
-@bench.command("list", epilog="Example: opmark bench list")
+@click.command("list", epilog="Example: opmark bench list")
 @json_option
 @click.pass_context
 def list_suites(ctx: click.Context, as_json: bool) -> None:
@@ -58,58 +65,58 @@ def list_suites(ctx: click.Context, as_json: bool) -> None:
     )
 
 
-@bench.command("plan", epilog="Example: opmark bench plan small")
-@click.argument("suite", shell_complete=suites)
+@click.command("plan", epilog="Example: opmark bench plan small")
+@click.argument("suite", shell_complete=suite_names)
 @_shard_option
 @json_option
 @click.pass_context
 def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> None:
     """Show what SUITE (a name or a YAML file) would measure here.
 
-    And how long that may take, by the pace that was recorded for its quality. Targets that are not here, such as a
-    GPU's, are planned for all the same.
+    The plan includes an estimate of the time, from the pace recorded for the suite's quality. It also includes targets
+    that this machine does not have, such as a GPU's.
     """
     from opmark.bench.suite.duration import duration
     from opmark.bench.suite.plan import parse_shard, plan
-    from opmark.bench.suite.shipped import find_suite
-    from opmark.bench.suite.suite import load_suite
 
-    part = parse_shard(shard)
-    planned = plan(
-        load_suite(find_suite(suite, suites_folder(ctx))), shard=part, cache=cache_folder(ctx), elsewhere=True
-    )
-    takes = duration(planned)
+    planned = plan(_suite_named(ctx, suite), shard=parse_shard(shard), cache=cache_folder(ctx), elsewhere=True)
     if as_json:
-        show_json(
+        show_json(_plan_document(planned, duration(planned)))
+    else:
+        _show_plan(planned, duration(planned))
+
+
+def _plan_document(planned: "Plan", takes: "Duration") -> dict[str, Any]:
+    return {
+        "suite": planned.suite.name,
+        "duration": takes,
+        "absent": planned.absent,
+        "kernels": [
             {
-                "suite": planned.suite.name,
-                "duration": takes,
-                "absent": planned.absent,
-                "kernels": [
-                    {
-                        "trial": trial.trial,
-                        "target": trial.target,
-                        "kind": trial.kernel.kind,
-                        "dtype": trial.kernel.params.get("dtype"),
-                        "params": trial.kernel.params,
-                        "flops": trial.work.flops,
-                        "moved_bytes": trial.work.moved_bytes,
-                    }
-                    for trial in planned.kernels
-                ],
-                "networks": [
-                    {
-                        "trial": trial.trial,
-                        "target": trial.target,
-                        "network": trial.network,
-                        "role": trial.role,
-                        "batch": trial.batch,
-                    }
-                    for trial in planned.networks
-                ],
+                "trial": trial.trial,
+                "target": trial.target,
+                "kind": trial.kernel.kind,
+                "dtype": trial.kernel.params.get("dtype"),
+                "params": trial.kernel.params,
+                "flops": trial.work.flops,
+                "moved_bytes": trial.work.moved_bytes,
             }
-        )
-        return
+            for trial in planned.kernels
+        ],
+        "networks": [
+            {
+                "trial": trial.trial,
+                "target": trial.target,
+                "network": trial.network,
+                "role": trial.role,
+                "batch": trial.batch,
+            }
+            for trial in planned.networks
+        ],
+    }
+
+
+def _show_plan(planned: "Plan", takes: "Duration") -> None:
     groups: dict[tuple[str, str, str], list[Work]] = defaultdict(list)
     for trial in planned.kernels:
         groups[trial.target, str(trial.kernel.params.get("dtype", "")), trial.kernel.kind].append(trial.work)
@@ -136,31 +143,31 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
     for (target, dtype), count in sorted(totals.items()):
         click.echo(f"{target}: {count:,} {dtype} kernels.", err=True)
     click.echo(f"{len(planned.kernels):,} kernels and {len(planned.networks):,} networks.", err=True)
-    low, high = format_duration(takes.low_s), format_duration(takes.high_s)
     for target, reason in planned.absent.items():
         click.echo(f"{target} cannot be measured here: {reason}.", err=True)
+    low, high = format_duration(takes.low_s), format_duration(takes.high_s)
     about = f"It takes up to {high}, its budget" if takes.budgeted else f"About {low} to {high}"
     click.echo(f"{about}: {takes.assumes}.", err=True)
 
 
-@bench.command("run", epilog="Example: opmark bench run small --budget 30m")
-@click.argument("suite", shell_complete=suites)
-@click.option("--budget", type=DURATION, help="Stop after this long: 90s, 10m, 2h. Default: the suite's own.")
+@click.command("run", epilog="Example: opmark bench run small --budget 30m")
+@click.argument("suite", shell_complete=suite_names)
+@click.option("--budget", type=DURATION, help="Stop after this long: 90s, 10m, 2h. Default: the suite's own budget.")
 @click.option(
     "--target-error",
     type=PERCENT,
-    help="Measure in rounds, where predictions are least sure, until their error is this small: 5%.",
+    help="Measure in rounds, where predictions are least certain, until their error is this small: 5%.",
 )
 @click.option(
     "--again",
     type=click.Choice(("low_quality", "failed")),
-    help="Measure only what the log holds as that, once more, into the same log.",
+    help="Measure again only the trials with this status in the journal.",
 )
 @_shard_option
 @click.option(
     "--journal",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The log to write, and to go on from. Default: bench/journals/SUITE[-I-of-N].jsonl.",
+    type=FILE,
+    help="The journal to write or to continue. Default: bench/journals/SUITE[-I-of-N].jsonl.",
 )
 @json_option
 @click.pass_context
@@ -175,171 +182,97 @@ def run_suite(
     journal: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure SUITE, or go on with it.
+    """Measure SUITE, or continue measuring it.
 
-    SUITE is a name or a YAML file; the same command again goes on where it stopped. What --again measures stands beside
-    the first trial: `opmark datasets build` takes the better one by its quality, never by its value, and keeps the
-    other as a repeat.
+    SUITE is a name or a YAML file. Running the same command again continues where it stopped. A trial measured with
+    --again is stored beside the first one: `opmark datasets build` takes the one of better quality, whatever its value,
+    and keeps the other as a repeat.
     """
-    from opmark.bench.run.runner import run
     from opmark.bench.suite.plan import parse_shard
-    from opmark.bench.suite.shipped import find_suite
-    from opmark.bench.suite.suite import load_suite
 
     if budget is not None and budget <= 0:
         raise UsageError(f"a budget of {budget:g} s leaves no time to measure", hint="write it like 90s, 10m or 2h")
     if again and target_error is not None:
-        raise UsageError("--again and --target-error exclude each other", hint="run twice, with one of them each")
+        raise UsageError("--again and --target-error exclude each other", hint="run twice, once with each option")
     part = parse_shard(shard)
-    chosen = load_suite(find_suite(suite, suites_folder(ctx)))
+    chosen = _suite_named(ctx, suite)
     if journal is None:
         suffix = "" if part[1] == 1 else f"-{part[0] + 1}-of-{part[1]}"
-        journal = workspace(ctx).journals / f"{chosen.name}{suffix}.jsonl"
+        journal = default_journal(ctx, f"{chosen.name}{suffix}")
     if again and not journal.exists():
-        raise NothingSelectedError("nothing was measured yet", where=str(journal), hint="run without --again first")
-    with progress_bar() as bar:
-        task = bar.add_task(chosen.name, total=None)
-
-        def show(progress: "Progress") -> None:
-            what = progress.doing or chosen.name
-            bar.update(task, completed=progress.done, total=progress.total, description=what, left_s=progress.left_s)
-
-        if target_error is None:
-            summary, active = (
-                run(
-                    chosen,
-                    journal=journal,
-                    budget_s=budget,
-                    shard=part,
-                    progress=show,
-                    cache=cache_folder(ctx),
-                    again=again or "",
-                ),
-                None,
-            )
-        else:
-            from opmark.studies.active_sampling.run import run_actively
-
-            active = run_actively(
-                chosen,
-                journal=journal,
-                target_error=target_error,
-                budget_s=budget,
-                shard=part,
-                progress=show,
-                announce=lambda text: click.echo(text, err=True),
-                cache=cache_folder(ctx),
-            )
-            summary = active.run
-    _show_summary(summary, active, as_json)
+        raise NothingSelectedError("nothing is measured yet", where=str(journal), hint="run without --again first")
+    cache = cache_folder(ctx)
+    if target_error is None:
+        active = None
+        summary = _run(chosen, journal=journal, shard=part, budget_s=budget, cache=cache, again=again or "")
+    else:
+        active = _run_in_rounds(
+            chosen, journal=journal, shard=part, budget_s=budget, cache=cache, target_error=target_error
+        )
+        summary = active.run
+    if as_json:
+        show_json(_run_document(summary, active))
+    else:
+        _show_run(summary, active)
     if summary.interrupted:
         ctx.exit(ExitCode.INTERRUPTED)
 
 
-@bench.command(epilog="Example: opmark bench noise --seconds 20 --target onnxruntime-cpu-t1")
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0.5, max=600),
-    default=4.0,
-    show_default=True,
-    help="How long to watch it.",
-)
-@click.option("--target", default="", help="Measure a kernel of this target too, for half as long.")
-@json_option
-@click.pass_context
-def noise(ctx: click.Context, seconds: float, target: str, as_json: bool) -> None:
-    """Say how noisy this machine is right now.
+def _run(
+    suite: "Suite", *, journal: Path, shard: tuple[int, int], budget_s: float | None, cache: Path | None, again: str
+) -> "RunSummary":
+    from opmark.bench.run.runner import run
 
-    And how long to wait, or how many samples a label takes. Where a release of this device is at hand, also whether the
-    clock is slower than was usual then: in a slow hour kernels may be measured, whole networks should not.
-    """
-    from opmark.bench.run.noise import measure
-    from opmark.core.canonical import plain
-    from opmark.studies.machine.clock import clock_now
-
-    found = measure(seconds, target=target)
-    folder = datasets_folder(ctx)
-    clock = None if folder is None else clock_now(found, folder)
-    if as_json:
-        show_json({**plain(found), "clock": clock})
-        return
-    pressure = "unknown" if found.pressure is None else f"{found.pressure:.0f} % of the last 10 s"
-    show_table(
-        ("this machine", "now"),
-        [
-            ("uninterrupted samples", f"{found.clean_fraction:.0%}"),
-            ("spread of the compute sentinel", f"{found.compute_spread:.1%}"),
-            ("spread of the memory sentinel", f"{found.memory_spread:.1%}"),
-            ("drift of the compute sentinel", f"{found.drift:+.1%}"),
-            (
-                "preemptions",
-                "unknown" if found.preemptions_per_s is None else f"{found.preemptions_per_s:.0f} a second",
-            ),
-            ("processor time stolen", "unknown" if found.stolen is None else f"{found.stolen:.1%}"),
-            ("waiting for a processor", pressure),
-            ("quiet rounds", "unknown" if found.quiet_share is None else f"{found.quiet_share:.0%}"),
-            *([] if clock is None else [(f"time beside {clock.release}", f"{clock.ratio - 1:+.1%}")]),
-            ("bias of a plain median", f"{found.median_bias:+.1%}"),
-            *_reference_rows(found),
-            ("real-time priority", "permitted" if found.fifo else "not permitted"),
-        ],
-    )
-    show_text(f"{found.verdict[0].upper()}{found.verdict[1:]}: {found.advice}.")
-    if clock is not None and clock.advice:
-        show_text(clock.advice)
+    with run_progress(suite.name) as show:
+        return run(suite, journal=journal, budget_s=budget_s, shard=shard, progress=show, cache=cache, again=again)
 
 
-def _reference_rows(found: "Noise") -> list[tuple[str, str]]:
-    reference = found.reference
-    if reference is None:
-        return []
-    return [
-        (f"label of the {reference.name}", f"{format_ns(reference.label_ns)} ± {reference.half_width:.1%}"),
-        ("its median and mean above that", f"{reference.median_bias:+.1%}, {reference.mean_bias:+.1%}"),
-    ]
+def _run_in_rounds(
+    suite: "Suite",
+    *,
+    journal: Path,
+    shard: tuple[int, int],
+    budget_s: float | None,
+    cache: Path | None,
+    target_error: float,
+) -> "ActiveSummary":
+    from opmark.studies.active_sampling.run import run_actively
+
+    with run_progress(suite.name) as show:
+        return run_actively(
+            suite,
+            journal=journal,
+            target_error=target_error,
+            budget_s=budget_s,
+            shard=shard,
+            progress=show,
+            announce=lambda text: click.echo(text, err=True),
+            cache=cache,
+        )
 
 
-@bench.command(epilog="Example: opmark bench backends")
-@json_option
-def backends(as_json: bool) -> None:
-    """List the runtimes and the targets they offer here."""
-    from opmark.bench.clock.machine import device_slug
-    from opmark.bench.worker.backend import BACKENDS
-
-    reasons = {backend.name: backend.unavailable() for backend in BACKENDS}
-    targets = {
-        backend.name: tuple(target.name for target in backend.targets(device_slug()))
-        for backend in BACKENDS
-        if reasons[backend.name] is None
+def _run_document(summary: "RunSummary", active: "ActiveSummary | None") -> dict[str, Any]:
+    document: dict[str, Any] = {}
+    if active is not None:
+        points = active.curve.points
+        document = {
+            "stopped": active.curve.stopped,
+            "target_error": active.curve.target_error,
+            "targets": points[-1].targets if points else {},
+            "curve": str(active.folder / "curve.json"),
+        }
+    return document | {
+        "suite": summary.suite,
+        "journal": str(summary.journal),
+        "planned": summary.planned,
+        "done": summary.done,
+        "complete": summary.complete,
+        "statuses": summary.statuses,
+        "seconds": round(summary.seconds, 1),
     }
-    if as_json:
-        show_json(
-            [
-                {"name": name, "available": reason is None, "reason": reason, "targets": targets.get(name, ())}
-                for name, reason in reasons.items()
-            ]
-        )
-        return
-    rows = [(name, reason or ", ".join(targets[name])) for name, reason in reasons.items()]
-    show_table(("backend", "targets"), rows, left=2)
 
 
-def _show_summary(summary: "RunSummary", active: "ActiveSummary | None", as_json: bool) -> None:
-    if as_json:
-        rounds = {} if active is None else _rounds_document(active)
-        show_json(
-            {
-                **rounds,
-                "suite": summary.suite,
-                "journal": str(summary.journal),
-                "planned": summary.planned,
-                "done": summary.done,
-                "complete": summary.complete,
-                "statuses": summary.statuses,
-                "seconds": round(summary.seconds, 1),
-            }
-        )
-        return
+def _show_run(summary: "RunSummary", active: "ActiveSummary | None") -> None:
     statuses = ", ".join(f"{count:,} {status}" for status, count in summary.statuses.items())
     click.echo(
         f"{summary.done:,} of {summary.planned:,} trials ({statuses}) in {format_duration(summary.seconds)}: "
@@ -347,21 +280,55 @@ def _show_summary(summary: "RunSummary", active: "ActiveSummary | None", as_json
     )
     if active is not None:
         click.echo(f"Stopped: {active.curve.stopped}. Accuracy by time: {active.folder / 'curve.html'}")
-    if not summary.complete and (active is None or not active.finished):
-        click.echo("Run the same command to go on.", err=True)
+    show_how_to_continue(summary.complete or (active is not None and active.finished))
 
 
-def _rounds_document(active: "ActiveSummary") -> "dict[str, object]":
-    points = active.curve.points
-    return {
-        "stopped": active.curve.stopped,
-        "target_error": active.curve.target_error,
-        "targets": points[-1].targets if points else {},
-        "curve": str(active.folder / "curve.json"),
-    }
+@click.command(epilog="Example: opmark bench retest full --budget 20m")
+@click.argument("suite", shell_complete=suite_names)
+@click.option("--share", type=PERCENT, default="5%", show_default=True, help="The share of trials to measure again.")
+@budget_option
+@click.option("--first", type=FILE, help="The journal to compare with. Default: bench/journals/SUITE.jsonl.")
+@journal_option
+@json_option
+@click.pass_context
+def retest(
+    ctx: click.Context,
+    *,
+    suite: str,
+    share: float,
+    budget: float | None,
+    first: Path | None,
+    journal: Path | None,
+    as_json: bool,
+) -> None:
+    """Measure a random share of SUITE again, and compare.
+
+    Kernels and networks are measured in new processes. They are drawn from the half that was finished first, at least
+    four networks; `opmark datasets build` keeps both rows.
+    """
+    from opmark.bench.run.repeats import agreement, retest_suite
+    from opmark.bench.run.runner import run
+
+    whole = _suite_named(ctx, suite)
+    before = first or default_journal(ctx, whole.name)
+    again = journal or before.with_name(f"{before.stem}-retest.jsonl")
+    with run_progress("retest") as show:
+        chosen = retest_suite(whole, before, share=share)
+        summary = run(chosen, journal=again, budget_s=budget, progress=show, cache=cache_folder(ctx))
+    found = agreement(before, again)
+    if as_json:
+        show_json({"journal": str(again), "planned": summary.planned, "done": summary.done, "agreement": found})
+    else:
+        _show_agreement(found)
+        click.echo(f"{summary.done:,} of {summary.planned:,} in {format_duration(summary.seconds)}: {again}", err=True)
+    show_how_to_continue(summary.complete)
+    if summary.interrupted:
+        ctx.exit(ExitCode.INTERRUPTED)
 
 
-for _report in REPORTS:
-    bench.add_command(_report)
-
-COMMAND = bench
+def _show_agreement(found: "Sequence[Agreement]") -> None:
+    rows = [
+        (one.target, one.what, f"{one.rows:,}", *(f"{x:.1%}" for x in (one.median, one.p90, one.p95, one.largest)))
+        for one in found
+    ]
+    show_table(("target", "again", "rows", "median", "90 %", "95 %", "largest"), rows, left=2)

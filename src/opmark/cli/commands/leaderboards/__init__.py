@@ -1,5 +1,23 @@
 """`opmark leaderboards`: tracks, problems, placers and standings."""
 
-from opmark.cli.commands.leaderboards.problems import COMMAND
+import click
 
-__all__ = ["COMMAND"]
+from opmark.cli.commands.leaderboards.problems import import_problem, make_problem, problems
+from opmark.cli.commands.leaderboards.solutions import bound, check_trace, place, simulate
+from opmark.cli.commands.leaderboards.standings import freeze, score, site, standings
+from opmark.cli.commands.leaderboards.submissions import check, submit
+from opmark.cli.commands.leaderboards.tracks import make_track, tracks
+
+
+@click.group(name="leaderboards")
+def leaderboards() -> None:
+    """Tracks, problems, placement algorithms and their standings."""
+
+
+for _command in (
+    *(bound, check, check_trace, freeze, import_problem, make_problem, make_track, place, problems),
+    *(score, simulate, site, standings, submit, tracks),
+):
+    leaderboards.add_command(_command)
+
+COMMAND = leaderboards

@@ -1,24 +1,204 @@
-"""`opmark leaderboards check-trace`: a stored schedule, checked without simulating it."""
+"""`opmark leaderboards place`, `simulate`, `bound` and `check-trace`: one problem and its solutions."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from opmark.cli.text.terminal import counted, json_option, show_json
+from opmark.cli import completers
+from opmark.cli.commands.leaderboards._options import seed_option
+from opmark.cli.options import DURATION, FILE, json_option
+from opmark.cli.text.terminal import counted, show_json, show_table
+from opmark.core.errors import PlacementError, SubmissionError
+from opmark.core.units import format_bytes, format_ns
 
-FILE = click.Path(path_type=Path, dir_okay=False)
+if TYPE_CHECKING:
+    from opmark.leaderboards.problem.problem import Problem
+    from opmark.leaderboards.problem.rules.profile import PublishedModel
+    from opmark.leaderboards.scoring.attempt import Attempt
+    from opmark.leaderboards.scoring.robustness import Robustness
+    from opmark.leaderboards.simulator.evaluation import Evaluation
+
+_problem_argument = click.argument("problem_file", metavar="PROBLEM", type=FILE)
+
+
+@click.command(epilog="Example: opmark leaderboards place problem.json --placer heft --budget 2s")
+@_problem_argument
+@click.option(
+    "--placer", "name", required=True, shell_complete=completers.placers, help="A placement algorithm: heft, opmark, …"
+)
+@click.option("--budget", type=DURATION, default="10s", show_default=True, help="The planning time.")
+@seed_option("placers that draw random numbers")
+@click.option("-o", "--output", type=FILE, help="Write the solution to this file.")
+@json_option
+def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Path | None, as_json: bool) -> None:
+    """Let a placer solve PROBLEM, and print the cost of its answer."""
+    from opmark.leaderboards.bounds.bounds import lower_bound
+    from opmark.leaderboards.problem.files import load_problem
+    from opmark.leaderboards.problem.placement import save_solution
+    from opmark.leaderboards.problem.rules.objective import format_cost, in_unit
+    from opmark.leaderboards.scoring.placer_process import PlacerProcess
+    from opmark.leaderboards.search.placer import PLACERS
+
+    PLACERS.load(name)
+    problem = load_problem(problem_file)
+    try:
+        with PlacerProcess() as process:
+            found = process.attempt(problem, name, budget_s=budget, seed=seed)
+    except SubmissionError as error:
+        if as_json:
+            facts = {"valid": False, "objective": problem.objective, "unit": problem.unit, "cost": None}
+            bound = in_unit(lower_bound(problem), problem.unit)
+            show_json({**facts, "bound": bound, "solution": None, "reason": error.message})
+        raise
+    bound_ns = lower_bound(problem)
+    if output is not None:
+        save_solution(found.solution, output)
+    if as_json:
+        show_json(_attempt_document(problem, found, bound_ns))
+        return
+    click.echo(
+        f"{name} on {problem.name}: {format_cost(found.evaluation.schedule.value, problem.unit)}, "
+        f"lower bound {format_cost(bound_ns, problem.unit)}, planned in {format_ns(found.planning_s * 1e9)}"
+    )
+    placed = found.evaluation.placement.device.tolist()
+    devices = enumerate(problem.cluster.devices)
+    show_table(("device", "units"), [(device.name, str(placed.count(number))) for number, device in devices])
+
+
+def _attempt_document(problem: "Problem", found: "Attempt", bound_ns: int) -> dict[str, Any]:
+    from opmark.leaderboards.problem.placement import solution_content
+    from opmark.leaderboards.problem.rules.objective import in_unit
+
+    return {
+        "valid": True,
+        "objective": problem.objective,
+        "unit": problem.unit,
+        "cost": found.evaluation.value(problem.unit),
+        "bound": in_unit(bound_ns, problem.unit),
+        "planning_s": found.planning_s,
+        **found.evaluation.facts(problem),
+        "solution": solution_content(found.solution),
+    }
+
+
+@click.command(epilog="Example: opmark leaderboards simulate problem.json solution.json --draws 100")
+@_problem_argument
+@click.argument("solution_file", metavar="SOLUTION", type=FILE)
+@click.option("--profile", default="", help="The simulation rules. Default: the problem's own profile.")
+@click.option("--trace", type=FILE, help="Write a Chrome trace to this file (Perfetto opens it).")
+@click.option("--draws", type=click.IntRange(min=1), help="Also simulate this many draws of the predictors' errors.")
+@json_option
+def simulate(
+    *, problem_file: Path, solution_file: Path, profile: str, trace: Path | None, draws: int | None, as_json: bool
+) -> None:
+    """Check SOLUTION, simulate it on PROBLEM, and print its cost."""
+    from opmark.core.files import write_json
+    from opmark.leaderboards.problem.files import load_problem
+    from opmark.leaderboards.problem.placement import load_solution
+    from opmark.leaderboards.problem.rules.objective import format_cost
+    from opmark.leaderboards.problem.rules.profile import profile_named
+    from opmark.leaderboards.scoring.robustness import robustness
+    from opmark.leaderboards.simulator.evaluation import evaluate
+    from opmark.leaderboards.simulator.trace import chrome_trace
+
+    problem = load_problem(problem_file)
+    rules = profile_named(profile or problem.profile)
+    try:
+        found = evaluate(problem, load_solution(solution_file, problem), rules)
+    except PlacementError as error:
+        raise PlacementError(error.message, where=error.where or str(solution_file), hint=error.hint) from error
+    if trace is not None:
+        write_json(trace, chrome_trace(problem, found, rules))
+    drawn = robustness(problem, found.placement, draws=draws, profile=rules) if draws else None
+    if as_json:
+        show_json(_simulation_document(problem, found, rules, drawn))
+        return
+    click.echo(f"{problem.name}: {format_cost(found.schedule.value, problem.unit)} ({rules.name})")
+    if drawn is not None:
+        median, p95 = (format_cost(cost, problem.unit) for cost in (drawn.median, drawn.p95))
+        click.echo(f"In {draws} draws of the predictors' errors: median {median}, 95 % within {p95}.")
+    cells = [(name, format_ns(busy_ns), format_bytes(peak)) for name, busy_ns, peak in _by_device(problem, found)]
+    show_table(("device", "busy", "peak memory"), cells)
+
+
+def _by_device(problem: "Problem", found: "Evaluation") -> list[tuple[str, int, int]]:
+    """Name, busy time (ns) and peak memory (bytes) of each device."""
+    names = [device.name for device in problem.cluster.devices]
+    return list(zip(names, found.busy_ns(len(names)), found.schedule.peak_bytes.tolist(), strict=True))
+
+
+def _simulation_document(
+    problem: "Problem", found: "Evaluation", rules: "PublishedModel", drawn: "Robustness | None"
+) -> dict[str, Any]:
+    from opmark.leaderboards.problem.rules.objective import in_unit
+
+    facts = {
+        "valid": True,
+        "objective": problem.objective,
+        "unit": problem.unit,
+        "cost": found.value(problem.unit),
+        "profile": rules.name,
+        "latency_ns": found.schedule.latency_ns,
+        "devices": [
+            {"name": name, "busy_ns": busy_ns, "peak_bytes": peak} for name, busy_ns, peak in _by_device(problem, found)
+        ],
+    }
+    if rules.model is None:
+        facts |= found.facts(problem)
+    if drawn is not None:
+        facts |= {"median": in_unit(drawn.median, problem.unit), "p95": in_unit(drawn.p95, problem.unit)}
+    return facts
+
+
+@click.command(epilog="Example: opmark leaderboards bound problem.json --solver 30s")
+@_problem_argument
+@click.option("--solver", type=DURATION, help="Also let an integer program prove a bound, for this long.")
+@json_option
+def bound(problem_file: Path, solver: float | None, as_json: bool) -> None:
+    """Print lower bounds on the cost of every placement of PROBLEM.
+
+    For the objective latency, this includes the response-time guarantee: an upper bound on the latency of list
+    scheduling on the best single device.
+    """
+    from opmark.leaderboards.bounds.bounds import bounds
+    from opmark.leaderboards.bounds.response_time import known_guarantee_ns
+    from opmark.leaderboards.problem.files import load_problem
+    from opmark.leaderboards.problem.rules.objective import format_cost, in_unit
+
+    problem = load_problem(problem_file)
+    found = bounds(problem, solver_s=solver or 0.0)
+    best = max(found.values(), default=0)
+    guarantee = known_guarantee_ns(problem)
+    if as_json:
+        show_json(
+            {
+                "objective": problem.objective,
+                "unit": problem.unit,
+                "bound": in_unit(best, problem.unit),
+                "bounds": {name: in_unit(value, problem.unit) for name, value in found.items()},
+                "guarantee": None if guarantee is None else in_unit(guarantee, problem.unit),
+            }
+        )
+        return
+    rows = [(name.replace("_", " "), format_cost(value, problem.unit)) for name, value in found.items()]
+    show_table(("bound", problem.objective), rows)
+    click.echo(f"No placement of {problem.name} is better than {format_cost(best, problem.unit)}.")
+    if guarantee is not None:
+        longest = format_cost(guarantee, problem.unit)
+        click.echo(f"List scheduling on the best single device never takes longer than {longest}.")
 
 
 @click.command(name="check-trace", epilog="Example: opmark leaderboards check-trace problem.json trace.json")
-@click.argument("problem_file", metavar="PROBLEM", type=FILE)
+@_problem_argument
 @click.argument("trace_file", metavar="TRACE", type=FILE)
-@click.option("--solution", "solution_file", type=FILE, help="Simulating this must give the same trace, bit for bit.")
+@click.option("--solution", "solution_file", type=FILE, help="A solution whose simulation must give the same trace.")
 @json_option
 def check_trace(*, problem_file: Path, trace_file: Path, solution_file: Path | None, as_json: bool) -> None:
     """Check that TRACE is a possible schedule of PROBLEM.
 
-    Durations, slots, ports, routes, that nothing starts before its inputs are there, and that it costs what it says;
-    no event is simulated for that. The exit code is 3 where it is not so.
+    The check covers durations, slots, ports, routes, the arrival of every input before its use, and the stated cost.
+    Nothing is simulated for it. The exit code is 3 where the trace is not valid.
     """
     from opmark.leaderboards.problem.files import load_problem
     from opmark.leaderboards.problem.placement import load_solution

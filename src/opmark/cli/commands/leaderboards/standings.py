@@ -1,13 +1,20 @@
-"""`opmark leaderboards score`, `standings` and `freeze`: entries, ranked by what is stored."""
+"""`opmark leaderboards score`, `standings`, `freeze` and `site`: the ranking of a track, from stored solutions."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from opmark.cli.commands.leaderboards.submissions import score_progress
-from opmark.cli.completers import placers, tracks
-from opmark.cli.options import DURATION, workspace
-from opmark.cli.text.terminal import json_option, show_json, show_table
+from opmark.cli.commands.leaderboards._options import (
+    again_option,
+    planning_budget_option,
+    score_progress,
+    seed_option,
+    track_option,
+)
+from opmark.cli.completers import placers
+from opmark.cli.options import FOLDER, json_option, workspace
+from opmark.cli.text.terminal import MISSING, seconds_text, show_json, show_table
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
@@ -17,19 +24,17 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog="Example: opmark leaderboards score --track inference-latency --jobs 2")
-@click.option("--track", "track_name", required=True, shell_complete=tracks, help="The track's folder name.")
+@track_option
 @click.option(
-    "--placer",
-    "names",
-    multiple=True,
-    shell_complete=placers,
-    help="Only these algorithms; default: all. Repeatable.",
+    "--placer", "names", multiple=True, shell_complete=placers, help="An algorithm; repeatable. Default: all."
 )
-@click.option("--budget", type=DURATION, help="Time per problem; default: the track's.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For placers that draw.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="How many runs at a time.")
-@click.option("--again", is_flag=True, help="Repeat runs that are finished.")
-@click.option("--hidden", is_flag=True, help="On the hidden instances, made from OPMARK_HIDDEN_SEED.")
+@planning_budget_option
+@seed_option("placers that draw random numbers")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="The number of runs at the same time."
+)
+@again_option
+@click.option("--hidden", is_flag=True, help="Use the hidden instances, made from OPMARK_HIDDEN_SEED.")
 @json_option
 @click.pass_context
 def score(
@@ -46,8 +51,8 @@ def score(
 ) -> None:
     """Run placers on every problem of a track, and rank them.
 
-    Their solutions are kept. A finished run is kept while code, problem, budget and seed stay the same; one that was
-    interrupted goes on.
+    Their solutions are stored. A finished run is kept while code, problem, budget and seed stay the same; an
+    interrupted one continues.
     """
     from opmark.leaderboards.scoring.hidden import need_hidden
     from opmark.leaderboards.scoring.scoring_jobs import score_track
@@ -72,15 +77,15 @@ def score(
 
 
 @click.command(epilog="Example: opmark leaderboards standings --track inference-latency")
-@click.option("--track", "track_name", required=True, shell_complete=tracks, help="The track's folder name.")
-@click.option("--instances", is_flag=True, help="Also what every entry did on every problem.")
+@track_option
+@click.option("--instances", is_flag=True, help="Also show every entry's result on every problem.")
 @json_option
 @click.pass_context
 def standings(ctx: click.Context, *, track_name: str, instances: bool, as_json: bool) -> None:
     """Rank the stored solutions of a track.
 
-    The ranking is also written into its standings.json. Beside the score stand its part on a bad day (95 % of the draws
-    of the predictors' errors are better) and how long the entry planned.
+    The ranking is also written into the track's standings.json. Beside the score stand the score on a bad day (95 % of
+    the draws of the predictors' errors are better) and the planning time.
     """
     from opmark.leaderboards.scoring.track import load_track
 
@@ -91,17 +96,17 @@ def standings(ctx: click.Context, *, track_name: str, instances: bool, as_json: 
 
 
 @click.command(epilog="Example: opmark leaderboards freeze --track my-track")
-@click.option("--track", "track_name", required=True, shell_complete=tracks, help="The track's folder name.")
+@track_option
 @click.option(
-    "--again", is_flag=True, help="Also where a stored answer beats the reference of an instance that the recipe makes."
+    "--again", is_flag=True, help="Also replace references of instances from the recipe that a stored answer beats."
 )
-@click.option("--hidden", is_flag=True, help="Those of the hidden instances, made from OPMARK_HIDDEN_SEED.")
+@click.option("--hidden", is_flag=True, help="Freeze those of the hidden instances, made from OPMARK_HIDDEN_SEED.")
 @json_option
 @click.pass_context
 def freeze(ctx: click.Context, *, track_name: str, again: bool, hidden: bool, as_json: bool) -> None:
     """Make the best stored costs a track's references.
 
-    Scores are held against them.
+    Scores are relative to these references.
     """
     from opmark.leaderboards.making.recipe import recipe_names
     from opmark.leaderboards.scoring.hidden import need_hidden
@@ -120,6 +125,22 @@ def freeze(ctx: click.Context, *, track_name: str, again: bool, hidden: bool, as
     show_table(("frozen", "best known", "lower bound"), rows)
 
 
+@click.command(epilog="Example: opmark leaderboards site -o site")
+@click.option("-o", "--output", type=FOLDER, help="The folder to write. Default: site/ in the workspace.")
+@json_option
+@click.pass_context
+def site(ctx: click.Context, output: Path | None, as_json: bool) -> None:
+    """Write the static site of every track that has solutions."""
+    from opmark.leaderboards.site.exhibition import publish_tracks
+
+    place = workspace(ctx)
+    files = publish_tracks(place.leaderboards, output or place.root / "site")
+    if as_json:
+        show_json({"index": str(files[0]), "files": [str(path) for path in files]})
+    else:
+        click.echo(f"{files[0]} ({len(files)} pages)")
+
+
 def _show_standings(found: "Standings", as_json: bool, *, instances: bool = False) -> None:
     from opmark.leaderboards.scoring.standings_table import standings_table
 
@@ -135,9 +156,9 @@ def _show_standings(found: "Standings", as_json: bool, *, instances: bool = Fals
             entry["name"],
             f"{entry['score']:.3f}",
             f"{entry['low']:.3f} – {entry['high']:.3f}",
-            _percent(entry["gain"]),
-            "–" if entry["p95_quality"] is None else f"{entry['p95_quality']:.3f}",
-            _seconds(entry["planning_s"]),
+            MISSING if entry["gain"] is None else f"{entry['gain']:.0%}",
+            MISSING if entry["p95_quality"] is None else f"{entry['p95_quality']:.3f}",
+            seconds_text(entry["planning_s"]),
         )
         for entry in entries
     ]
@@ -156,8 +177,8 @@ def _show_instances(entries: "Sequence[Mapping[str, Any]]") -> None:
             one["problem"],
             entry["name"],
             f"{one['quality']:.3f}" if one["scored"] else f"({one['quality']:.3f})",
-            *("–" if one[key] is None else format_ns(one[key]) for key in ("cost_ns", "p95_ns", "bound_ns")),
-            _seconds(one["planning_s"]),
+            *(MISSING if one[key] is None else format_ns(one[key]) for key in ("cost_ns", "p95_ns", "bound_ns")),
+            seconds_text(one["planning_s"]),
         )
         for entry in entries
         for one in entry["instances"]
@@ -165,12 +186,4 @@ def _show_instances(entries: "Sequence[Mapping[str, Any]]") -> None:
     columns = ("problem", "entry", "quality", "cost", "95 % within", "lower bound", "planning")
     show_table(columns, sorted(rows, key=lambda row: row[0]), left=2)
     if any(not one["scored"] for entry in entries for one in entry["instances"]):
-        click.echo("Qualities in brackets are not scored: nothing is to be won there.", err=True)
-
-
-def _seconds(value: float | None) -> str:
-    return "–" if value is None else format_ns(value * 1e9)
-
-
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
+        click.echo("Qualities in brackets are not scored: no placement gains anything there.", err=True)

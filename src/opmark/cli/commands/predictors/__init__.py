@@ -1,5 +1,24 @@
 """`opmark predictors`: train and judge predictors, and predict with them."""
 
-from opmark.cli.commands.predictors.bundles import COMMAND
+import click
 
-__all__ = ["COMMAND"]
+from opmark.cli.commands.predictors.bundles import list_bundles, show, train
+from opmark.cli.commands.predictors.explain import explain
+from opmark.cli.commands.predictors.judging import curve, evaluate, time_by_kind
+from opmark.cli.commands.predictors.predict import predict
+from opmark.cli.commands.predictors.transfer import transfer
+
+
+@click.group(name="predictors")
+def predictors() -> None:
+    """Predictors: the latencies of unmeasured kernels and networks.
+
+    RELEASE is a path, DEVICE/VERSION, or DEVICE for its newest version. Without RELEASE, the newest release of the only
+    device is used.
+    """
+
+
+for _command in (curve, evaluate, explain, list_bundles, predict, show, time_by_kind, train, transfer):
+    predictors.add_command(_command)
+
+COMMAND = predictors

@@ -1,15 +1,16 @@
-"""Explain how long a network is predicted to take."""
+"""`opmark predictors explain`: the reasons for a prediction and for its interval."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from opmark.cli.commands.predictors.predict import bundle_and_graph, described, prediction_options
+from opmark.cli.commands.predictors._options import prediction_options
 from opmark.cli.completers import models
-from opmark.cli.sizes import chosen_sizes
-from opmark.cli.text.predictions import parameters_text, total_text
-from opmark.cli.text.terminal import json_option, show_json, show_table, show_text
+from opmark.cli.lookup import bundle_and_graph
+from opmark.cli.options import FILE, chosen_sizes, json_option
+from opmark.cli.text.predictions import parameters_text, prediction_document, total_text
+from opmark.cli.text.terminal import show_json, show_table, show_text
 
 if TYPE_CHECKING:
     from opmark.predictors.model.explain import Explanation
@@ -18,16 +19,19 @@ if TYPE_CHECKING:
 @click.command(name="explain", epilog="Example: opmark predictors explain bert-base --suite next.yaml")
 @click.argument("model", shell_complete=models)
 @prediction_options
-@click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Kernels to show.")
-@click.option("--next", "count", type=click.IntRange(min=1), default=20, show_default=True, help="Kernels to suggest.")
+@click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="The number of kernels to show.")
 @click.option(
-    "--suite",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write a suite of the kernels to measure next, for `opmark bench run`.",
+    "--next",
+    "count",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="The number of kernels to suggest.",
 )
+@click.option("--suite", type=FILE, help="Write a suite of the kernels to measure next, for `opmark bench run`.")
 @json_option
 @click.pass_context
-def command(
+def explain(
     ctx: click.Context,
     *,
     model: str,
@@ -44,25 +48,26 @@ def command(
 ) -> None:
     """Explain the prediction of MODEL.
 
-    What bounds its kernels, what its interval is made of, what to measure next.
+    The explanation says which resource bounds its kernels, where the width of the interval comes from, and which
+    kernels to measure next.
     """
-    from opmark.predictors.model.explain import explain
+    from opmark.predictors.model.explain import explain as explained
     from opmark.predictors.model.next_suite import write_suite
 
     sizes = chosen_sizes(dimensions, batch, size)
     loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, sizes=sizes)
-    found = explain(loaded, graph, missing=missing, suggestions=count)
+    found = explained(loaded, graph, missing=missing, suggestions=count)
     if suite is not None:
         write_suite(suite, found.next_kernels, target=loaded.target.name, model=model)
-        worth = f". {_settles(found)}" if as_json else ""
+        worth = f". {_benefit(found)}" if as_json else ""
         click.echo(f"{suite}: {len(found.next_kernels)} kernels for opmark bench run{worth}", err=True)
     if as_json:
-        show_json({**described(found.prediction, graph.mapping, str(loaded.target)), **_reasons(found)})
-        return
-    _show(model, str(loaded.target), found, top)
+        show_json({**prediction_document(found.prediction, graph.mapping, str(loaded.target)), **_document(found)})
+    else:
+        _show(model, str(loaded.target), found, top)
 
 
-def _reasons(found: "Explanation") -> dict[str, Any]:
+def _document(found: "Explanation") -> dict[str, Any]:
     return {
         "interval": found.interval,
         "settled_share": found.settled_share,
@@ -86,31 +91,31 @@ def _reasons(found: "Explanation") -> dict[str, Any]:
     }
 
 
-def _settles(found: "Explanation") -> str:
-    """What measuring the suggested kernels is good for."""
+def _benefit(found: "Explanation") -> str:
+    """The benefit of measuring the suggested kernels, as a sentence."""
     count = len(found.next_kernels)
     if found.sum_dominates:
         return (
-            f"Most of the interval, {found.interval.composition:.0%}, is the sum itself: the {count} kernels to "
-            f"measure next can settle {found.settled_share:.0%} of it, and only measured networks the rest."
+            f"{found.interval.composition:.0%} of the interval comes from adding kernels up: measuring the {count} "
+            f"suggested kernels can remove {found.settled_share:.0%} of it; only measured networks reduce the rest."
         )
     return (
-        f"The {count} kernels to measure next can settle {found.settled_share:.0%} of the interval: it would be "
-        f"{found.narrower:.0%} narrower."
+        f"Measuring the {count} suggested kernels can remove {found.settled_share:.0%} of the interval's variance and "
+        f"make it {found.narrower:.0%} narrower."
     )
 
 
 def _show(model: str, target: str, found: "Explanation", top: int) -> None:
-    prediction, parts = found.prediction, found.interval
-    click.echo(total_text(model, target, prediction))
+    parts = found.interval
+    click.echo(total_text(model, target, found.prediction))
     show_text("time by kind: " + ", ".join(f"{kind} {share:.1%}" for kind, share in found.by_kind))
     click.echo("bound by: " + ", ".join(f"{bound} {share:.1%}" for bound, share in found.by_bound))
     show_text(
-        f"the interval is made of: what whole kinds share {parts.kinds:.0%}, shape groups {parts.groups:.0%}, "
-        f"single kernels {parts.kernels:.0%}, the sum itself {parts.composition:.0%}"
+        f"the interval comes from: errors that whole kinds share {parts.kinds:.0%}, that shape groups share "
+        f"{parts.groups:.0%}, of single kernels {parts.kernels:.0%}, of adding kernels up {parts.composition:.0%}"
     )
-    show_text(_settles(found))
-    click.echo(f"{found.extrapolated_share:.1%} of the time is in kernels beyond what was measured")
+    show_text(_benefit(found))
+    click.echo(f"{found.extrapolated_share:.1%} of the time is in kernels outside the measured range")
     rows = [
         (
             row.kernel.kind,
@@ -123,7 +128,5 @@ def _show(model: str, target: str, found: "Explanation", top: int) -> None:
         )
         for row in found.rows[:top]
     ]
-    show_table(("kind", "parameters", "count", "time", "bound by", "of the doubt", ""), rows, left=2)
-
-
-COMMAND = command
+    columns = ("kind", "parameters", "count", "time", "bound by", "share of the interval", "")
+    show_table(columns, rows, left=2)

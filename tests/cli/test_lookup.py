@@ -6,8 +6,8 @@ import click
 import pytest
 from tests.datasets import sample
 
+from opmark.cli.lookup import evidence_by_target, release_named, targets_named
 from opmark.cli.main import cli
-from opmark.cli.releases import evidence_by_target, release_named, targets_named
 from opmark.core.errors import NothingSelectedError, UnknownNameError
 from opmark.core.workspace import ROOMS
 from opmark.datasets.release.release import build_from

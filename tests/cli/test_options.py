@@ -1,16 +1,17 @@
-"""Sizes of networks: `--dimension NAME=NUMBER`, and `--batch` and `--size` of a network that has a name."""
+"""Options that commands share: the workspace, durations, and the sizes of a network."""
 
 import json
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from tests.datasets import sample
 from tests.predictors import law
 
 from opmark.cli.main import cli
-from opmark.cli.sizes import chosen_sizes
-from opmark.core.errors import UsageError
+from opmark.cli.options import DURATION, PERCENT, chosen_sizes, workspace
+from opmark.core.errors import ContentError, UsageError
 from opmark.core.workspace import ROOMS
 from opmark.datasets.release.release import build_from
 
@@ -54,3 +55,27 @@ def test_predict_explain_and_make_problem_take_batch_and_size(tmp_path: Path) ->
         units = json.loads(file.read_text())["units"]
         costs.append(sum(sum(unit["exec_ns"].values()) for unit in units))
     assert costs[1] > 1.5 * costs[0]
+
+
+def test_durations_convert_and_refuse() -> None:
+    assert DURATION.convert("10m", None, None) == 600
+    assert DURATION.convert(7, None, None) == 7.0
+    with pytest.raises(click.BadParameter, match="not a duration"):
+        DURATION.convert("-5", None, None)
+
+
+def test_shares_convert_and_refuse() -> None:
+    assert PERCENT.convert("5 %", None, None) == PERCENT.convert("0.05", None, None) == 0.05
+    with pytest.raises(click.BadParameter, match="is not a share"):
+        PERCENT.convert("500", None, None)
+
+
+def test_workspace_is_the_given_one_or_the_one_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for room in ROOMS:
+        (tmp_path / "found" / room).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "found" / "bench")
+    with pytest.raises(ContentError, match="no such folder"):
+        workspace(click.Context(cli, obj=tmp_path / "given"))
+    (tmp_path / "given").mkdir()
+    assert workspace(click.Context(cli, obj=tmp_path / "given")).root == tmp_path / "given"
+    assert workspace(click.Context(cli)).root == tmp_path / "found"

@@ -2,8 +2,13 @@
 
 from opmark.predictors.judging.learning_curve import CurvePoint
 from opmark.predictors.transfer.curve import TransferPoint
-from opmark.studies.predictor_pages.learning import best_points, learning_page, learning_picture, with_minutes
-from opmark.studies.predictor_pages.transfer import transfer_page
+from opmark.studies.predictor_pages.curves import (
+    best_points,
+    learning_page,
+    learning_picture,
+    transfer_page,
+    with_minutes,
+)
 
 
 def point(estimator: str, rows: int, acc10: float) -> CurvePoint:

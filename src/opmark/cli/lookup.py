@@ -1,0 +1,142 @@
+"""Find the releases, predictors and graphs that a command line names."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from opmark.cli.options import workspace
+from opmark.cli.text.terminal import show_note
+from opmark.core.errors import NothingSelectedError, UsageError
+
+if TYPE_CHECKING:
+    from opmark.core.graph import Graph
+    from opmark.core.workspace import Workspace
+    from opmark.datasets.release.release import Release
+    from opmark.predictors.judging.evidence import Evidence
+    from opmark.predictors.model.bundle import Bundle
+    from opmark.predictors.transfer.curve import Donor
+
+
+def release_named(ctx: click.Context, name: str | None) -> "Release":
+    """The release called `name`; without a name, the newest release of the only device.
+
+    Raises `UsageError` where there are several devices, `NothingSelectedError` where there is none.
+    """
+    from opmark.datasets.release.finding import find, names
+
+    folder = workspace(ctx).datasets
+    if name is not None:
+        return find(name, folder)
+    devices = sorted({item.partition("/")[0] for item in names(folder)})
+    if not devices:
+        raise NothingSelectedError(
+            "there is no release yet", where=str(folder), hint="opmark bench run, then opmark datasets build"
+        )
+    if len(devices) > 1:
+        raise UsageError(f"there are releases of {len(devices)} devices", hint=f"name one: {', '.join(devices)}")
+    return find(devices[0], folder)
+
+
+def release_folder(ctx: click.Context, name: str) -> Path:
+    """The folder of releases to look `name` up in; a path needs no workspace."""
+    return Path(name).parent if Path(name).is_dir() else workspace(ctx).datasets
+
+
+def release_and_target(here: "Workspace", name: str) -> "tuple[Release, str]":
+    """The release and the target name in `RELEASE:TARGET`. Raises `UsageError`."""
+    from opmark.datasets.release.finding import find
+
+    release_name, colon, target = name.rpartition(":")
+    if not colon:
+        raise UsageError(f"{name!r} names no target", hint="write it like DEVICE/VERSION:onnxruntime-cpu-t1")
+    release = find(release_name, here.datasets)
+    return release, release.target(target).name
+
+
+def targets_named(release: "Release", wanted: Sequence[str]) -> list[str]:
+    """The names of the targets `wanted`, or of every target of the release. Raises `UnknownNameError`."""
+    return [release.target(name).name for name in wanted] or [target.name for target in release.targets]
+
+
+def evidence_by_target(
+    ctx: click.Context, release: str | None, targets: Sequence[str], *, networks: bool = True
+) -> "dict[str, Evidence]":
+    """The release's evidence for each target; `networks` adds the graphs of the measured networks."""
+    from opmark.predictors.inputs.graphs import graphs_of
+    from opmark.predictors.judging.evidence import evidence_of
+
+    found = release_named(ctx, release)
+    cache = workspace(ctx).cache
+    return {
+        name: evidence_of(
+            found,
+            name,
+            graphs_of(found.network_measurements(name), name, cache=cache, warn=show_note) if networks else {},
+        )
+        for name in targets_named(found, targets)
+    }
+
+
+def training_graphs(here: "Workspace", release: "Release", target: str) -> "Mapping[str, Graph]":
+    """The graphs of the release's networks that predictors of `target` learn from."""
+    from opmark.predictors.inputs.graphs import graphs_of
+
+    training = [one for one in release.network_measurements(target) if one.role == "training"]
+    return graphs_of(training, target, cache=here.cache, warn=show_note)
+
+
+def bundle_and_graph(
+    ctx: click.Context, model: str, *, target: str, bundle: Path | None, sizes: Mapping[str, int]
+) -> "tuple[Bundle, Graph]":
+    """The predictor to use and the graph of `model`; a bundle given by its path needs no workspace.
+
+    `target` may include its device, as OpMark prints it: `DEVICE/onnxruntime-cpu-t1`.
+    """
+    from opmark.models.resolve import graph_of
+    from opmark.predictors.model.bundle import load
+    from opmark.predictors.model.bundle_paths import path_of
+
+    name = target.rpartition("/")[2]
+    loaded = load(bundle or path_of(workspace(ctx), target), target_name=name)
+    cache = workspace(ctx).cache if bundle is None else None
+    return loaded, graph_of(model, name, cache=cache, dimensions=sizes)
+
+
+def donors_named(here: "Workspace", names: Sequence[str]) -> "list[Donor]":
+    """The predictors to transfer from: stored ones by folder or name, or those of a release's target.
+
+    A release's target without a stored predictor gets one trained now.
+    """
+    return [_donor(here, name) for name in names]
+
+
+def possible_donors(here: "Workspace", *, but: str) -> list[str]:
+    """`RELEASE:TARGET` of every target in the newest release of every device, except `but`."""
+    from opmark.datasets.release.finding import find, names
+
+    newest = {name.partition("/")[0]: name for name in names(here.datasets)}
+    found = [f"{name}:{target.name}" for name in newest.values() for target in find(name, here.datasets).targets]
+    return [name for name in found if name != but]
+
+
+def _donor(here: "Workspace", name: str) -> "Donor":
+    from opmark.predictors.model.bundle import FILE, load
+    from opmark.predictors.model.bundle_paths import bundle_path, stored_bundles
+    from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
+    from opmark.predictors.model.training import train
+    from opmark.predictors.transfer.curve import Donor
+
+    stored = {one.name: one.path for one in stored_bundles(here)}
+    folder = Path(name) if (Path(name) / FILE).is_file() else stored.get(name)
+    if folder is None:
+        release, target = release_and_target(here, name)
+        place = bundle_path(here, release.device, release.version, target)
+        if not place.is_dir():
+            return Donor(name=f"{release.name}:{target}", model=CostModel(train(release, target), missing=BYTES_MOVED))
+        folder = place
+    bundle = load(folder)
+    origin = bundle.manifest.origin
+    named = f"{origin.device}/{origin.version}:{bundle.target.name}"
+    return Donor(name=named, model=CostModel(bundle, missing=BYTES_MOVED))
