@@ -200,7 +200,7 @@ def run_suite(
         suffix = "" if part[1] == 1 else f"-{part[0] + 1}-of-{part[1]}"
         journal = default_journal(ctx, f"{chosen.name}{suffix}")
     if again and not journal.exists():
-        raise NothingSelectedError("nothing is measured yet", where=str(journal), hint="run without --again first")
+        raise NothingSelectedError("nothing was measured yet", where=str(journal), hint="run without --again first")
     cache = cache_folder(ctx)
     if target_error is None:
         active = None
