@@ -58,7 +58,7 @@ def test_an_installation_uses_the_content_beside_its_code(tmp_path: Path, monkey
     package.mkdir(parents=True)
     monkeypatch.setattr(shipped, "_PACKAGE", package)
     assert checkout() is None
-    with pytest.raises(UnavailableError, match="without suites"):
+    with pytest.raises(UnavailableError, match="has no suites"):
         shipped_content()
     (package / "content" / "bench" / "suites").mkdir(parents=True)
     (package / "content" / "bench" / "suites" / "small.yaml").write_text("schema: 1\n")
