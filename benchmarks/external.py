@@ -21,14 +21,12 @@ from pathlib import Path
 import numpy as np
 
 from opmark.core.kernel import Kernel
-from opmark.datasets.importing.accelerators import facts_of
+from opmark.datasets.importing.foreign import facts_of
 from opmark.datasets.importing.importer import IMPORTERS
 from opmark.predictors.estimators import ESTIMATORS
-from opmark.predictors.inputs.arrays import Floats
-from opmark.predictors.inputs.features import Inputs, features
-from opmark.predictors.inputs.hardware import hardware_of
-from opmark.predictors.inputs.single_thread import single_thread
-from opmark.predictors.learners.estimator import Latencies
+from opmark.predictors.inputs.arrays import Floats, single_thread
+from opmark.predictors.inputs.features import Inputs, features, hardware_of
+from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.model.metrics import all_metrics
 
 DATA = Path(os.environ.get("OPMARK_EXTERNAL_DATA", "../shared/data"))

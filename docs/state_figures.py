@@ -14,7 +14,7 @@ from readme_translation import replace_part
 
 from opmark.core.workspace import Workspace
 from opmark.datasets.format import manifest
-from opmark.datasets.format.manifest import Manifest
+from opmark.datasets.format.manifest import ReleaseManifest
 from opmark.datasets.release.finding import path_of
 
 ROOT = Path(__file__).parent.parent
@@ -28,7 +28,7 @@ def main(name: str, figures: Path) -> None:
     replace_part(BEGIN, END, table(release, scores))
 
 
-def table(release: Manifest, scores: Iterable[Mapping[str, Any]]) -> str:
+def table(release: ReleaseManifest, scores: Iterable[Mapping[str, Any]]) -> str:
     """One column per target; the rows that need no predictor come first."""
     known = {
         (score["target"], score["split"], score["metric"]): score for score in scores if score["estimator"] == ESTIMATOR
@@ -61,7 +61,7 @@ def table(release: Manifest, scores: Iterable[Mapping[str, Any]]) -> str:
     )
 
 
-def measured(release: Manifest) -> list[tuple[str, Sequence[str]]]:
+def measured(release: ReleaseManifest) -> list[tuple[str, Sequence[str]]]:
     """The rows that the release's manifest gives: names, and a cell per target."""
     figures = [release.statistics[target.name] for target in release.targets]
     return [

@@ -10,7 +10,7 @@ from opmark.cli.lookup import evidence_by_target, release_named, targets_named
 from opmark.cli.main import cli
 from opmark.core.errors import NothingSelectedError, UnknownNameError
 from opmark.core.workspace import ROOMS
-from opmark.datasets.release.release import build_from
+from opmark.datasets.release.building import build_from
 
 
 @pytest.fixture

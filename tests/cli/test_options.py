@@ -13,7 +13,7 @@ from opmark.cli.main import cli
 from opmark.cli.options import DURATION, PERCENT, chosen_sizes, workspace
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.workspace import ROOMS
-from opmark.datasets.release.release import build_from
+from opmark.datasets.release.building import build_from
 
 
 def test_options_and_dimensions_are_one_mapping() -> None:

@@ -4,7 +4,8 @@ import pytest
 from tests.datasets import sample
 
 from opmark.datasets.format.columns import TABLES, table_of
-from opmark.datasets.release.release import Release, build_from
+from opmark.datasets.release.building import build_from
+from opmark.datasets.release.release import Release
 from opmark.datasets.validation.check import CHECKS, ERROR, WARNING, Tables
 
 

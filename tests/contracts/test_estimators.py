@@ -6,7 +6,7 @@ from tests.predictors import law
 
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.features import Inputs, features
-from opmark.predictors.learners.estimator import Latencies
+from opmark.predictors.inputs.tables import Latencies
 
 
 def sample(kind: str, count: int) -> tuple[Inputs, Latencies]:

@@ -26,7 +26,7 @@ from opmark.leaderboards.search.placer import PLACERS
 from opmark.leaderboards.simulator.simulate import simulate
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.features import features
-from opmark.predictors.learners.estimator import Latencies
+from opmark.predictors.inputs.tables import Latencies
 
 NAME = "my-first-try"
 CODE = {what: place for what, place in PLACES.items() if place.package}

@@ -10,7 +10,7 @@ from opmark.core.kernel import Kernel
 from opmark.core.kind import Setting
 from opmark.core.measurement import FAILED, OK, QUANTILES, SKIPPED, Measurement, NetworkMeasurement
 from opmark.core.target import Target
-from opmark.datasets.format.manifest import Source
+from opmark.datasets.format.manifest import RowSource
 from opmark.datasets.release.contents import Contents, from_measurements
 from opmark.kinds import KINDS, work_of
 
@@ -125,5 +125,5 @@ def contents(
         found,
         environments=(environment,),
         targets=(target,),
-        sources=(Source(name=name, sha256="0" * 64, kernels=len(measurements), networks=len(found)),),
+        sources=(RowSource(name=name, sha256="0" * 64, kernels=len(measurements), networks=len(found)),),
     )

@@ -13,7 +13,7 @@ from opmark.core.measurement import OK, Measurement, NetworkMeasurement
 from opmark.core.target import Target
 from opmark.core.tensor import TensorSpec
 from opmark.kinds import KINDS, work_of
-from opmark.predictors.inputs.hardware import Hardware
+from opmark.predictors.inputs.features import Hardware
 
 TARGET = Target(device="acme-1", backend="onnxruntime", provider="cpu", version="1.31")
 HARDWARE = Hardware(vector_bytes=64, cache_bytes=(32 << 10, 1 << 20, 32 << 20))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opmark.datasets.release.release import Release
     from opmark.predictors.judging.evidence import Evidence
     from opmark.predictors.model.bundle import Bundle
-    from opmark.predictors.transfer.curve import Donor
+    from opmark.predictors.transfer.choosing import Donor
 
 
 def release_named(ctx: click.Context, name: str | None) -> "Release":
@@ -122,11 +122,12 @@ def possible_donors(here: "Workspace", *, but: str) -> list[str]:
 
 
 def _donor(here: "Workspace", name: str) -> "Donor":
-    from opmark.predictors.model.bundle import FILE, load
+    from opmark.predictors.model.bundle import load
     from opmark.predictors.model.bundle_paths import bundle_path, stored_bundles
     from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
+    from opmark.predictors.model.manifest import FILE
     from opmark.predictors.model.training import train
-    from opmark.predictors.transfer.curve import Donor
+    from opmark.predictors.transfer.choosing import Donor
 
     stored = {one.name: one.path for one in stored_bundles(here)}
     folder = Path(name) if (Path(name) / FILE).is_file() else stored.get(name)

@@ -14,7 +14,7 @@ from tests.datasets.tampering import set_value
 from opmark.cli.main import cli
 from opmark.core.units import format_ns
 from opmark.core.workspace import ROOMS
-from opmark.datasets.release.release import build_from
+from opmark.datasets.release.building import build_from
 
 
 @pytest.fixture

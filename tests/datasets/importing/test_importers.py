@@ -12,14 +12,13 @@ from opmark.cli.main import cli
 from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError, UsageError
 from opmark.core.measurement import OK
 from opmark.datasets.format.manifest import IMPORTED, LICENCE, MEASURED
-from opmark.datasets.importing.accelerators import facts_of
 from opmark.datasets.importing.cells import rows
-from opmark.datasets.importing.foreign import Import, import_tables
+from opmark.datasets.importing.foreign import Import, facts_of, import_tables
 from opmark.datasets.importing.importer import IMPORTERS
 from opmark.datasets.release.release import load
 from opmark.datasets.validation.check import ERROR
 from opmark.datasets.validation.validate import validate
-from opmark.predictors.inputs.hardware import hardware_of
+from opmark.predictors.inputs.features import hardware_of
 
 ROOT = Path(__file__).resolve().parents[3]
 EXTERNAL = Path(os.environ.get("OPMARK_EXTERNAL_DATA", ROOT.parent / "shared" / "data")) / "neusight-a100"

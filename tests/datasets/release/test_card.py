@@ -10,12 +10,11 @@ from tests.datasets.journals import write_journal
 
 from opmark.core.journal import read_journal
 from opmark.datasets.format.columns import KERNELS, NETWORKS
-from opmark.datasets.format.environments import common_facts, conflicts
-from opmark.datasets.format.manifest import read
-from opmark.datasets.release.card import card, counted, machine
+from opmark.datasets.format.manifest import common_facts, conflicts, read
+from opmark.datasets.release.building import build, build_from
+from opmark.datasets.release.card import card, counted, format_rate, machine, quantities
 from opmark.datasets.release.croissant import croissant
-from opmark.datasets.release.quantities import format_rate, quantities
-from opmark.datasets.release.release import Release, build, build_from
+from opmark.datasets.release.release import Release
 from opmark.datasets.release.statistics import statistics
 from opmark.datasets.release.writing import today
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tests.datasets import sample
 
+from opmark.datasets.release.building import build_from
 from opmark.datasets.release.diff import diff
-from opmark.datasets.release.release import build_from
 
 
 def test_added_removed_changed_and_slower(tmp_path: Path) -> None:

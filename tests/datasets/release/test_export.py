@@ -11,9 +11,10 @@ import pytest
 from tests.datasets import sample
 
 from opmark.core.errors import UnknownNameError, UsageError
+from opmark.datasets.release.building import build_from
 from opmark.datasets.release.croissant import croissant
 from opmark.datasets.release.export import FORMATS, export, write
-from opmark.datasets.release.release import Release, build_from
+from opmark.datasets.release.release import Release
 
 
 @pytest.fixture

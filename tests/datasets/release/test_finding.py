@@ -6,9 +6,8 @@ import pytest
 from tests.datasets import sample
 
 from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError
-from opmark.datasets.release.finding import find, names, path_of
-from opmark.datasets.release.release import build_from
-from opmark.datasets.release.summary import summaries
+from opmark.datasets.release.building import build_from
+from opmark.datasets.release.finding import find, names, path_of, summaries
 
 
 @pytest.fixture

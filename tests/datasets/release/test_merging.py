@@ -8,8 +8,7 @@ from tests.datasets import sample
 from tests.datasets.journals import write_journal
 
 from opmark.core.errors import ContentError
-from opmark.datasets.release.merging import merge
-from opmark.datasets.release.release import build
+from opmark.datasets.release.building import build, merge
 
 
 def test_shards_merge_into_what_one_run_would_have_given(tmp_path: Path) -> None:

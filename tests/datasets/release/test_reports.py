@@ -22,10 +22,10 @@ from opmark.core.records import (
     encode,
 )
 from opmark.datasets.format.columns import FUSION, LINKS, TABLES, fusion_of, fusion_row, link_of, link_row
+from opmark.datasets.release.building import build, merge
 from opmark.datasets.release.card import card
 from opmark.datasets.release.export import export
-from opmark.datasets.release.merging import merge
-from opmark.datasets.release.release import Release, build, load
+from opmark.datasets.release.release import Release, load
 from opmark.datasets.validation.check import ERROR
 from opmark.datasets.validation.validate import validate
 

@@ -8,10 +8,10 @@ from tests.datasets import sample
 from tests.datasets.tampering import change_manifest, change_rows, set_value
 
 from opmark.core.measurement import QUANTILES
-from opmark.datasets.release.release import Release, build_from
+from opmark.datasets.release.building import build_from
+from opmark.datasets.release.release import Release
 from opmark.datasets.validation.check import ERROR, WARNING, Finding
-from opmark.datasets.validation.integrity import CHECK_NAME
-from opmark.datasets.validation.validate import validate
+from opmark.datasets.validation.validate import CHECK_NAME, validate
 
 
 @pytest.fixture

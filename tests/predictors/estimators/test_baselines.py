@@ -9,7 +9,7 @@ from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.estimators.nn_meter_forest import nn_meter_features
 from opmark.predictors.inputs.arrays import from_text
 from opmark.predictors.inputs.features import Inputs, features
-from opmark.predictors.learners.estimator import Latencies
+from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.per_label import FittedLabels
 
 GEMMS = features(law.kernels("gemm", 60), None, law.HARDWARE)

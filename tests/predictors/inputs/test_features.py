@@ -7,8 +7,7 @@ from tests.predictors import law
 from opmark.core.errors import ContentError
 from opmark.core.kernel import Kernel
 from opmark.kinds import KINDS, kind_of, work_of
-from opmark.predictors.inputs.features import features
-from opmark.predictors.inputs.hardware import Hardware, hardware_of
+from opmark.predictors.inputs.features import Hardware, features, hardware_of
 
 
 def column(name: str, kernels: tuple[Kernel, ...], hardware: Hardware | None = None) -> np.ndarray:

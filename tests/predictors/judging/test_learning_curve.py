@@ -5,11 +5,11 @@ from dataclasses import replace
 from tests.predictors import law
 
 from opmark.predictors.judging.evidence import Evidence
-from opmark.predictors.judging.learning_curve import CurvePoint, learning_curve, reached, with_donor
+from opmark.predictors.judging.learning_curve import LearningPoint, learning_curve, reached, with_donor
 from opmark.predictors.model.cost_model import CostModel
-from opmark.predictors.model.device_time import assumption, device_minutes
+from opmark.predictors.model.metrics import assumption, device_minutes
 from opmark.predictors.model.training import train_on
-from opmark.predictors.transfer.curve import Donor
+from opmark.predictors.transfer.choosing import Donor
 
 
 def test_more_kernels_help_and_the_same_ones_judge() -> None:
@@ -51,8 +51,8 @@ def test_a_donor_gives_a_curve_of_its_own() -> None:
     assert points[-1].median < 0.1
 
 
-def point(estimator: str, rows: int, acc10: float) -> CurvePoint:
-    return CurvePoint(
+def point(estimator: str, rows: int, acc10: float) -> LearningPoint:
+    return LearningPoint(
         estimator=estimator, rows=rows, minutes=rows / 120, kernels_per_second=2.0, n=9, median=0, mape=0, acc10=acc10
     )
 

@@ -8,8 +8,7 @@ from tests.predictors import law
 
 from opmark.core.measurement import NetworkMeasurement
 from opmark.predictors.judging.evidence import Evidence
-from opmark.predictors.judging.networks import class_errors, judge_networks, split_errors
-from opmark.predictors.judging.op_counts import judge_op_counts
+from opmark.predictors.judging.networks import class_errors, judge_networks, judge_op_counts, split_errors
 from opmark.predictors.model.constants import PLAIN_SUM
 from opmark.predictors.model.metrics import METRICS
 from opmark.predictors.model.training import train_on

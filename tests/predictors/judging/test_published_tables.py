@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from opmark.core.kernel import Kernel
-from opmark.datasets.importing.accelerators import facts_of
+from opmark.datasets.importing.foreign import facts_of
 from opmark.datasets.importing.importer import IMPORTERS
 from opmark.predictors.estimators import ESTIMATORS
-from opmark.predictors.inputs.features import features
-from opmark.predictors.inputs.hardware import hardware_of
-from opmark.predictors.learners.estimator import Latencies
+from opmark.predictors.inputs.features import features, hardware_of
+from opmark.predictors.inputs.tables import Latencies
 
 ROOT = Path(__file__).resolve().parents[3]
 TABLES = Path(os.environ.get("OPMARK_EXTERNAL_DATA", ROOT.parent / "shared" / "data")) / "neusight-a100"

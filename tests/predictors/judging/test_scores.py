@@ -7,10 +7,10 @@ import pytest
 from tests.predictors import law
 
 from opmark.predictors.estimators import ESTIMATORS
+from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.judging.evidence import Evidence, by_kind
 from opmark.predictors.judging.scores import evaluate, judge, noise_floor
 from opmark.predictors.judging.splits import NETWORKS_UNSEEN
-from opmark.predictors.learners.estimator import Latencies
 from opmark.predictors.model.metrics import METRICS
 
 KERNELS = law.kernels("gemm", 70)

@@ -16,10 +16,11 @@ from opmark.core.errors import ContentError, OpMarkError
 from opmark.core.files import json_text
 from opmark.core.workspace import Workspace
 from opmark.predictors.model import packing as member
-from opmark.predictors.model.bundle import Bundle, load, read_manifest, save
+from opmark.predictors.model.bundle import Bundle, load, save
 from opmark.predictors.model.bundle_card import card
 from opmark.predictors.model.bundle_paths import bundle_path, find_bundle, path_of, stored_bundles
 from opmark.predictors.model.cost_model import CostModel
+from opmark.predictors.model.manifest import read_manifest
 from opmark.predictors.model.training import train_on
 
 KERNELS = tuple(kernel for kind in law.KIND_NAMES for kernel in law.kernels(kind, 40))

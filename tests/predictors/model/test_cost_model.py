@@ -8,7 +8,7 @@ from tests.predictors import law
 
 from opmark.core.errors import ContentError
 from opmark.kinds import work_of
-from opmark.predictors.inputs.reuse import footprint_bytes
+from opmark.predictors.inputs.graphs import footprint_bytes
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import CostModel
 from opmark.predictors.model.network import replaced

@@ -12,8 +12,7 @@ from opmark.bench.suite.suite import load_suite
 from opmark.core.errors import NothingSelectedError
 from opmark.kinds import KINDS
 from opmark.predictors.model.bundle import Bundle, load, save
-from opmark.predictors.model.explain import COMPUTE, MEMORY, OVERHEAD, explain
-from opmark.predictors.model.next_suite import write_suite
+from opmark.predictors.model.explain import COMPUTE, MEMORY, OVERHEAD, explain, write_suite
 from opmark.predictors.model.training import train_on
 
 BIG = KINDS.load("gemm").kernel(KINDS.load("gemm").parameters(m=2048, k=4096, n=4096))

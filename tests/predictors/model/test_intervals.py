@@ -9,7 +9,7 @@ from tests.predictors import law
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.features import features
 from opmark.predictors.inputs.shape_groups import shape_groups
-from opmark.predictors.learners.estimator import Latencies
+from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.model.intervals import calibrate, conformal_quantile, kind_errors, outside, training_range
 
 

@@ -10,8 +10,9 @@ from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameEr
 from opmark.core.kernel import Kernel
 from opmark.core.measurement import FAILED, LOW_QUALITY, Measurement
 from opmark.kinds import work_of
+from opmark.predictors.inputs.tables import tables
 from opmark.predictors.model.cost_model import CostModel
-from opmark.predictors.model.training import network_sums, tables, train_on
+from opmark.predictors.model.training import network_sums, train_on
 
 
 def failed(row: Measurement) -> Measurement:

@@ -12,26 +12,25 @@ from tests.predictors import law
 
 from opmark.core.errors import ContentError, NothingSelectedError
 from opmark.core.measurement import Measurement
-from opmark.predictors.inputs.features import features
-from opmark.predictors.inputs.hardware import Hardware
+from opmark.predictors.inputs.features import Hardware, features
 from opmark.predictors.learners.roofline import Roofline
-from opmark.predictors.model.adapted import Adapted, adapted_from
-from opmark.predictors.model.adapted_learner import TRANSFERRED
-from opmark.predictors.model.bundle import Bundle, KindPredictor, Origin, load, save
+from opmark.predictors.model.adapted_learner import TRANSFERRED, Adapted, adapted_from
+from opmark.predictors.model.bundle import Bundle, KindPredictor, load, save
 from opmark.predictors.model.bundle_card import card
 from opmark.predictors.model.bundle_paths import refuse_to_replace
 from opmark.predictors.model.cost_model import CostModel
 from opmark.predictors.model.intervals import outside
+from opmark.predictors.model.manifest import TrainingRelease
 from opmark.predictors.model.training import train_on
 from opmark.predictors.transfer import curve as transfer_room
 from opmark.predictors.transfer.adapted_bundle import transferred
-from opmark.predictors.transfer.curve import Donor
+from opmark.predictors.transfer.choosing import Donor
 from opmark.predictors.transfer.methods import METHODS
 
 HERE = replace(law.TARGET, device="acme-2")
 # one cache fewer than the donor has: the columns of its features are others
 SMALLER = Hardware(vector_bytes=32, cache_bytes=(32 << 10, 8 << 20))
-ORIGIN = Origin(device="acme-2", version="1.0.0", id="abc")
+ORIGIN = TrainingRelease(device="acme-2", version="1.0.0", id="abc")
 FACTORS = {"gemm": 2.0, "softmax": 3.0}
 
 
@@ -184,7 +183,6 @@ def test_too_few_rows_are_said() -> None:
 
 def test_a_law_of_its_own_needs_no_donor() -> None:
     law_only = Adapted(law=Roofline(ns_per_flop=1e-2, constant_ns=100.0), limits=(0.0, 30.0))
-    assert not law_only.asks_donor
     inputs = features(law.kernels("gemm", 10), None, law.HARDWARE)
     nobody = np.full(10, np.nan)
     assert np.array_equal(adapted_from(law_only.files()).hot_ns(inputs, nobody), law_only.hot_ns(inputs, nobody))

@@ -12,10 +12,12 @@ from tests.predictors import law
 from opmark.core.errors import NothingSelectedError
 from opmark.core.kernel import Kernel
 from opmark.core.measurement import Measurement
+from opmark.predictors.inputs.tables import tables
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import CostModel
-from opmark.predictors.model.training import tables, train_on
-from opmark.predictors.transfer.curve import SCRATCH, Donor, TransferPoint, divergence, nearest_donor, transfer_curve
+from opmark.predictors.model.training import train_on
+from opmark.predictors.transfer.choosing import Donor, divergence, nearest_donor
+from opmark.predictors.transfer.curve import TransferPoint, transfer_curve
 from opmark.predictors.transfer.methods import METHODS, Rows
 
 KINDS = ("gemm", "softmax")
@@ -85,7 +87,7 @@ def test_every_method_is_on_the_curve_and_one_is_chosen_at_each_number_of_sample
 
 def test_a_sister_helps_where_samples_are_few() -> None:
     few = {point.method: point for point in curve() if point.samples == 20}
-    assert few["donor-offsets"].median < 0.7 * few[SCRATCH].median
+    assert few["donor-offsets"].median < 0.7 * few["scratch"].median
     assert few["donor-offsets"].median < few["one-scalar"].median
     chosen = next(point for point in few.values() if point.chosen)
     assert chosen.donor == "sister"
@@ -107,7 +109,7 @@ def test_what_judges_was_not_sampled() -> None:
 def test_a_stranger_is_not_chosen_for_long() -> None:
     points = transfer_curve(rows(twice), donors()[:1], hardware=law.HARDWARE, samples=(100,))
     chosen = next(point for point in points if point.chosen)
-    assert chosen.method in {SCRATCH, "roofline", "ridge"}
+    assert chosen.method in {"roofline", "ridge"}
 
 
 def test_a_kind_without_samples_still_gets_an_answer() -> None:

@@ -11,7 +11,7 @@ from opmark.bench.suite.suite import KindSpec, Networks, Suite
 from opmark.core.errors import NothingSelectedError
 from opmark.core.journal import read_journal
 from opmark.core.records import KernelTrial
-from opmark.datasets.release.release import journal_contents
+from opmark.datasets.release.building import journal_contents
 from opmark.studies.active_sampling.allocation import by_cell, set_aside
 from opmark.studies.active_sampling.curve import FILE, PAGE, read_curve
 from opmark.studies.active_sampling.judge import CURVE_METRICS, Judge, target_metrics

@@ -9,8 +9,8 @@ from opmark.bench.run.runner import run
 from opmark.bench.suite.suite import KindSpec, Networks, Suite
 from opmark.core.errors import ContentError
 from opmark.core.journal import read_journal
-from opmark.datasets.release.merging import merge
-from opmark.datasets.release.release import Release, build
+from opmark.datasets.release.building import build, merge
+from opmark.datasets.release.release import Release
 
 SUITE = Suite(
     name="campaign",

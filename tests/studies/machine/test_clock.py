@@ -9,7 +9,7 @@ from opmark.bench.run.noise import Noise, judged
 from opmark.core.canonical import plain
 from opmark.core.files import json_text
 from opmark.core.target import Target
-from opmark.datasets.format.manifest import Manifest, Source
+from opmark.datasets.format.manifest import ReleaseManifest, RowSource
 from opmark.studies.machine import clock as usual_clock
 from opmark.studies.machine.clock import clock_now, usual_sentinels_ns
 
@@ -18,8 +18,8 @@ MADE_UP = Target(device="cpu", backend="null")
 CALM = judged(clean_fraction=1.0, compute_spread=0.0, memory_spread=0.0, median_bias=0.0, pressure=0.0, real_time=True)
 
 
-def source(name: str, compute: float, memory: float, seconds: float, target: str = RUNTIME.name) -> Source:
-    return Source(
+def source(name: str, compute: float, memory: float, seconds: float, target: str = RUNTIME.name) -> RowSource:
+    return RowSource(
         name=name,
         sha256="0",
         kernels=1,
@@ -29,8 +29,8 @@ def source(name: str, compute: float, memory: float, seconds: float, target: str
     )
 
 
-def release(*sources: Source, version: str = "1.0.0") -> Manifest:
-    return Manifest(
+def release(*sources: RowSource, version: str = "1.0.0") -> ReleaseManifest:
+    return ReleaseManifest(
         name=f"cpu-{version}",
         device="cpu",
         version=version,

@@ -1,6 +1,6 @@
 """Pages of learning and transfer: both axes, and what was reached."""
 
-from opmark.predictors.judging.learning_curve import CurvePoint
+from opmark.predictors.judging.learning_curve import LearningPoint
 from opmark.predictors.transfer.curve import TransferPoint
 from opmark.studies.predictor_pages.curves import (
     best_points,
@@ -11,8 +11,8 @@ from opmark.studies.predictor_pages.curves import (
 )
 
 
-def point(estimator: str, rows: int, acc10: float) -> CurvePoint:
-    return CurvePoint(
+def point(estimator: str, rows: int, acc10: float) -> LearningPoint:
+    return LearningPoint(
         estimator=estimator,
         rows=rows,
         minutes=rows / 120,

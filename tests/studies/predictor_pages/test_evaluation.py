@@ -3,8 +3,8 @@
 import numpy as np
 
 from opmark.predictors.judging.evidence import Judged
-from opmark.predictors.judging.learning_curve import CurvePoint
-from opmark.predictors.judging.scores import Evaluation, Score
+from opmark.predictors.judging.learning_curve import LearningPoint
+from opmark.predictors.judging.scores import Score, TargetScores
 from opmark.predictors.transfer.curve import TransferPoint
 from opmark.studies.predictor_pages.curves import transfer_page
 from opmark.studies.predictor_pages.evaluation import evaluation_page
@@ -38,13 +38,13 @@ def test_the_page_shows_scores_pictures_halves_and_the_curve() -> None:
             for metric in ("median", "p90")
         ),
     )
-    evaluation = Evaluation(
+    evaluation = TargetScores(
         target="onnxruntime-cpu-t1",
         scores=scores,
         judged={("lightgbm", "random"): judged(40), ("lightgbm", "networks-unseen"): judged(5, networks=True)},
     )
     points = [
-        CurvePoint(
+        LearningPoint(
             estimator=name,
             rows=rows,
             minutes=rows / 120,
@@ -72,7 +72,7 @@ def test_the_page_shows_scores_pictures_halves_and_the_curve() -> None:
 
 
 def test_a_target_without_scores_is_still_a_page() -> None:
-    page = evaluation_page("acme/1.0.0", [Evaluation(target="t", scores=(), judged={})], {}, ours="lightgbm")
+    page = evaluation_page("acme/1.0.0", [TargetScores(target="t", scores=(), judged={})], {}, ours="lightgbm")
     assert "<h2>t</h2>" in page
     assert "Learning curve" not in page
 

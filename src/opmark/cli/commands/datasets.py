@@ -26,7 +26,7 @@ def group() -> None:
 @click.pass_context
 def list_releases(ctx: click.Context, as_json: bool) -> None:
     """List the releases of this workspace."""
-    from opmark.datasets.release.summary import summaries
+    from opmark.datasets.release.finding import summaries
 
     folder = workspace(ctx).datasets
     found = summaries(folder)
@@ -105,7 +105,7 @@ def build(ctx: click.Context, journals: tuple[Path, ...], version: str | None, a
 
     Without JOURNALS, all journals of this workspace are used. The same journals in any order give the same bytes.
     """
-    from opmark.datasets.release.release import build as build_release
+    from opmark.datasets.release.building import build as build_release
 
     here = workspace(ctx)
     chosen = journals or tuple(sorted(here.journals.glob("*.jsonl")))
@@ -122,8 +122,8 @@ def merge(ctx: click.Context, sources: tuple[str, ...], version: str | None, as_
 
     SOURCES are names or folders of releases, and journals. Nothing is measured: this works on any machine.
     """
+    from opmark.datasets.release.building import merge as merge_sources
     from opmark.datasets.release.finding import path_of
-    from opmark.datasets.release.merging import merge as merge_sources
 
     folder = workspace(ctx).datasets
     paths = [Path(source) if Path(source).is_file() else path_of(source, folder) for source in sources]
@@ -256,7 +256,7 @@ def _described(manifest: Any) -> dict[str, Any]:
 
 
 def _show_target(manifest: Any, target: str) -> None:
-    from opmark.datasets.release.quantities import quantities
+    from opmark.datasets.release.card import quantities
 
     figures = manifest.statistics[target]
     statuses = ", ".join(f"{count:,} {status}" for status, count in figures["statuses"].items() if count)

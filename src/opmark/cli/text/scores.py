@@ -9,7 +9,7 @@ from opmark.cli.text.terminal import MISSING, show_table
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
-    from opmark.predictors.judging.learning_curve import CurvePoint
+    from opmark.predictors.judging.learning_curve import LearningPoint
     from opmark.predictors.judging.scores import Score
 
 _HALVES = ("acc10", "median", "kernel-sum-median", "kernel-sum-p90", "composition-median", "composition-p90")
@@ -90,10 +90,10 @@ def _cell(score: "Score") -> str:
     return f"{score.value:.3f}" if score.metric == "kendall-tau" else f"{score.value:.1%}"
 
 
-def show_curve(target: str, points: "Sequence[CurvePoint]") -> None:
+def show_curve(target: str, points: "Sequence[LearningPoint]") -> None:
     """Print a learning curve as a table, and the number of kernels from which 95 % are within ±10 %."""
     from opmark.predictors.judging.learning_curve import WANTED_ACC10, reached
-    from opmark.predictors.model.device_time import assumption
+    from opmark.predictors.model.metrics import assumption
 
     rows = [
         (

@@ -1,1 +1,1 @@
-"""Checks a release must pass, one file each."""
+"""Checks that a release must pass, one file each."""

@@ -1,14 +1,13 @@
-"""Every row's target and environment are described in the manifest, and belong to one device."""
+"""The manifest describes every row's target and environment, and all belong to one device."""
 
 from collections.abc import Iterator
 
-from opmark.datasets.format.environments import conflicts
-from opmark.datasets.format.manifest import FILE
+from opmark.datasets.format.manifest import FILE, conflicts
 from opmark.datasets.validation.check import ERROR, Check, Finding, Tables
 
 
 def findings(tables: Tables) -> Iterator[Finding]:
-    """Targets and environments that are missing, of another device, or in disagreement."""
+    """Find targets and environments that are missing, of another device, or contradictory."""
     manifest = tables.manifest
     for key, message in _manifest_problems(tables):
         yield Finding(check=CHECK.name, level=ERROR, file=FILE, column=key, message=message)
@@ -16,7 +15,7 @@ def findings(tables: Tables) -> Iterator[Finding]:
     environments = {environment.id for environment in manifest.environments}
     for file, number, row in tables.rows():
         for column, known in (("target", targets), ("environment_id", environments)):
-            # A link is between devices and has no target.
+            # links have no target
             if column in row and row[column] not in known:
                 yield Finding(
                     check=CHECK.name,

@@ -11,7 +11,7 @@ from opmark.kinds import KINDS
 
 
 def findings(tables: Tables) -> Iterator[Finding]:
-    """Unknown kinds, parameters that their kind does not take, and keys or element types that are not theirs."""
+    """Find unknown kinds, parameters that their kind refuses, and wrong keys or element types."""
     for file, number, row in tables.rows(*KERNEL_TABLES):
         for column, message in _problems(row):
             yield Finding(check=CHECK.name, level=ERROR, file=file, row=number, column=column, message=message)

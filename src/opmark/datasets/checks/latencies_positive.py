@@ -1,4 +1,4 @@
-"""Every number that is there is finite, and every latency above zero."""
+"""Every number is finite, and every latency is above zero."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from opmark.datasets.validation.check import ERROR, Check, Finding, Tables
 
 
 def findings(tables: Tables) -> Iterator[Finding]:
-    """Whatever is NaN, infinite or negative, and latencies that are zero."""
+    """Find numbers that are NaN, infinite or negative, and latencies of zero."""
     for name, table in tables.tables.items():
         for column in TABLES[name].columns:
             for row, value in enumerate(table.column(column.name).to_pylist()):

@@ -1,4 +1,4 @@
-"""Quantiles come 21 at a time, ascending, and the label lies within them."""
+"""Every row has 21 ascending quantiles or none, and its label lies within them."""
 
 import itertools
 import math
@@ -8,7 +8,7 @@ from typing import Any
 from opmark.core.measurement import QUANTILES
 from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, Tables
 
-# Labels and quantiles are rounded apart from each other.
+# Labels and quantiles are rounded separately.
 _TOLERANCE = 1e-6
 _PAIRS = (
     (KERNEL_TABLES, "hot_quantiles_ns", "latency_hot_ns"),
@@ -18,7 +18,7 @@ _PAIRS = (
 
 
 def findings(tables: Tables) -> Iterator[Finding]:
-    """Quantiles in the wrong number or order, and labels outside the samples they were taken from."""
+    """Find quantiles in the wrong number or order, and labels outside their samples."""
     for names, column, label in _PAIRS:
         for file, number, row in tables.rows(*names):
             message = _problem(row, column, label)

@@ -1,4 +1,4 @@
-"""No row is faster than the hardware: rates stay below the peak that the other rows support."""
+"""No row is faster than the hardware: rates stay below the peak that other rows support."""
 
 from collections.abc import Iterator
 
@@ -7,14 +7,15 @@ from opmark.datasets.format.columns import KERNELS
 from opmark.datasets.validation.check import ERROR, WARNING, Check, Finding, Tables
 from opmark.datasets.validation.peaks import LABEL_OF, REFUSED_ABOVE, Group, peaks, rates
 
-# Labels carry about this much noise; a repeat may beat the row that set the peak by it.
+# The noise of labels: a row may exceed the peak of the others by this factor.
 _TOLERANCE = 1.05
 
 
 def findings(tables: Tables) -> Iterator[Finding]:
-    """Rates above the peak (warnings) and above four times the peak (errors).
+    """Find rates above the peak (warnings) and above four times the peak (errors).
 
-    The peak is the lower of what the manifest states and what the rows support now, so that neither alone can be bent.
+    The peak is the lower of the one in the manifest and the one that the rows support, so that changing one of both
+    does not help.
     """
     ceilings: dict[Group, float] = {}
     found = peaks(row for _, _, row in tables.rows(KERNELS.name))

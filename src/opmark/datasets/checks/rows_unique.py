@@ -1,4 +1,4 @@
-"""A kernel stands once per target, a network once per target, batch and graph."""
+"""A kernel has one row per target, a network one per target, batch and graph."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from opmark.datasets.validation.check import ERROR, Check, Finding, Tables
 
 
 def findings(tables: Tables) -> Iterator[Finding]:
-    """Every row whose identity an earlier row has; the repeat tables may hold several."""
+    """Find rows with the identity of an earlier row; only repeat tables may contain them."""
     for name, table in tables.tables.items():
         if not TABLES[name].unique:
             continue

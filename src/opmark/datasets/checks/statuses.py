@@ -1,4 +1,4 @@
-"""A row's status is one of the four, and agrees with what the row holds."""
+"""A row's status is one of four, and agrees with the rest of the row."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ _ROLES = ("training", "held-out")
 
 
 def findings(tables: Tables) -> Iterator[Finding]:
-    """Rows that are usable without a latency, or unusable with one or without a reason."""
+    """Find usable rows without a latency, and unusable rows with one or without a reason."""
     for names, label in ((KERNEL_TABLES, "latency_hot_ns"), (NETWORK_TABLES, "latency_ns")):
         for file, number, row in tables.rows(*names):
             for column, message in _problems(row, label):

@@ -1,4 +1,4 @@
-"""FLOPs and bytes are what the kernel's family says they are."""
+"""FLOPs and bytes of a row equal those that its kind counts."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from opmark.kinds import KINDS, work_of
 
 
 def findings(tables: Tables) -> Iterator[Finding]:
-    """Columns of work that differ from the family's own count."""
+    """Find columns of work that differ from the kind's count."""
     for file, number, row in tables.rows(*KERNEL_TABLES):
         if row["kind"] not in KINDS.names():
             continue

@@ -1,8 +1,8 @@
-"""The tables of a release: their columns, and rows to and from the measurements that bench hands over.
+"""The tables of a release: their columns, and the conversion of rows to and from measurements.
 
 Format history (`schema` in manifest.json and in the metadata of every Parquet file):
-1  kernels, networks; kernel_repeats and network_repeats where something was measured more than once; fusion and links
-   where they were measured. A table that is not there was not measured. The first releases have no clock_ratio.
+1  kernels, networks; kernel_repeats and network_repeats of repeated measurements; fusion and links if they were
+   measured. An absent table was not measured. The first releases have no clock_ratio.
 """
 
 import functools
@@ -29,9 +29,9 @@ _METADATA_KEY = b"opmark_schema"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, its Parquet type, what it holds, whether a row may lack it, and be negative.
+    """One column. Values of an `optional` column may be absent, those of a `signed` one negative.
 
-    A `later` column may be missing from a file written before there was one; its rows then have no value.
+    A `later` column was added to the format and may be missing from older files.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Column:
 class TableFormat:
     """One table of a release, stored as `<name>.parquet`; rows are sorted by the `identity` columns.
 
-    A `required` table is there even when it has no rows; an `identity` is unique in it, and in a repeat table is not.
+    A `required` table exists even without rows. In a `unique` table no two rows have the same identity.
     """
 
     name: str
@@ -58,11 +58,11 @@ class TableFormat:
 
     @property
     def file(self) -> str:
-        """The file's name inside a release."""
+        """The name of the file in a release."""
         return f"{self.name}.parquet"
 
     def schema(self) -> "pyarrow.Schema":
-        """The Arrow schema, the format's version in its metadata."""
+        """Build the Arrow schema, with the format's version in its metadata."""
         return _arrow_schema(self)
 
 
@@ -225,7 +225,7 @@ TABLES: Mapping[str, TableFormat] = {
 
 
 def kernel_row(measurement: Measurement) -> dict[str, Any]:
-    """The row of one trial, column by column."""
+    """Make the row of one trial."""
     kernel, work = measurement.kernel, measurement.work
     derived = {
         "kind": kernel.kind,
@@ -244,7 +244,7 @@ def kernel_row(measurement: Measurement) -> dict[str, Any]:
 
 
 def measurement_of(row: Mapping[str, Any]) -> Measurement:
-    """The trial of one row. Raises `ContentError` where the row is not one."""
+    """Make the trial of one row. Raises `ContentError` for a row without a kernel."""
     derived = {"kind", "parameters", "kernel_key", "dtype", "flops", "read_bytes", "written_bytes", "weight_bytes"}
     fields = {column.name: _frozen(row[column.name]) for column in _KERNEL_COLUMNS if column.name not in derived}
     work = Work(
@@ -258,7 +258,7 @@ def measurement_of(row: Mapping[str, Any]) -> Measurement:
 
 @functools.lru_cache(maxsize=65536)
 def kernel_of(kind: str, parameters: str) -> Kernel:
-    """The kernel that a row names. Raises `ContentError` unless `parameters` is a JSON object."""
+    """Make the kernel of a row. Raises `ContentError` unless `parameters` is a JSON object."""
     try:
         content = json.loads(parameters)
     except json.JSONDecodeError as error:
@@ -269,37 +269,37 @@ def kernel_of(kind: str, parameters: str) -> Kernel:
 
 
 def network_row(measurement: NetworkMeasurement) -> dict[str, Any]:
-    """The row of one network trial, column by column."""
+    """Make the row of one network trial."""
     return {column.name: getattr(measurement, column.name) for column in _NETWORK_COLUMNS}
 
 
 def network_of(row: Mapping[str, Any]) -> NetworkMeasurement:
-    """The network trial of one row."""
+    """Make the network trial of one row."""
     return NetworkMeasurement(**{column.name: _frozen(row[column.name]) for column in _NETWORK_COLUMNS})
 
 
 def fusion_row(measurement: FusionMeasurement) -> dict[str, Any]:
-    """The row of one pair at one shape, column by column."""
+    """Make the row of one pair at one shape."""
     return {column.name: getattr(measurement, column.name) for column in _FUSION_COLUMNS}
 
 
 def fusion_of(row: Mapping[str, Any]) -> FusionMeasurement:
-    """The pair at one shape of one row."""
+    """Make the pair at one shape of one row."""
     return FusionMeasurement(**{column.name: row[column.name] for column in _FUSION_COLUMNS})
 
 
 def link_row(measurement: LinkMeasurement) -> dict[str, Any]:
-    """The row of one link, column by column."""
+    """Make the row of one link."""
     return {column.name: getattr(measurement, column.name) for column in _LINK_COLUMNS}
 
 
 def link_of(row: Mapping[str, Any]) -> LinkMeasurement:
-    """The link of one row."""
+    """Make the link of one row."""
     return LinkMeasurement(**{column.name: _frozen(row[column.name]) for column in _LINK_COLUMNS})
 
 
 def table_of(table: TableFormat, rows: Iterable[Mapping[str, Any]]) -> "pyarrow.Table":
-    """Rows as an Arrow table with exactly the columns of `table`. Raises `ContentError` naming a column that lies."""
+    """Make an Arrow table with exactly the columns of `table`. Raises `ContentError` where a value does not fit."""
     import pyarrow
 
     try:
@@ -309,7 +309,7 @@ def table_of(table: TableFormat, rows: Iterable[Mapping[str, Any]]) -> "pyarrow.
 
 
 def number_problem(column: Column, value: Any) -> str:
-    """What is wrong with a number of a row, or nothing: NaN, infinite, negative, or a latency of zero."""
+    """Describe the problem of a number (NaN, infinite, negative, a latency of zero); empty if there is none."""
     if value is None or column.type == "string":
         return ""
     for number in value if isinstance(value, (list, tuple)) else (value,):
@@ -323,7 +323,7 @@ def number_problem(column: Column, value: Any) -> str:
 
 
 def checked_table(table: TableFormat, found: "pyarrow.Table", where: str) -> "pyarrow.Table":
-    """`found` with the types of `table`. Raises `ContentError` naming the file and the column that differs."""
+    """Cast `found` to the types of `table`. Raises `ContentError` naming the file and the column that differs."""
     import pyarrow
 
     schema = table.schema()

@@ -1,13 +1,13 @@
-"""What a release says about itself: `manifest.json`."""
+"""The manifest of a release: identity, files, targets, environments and figures."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from opmark.core import schema
 from opmark.core.canonical import content_id, plain
-from opmark.core.environment import Environment
+from opmark.core.environment import Environment, Fact
 from opmark.core.errors import ContentError
 from opmark.core.files import json_text
 from opmark.core.target import Target
@@ -28,11 +28,11 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A journal that rows came from.
+class RowSource:
+    """A journal or a published table that rows came from.
 
-    `sentinels_ns` has the median of each sentinel by `<target>/<sentinel>`, `sampled_s` the seconds that passed inside
-    samples, by target: what measuring them cannot cost less than.
+    `sentinels_ns` holds the median of each sentinel by `<target>/<sentinel>`. `sampled_s` holds the seconds inside
+    samples by target, which is the least time that measuring can take.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """The highest rate that the rows of a target support (`opmark.datasets.validation.peaks` says how it is found).
+    """The highest rate that the rows of a target support; `validation.peaks` finds it.
 
     `quantity` is `flops_per_s` (of one `dtype`), `hot_bytes_per_s` or `rotated_bytes_per_s`.
     """
@@ -62,11 +62,11 @@ IMPORTED = "imported"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
-    """Who took the measurements: `measured` by OpMark, or `imported` from tables that others published.
+class ReleaseProvenance:
+    """The origin of measurements: `measured` by OpMark, or `imported` from tables that others published.
 
-    `format` is the importer's name, `source` and `attribution` say whose tables they are, `label` what their authors
-    call a latency.
+    `format` is the importer's name; `source` and `attribution` name the publishers; `label` is the authors' definition
+    of a latency.
     """
 
     kind: str = MEASURED
@@ -76,14 +76,14 @@ class Provenance:
     label: str = ""
 
 
-OURS = Provenance()
+OURS = ReleaseProvenance()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class ReleaseManifest:
     """A release's identity, contents and origin. `statistics` holds the figures of the card (`release.statistics`).
 
-    `published` is the day it was built, such as `2026-11-21`; releases from before that was written have none.
+    `published` is the day of the build, such as `2026-11-21`; the first releases do not state it.
     """
 
     name: str
@@ -95,37 +95,55 @@ class Manifest:
     environments: tuple[Environment, ...]
     licence: str = LICENCE
     published: str = ""
-    provenance: Provenance = OURS
+    provenance: ReleaseProvenance = OURS
     peaks: tuple[Peak, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[RowSource, ...] = ()
     statistics: Mapping[str, Any] = field(default_factory=dict)
 
     def entry(self, name: str) -> FileEntry | None:
-        """The file called `name`, if the release has it."""
+        """Look up the file called `name`."""
         return next((entry for entry in self.files if entry.name == name), None)
 
 
 def identity(device: str, files: tuple[FileEntry, ...]) -> str:
-    """A release's id: the hash of its tables. Two releases with the same rows have the same id."""
+    """Compute a release's id, the hash of its tables; releases with the same rows have the same id."""
     tables = sorted((entry.name, entry.sha256) for entry in files if entry.rows is not None)
     return content_id([SCHEMA, device, tables])
 
 
-def text(manifest: Manifest) -> str:
-    """The manifest as it stands in the file."""
+def text(manifest: ReleaseManifest) -> str:
+    """Write the manifest as the text of its file."""
     return json_text({"schema": SCHEMA, **plain(manifest)})
 
 
-def read(folder: Path) -> Manifest:
-    """The manifest of the release in `folder`.
+def read(folder: Path) -> ReleaseManifest:
+    """Read the manifest of the release in `folder`.
 
-    Raises `ContentError` naming the file and key: absent, not JSON, schema missing, too old or too new, wrong keys.
+    Raises `ContentError` naming file and key: absent, not JSON, schema missing, too old or too new, wrong keys.
     """
     path = folder / FILE
     if not folder.is_dir():
         raise ContentError("no such release folder", where=str(folder))
-    manifest = schema.load(path, Manifest, schema=SCHEMA)
+    manifest = schema.load(path, ReleaseManifest, schema=SCHEMA)
     for entry in manifest.files:
         if Path(entry.name).name != entry.name or entry.name in {"", ".", "..", FILE}:
             raise ContentError(f"{entry.name!r} is not a file of this folder", where=f"{path}: files")
     return manifest
+
+
+def conflicts(first: Environment, other: Environment) -> dict[str, tuple[Fact, Fact]]:
+    """Find the checked facts on which two environments disagree; a release must not contain both.
+
+    A fact of a runtime (`onnxruntime.version`) is recorded only where that runtime was measured, so one side may lack
+    it.
+    """
+    return {
+        name: pair
+        for name, pair in first.differences(other).items()
+        if "." not in name or (name in first.checked and name in other.checked)
+    }
+
+
+def common_facts(environments: Iterable[Environment]) -> dict[str, Fact]:
+    """Collect the checked facts of environments that do not conflict."""
+    return {name: value for environment in environments for name, value in sorted(environment.checked.items())}

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from opmark.core.kernel import Kernel
 from opmark.datasets.importing.cells import Cells, rows
-from opmark.datasets.importing.importer import Entry, Importer, Runtime
+from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter
 from opmark.kinds import KINDS
 
 _NEEDED = ("framework", "version", "device", "op_name", "latency")
 _DTYPES = {"float16": "float16", "bfloat16": "bfloat16", "half": "float16", "float32": "float32"}
 
 
-class AiConfigurator(Importer):
+class AiConfigurator(TableImporter):
     """Dense products and attention of serving frameworks."""
 
     title = "aiconfigurator's operator tables (CSV or Parquet)"
@@ -27,8 +27,8 @@ class AiConfigurator(Importer):
     label = "the mean of a loop of replays"
     samples = 1
 
-    def entries(self, path: Path) -> Iterator[Entry]:
-        """Every row, as `Importer.entries` says."""
+    def entries(self, path: Path) -> Iterator[ImportedRow]:
+        """Read every row."""
         for cells in rows(path, _NEEDED):
             runtime = Runtime(
                 backend=cells.text("framework").lower(),
@@ -39,9 +39,9 @@ class AiConfigurator(Importer):
             latency_ns = cells.latency_ns("latency", 1e6)
             found = _kernel(cells)
             if isinstance(found, str):
-                yield Entry(where=cells.where, runtime=runtime, left_out=found)
+                yield ImportedRow(where=cells.where, runtime=runtime, left_out=found)
             else:
-                yield Entry(where=cells.where, runtime=runtime, latency_ns=latency_ns, kernel=found)
+                yield ImportedRow(where=cells.where, runtime=runtime, latency_ns=latency_ns, kernel=found)
 
 
 def _kernel(cells: Cells) -> Kernel | str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from opmark.core.errors import ContentError
 from opmark.core.kernel import Kernel
 from opmark.datasets.importing.cells import Cells, rows
-from opmark.datasets.importing.importer import Entry, Importer, Runtime
+from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter
 from opmark.kinds import KINDS
 
 _NEEDED = ("OPName", "Latency", "Device", "Torch Version")
@@ -18,7 +18,7 @@ _UNARY = {"relu": "relu", "gelu": "gelu", "tanh": "tanh", "sigmoid": "sigmoid"}
 _BINARY = {"add": "add", "mul": "mul", "div": "div", "pow": "pow", "sub": "sub"}
 
 
-class NeuSight(Importer):
+class NeuSight(TableImporter):
     """bmm, linear, conv, ln, softmax and elementwise operators."""
 
     title = "NeuSight's operator tables (CSV)"
@@ -28,8 +28,8 @@ class NeuSight(Importer):
     label = "the mean of the 5 smallest of 25 runs"
     samples = 5
 
-    def entries(self, path: Path) -> Iterator[Entry]:
-        """Every row, as `Importer.entries` says."""
+    def entries(self, path: Path) -> Iterator[ImportedRow]:
+        """Read every row."""
         for cells in rows(path, _NEEDED):
             operator = cells.text("OPName")
             if operator not in _READERS:
@@ -43,7 +43,7 @@ class NeuSight(Importer):
                 if column not in cells.values:
                     raise ContentError(f"no such column, and {operator} needs it", where=f"{cells.where}: {column}")
             version = cells.text("Torch Version").removeprefix("p")
-            yield Entry(
+            yield ImportedRow(
                 where=cells.where,
                 runtime=Runtime(backend="torch-eager", provider="cuda", version=version, hardware=cells.text("Device")),
                 latency_ns=cells.latency_ns("Latency", 1e6),

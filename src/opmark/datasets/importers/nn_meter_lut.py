@@ -16,14 +16,14 @@ from typing import Any
 from opmark.core.errors import ContentError
 from opmark.core.files import read_text
 from opmark.core.kernel import Kernel
-from opmark.datasets.importing.importer import Entry, Importer, Runtime
+from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter
 from opmark.kinds import KINDS
 
 _FIRST = re.compile(r"^firstconv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(?:_(?P<activation>[a-z_]+))?$")
 _FAMILY = re.compile(r"^([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z]+)*)(?:_\d|$)")
 
 
-class NnMeterLut(Importer):
+class NnMeterLut(TableImporter):
     """Blocks of convolutional and mixed networks."""
 
     title = "nn-Meter's block look-up tables (JSON)"
@@ -33,8 +33,8 @@ class NnMeterLut(Importer):
     label = "the mean of repeated runs of a block on its own"
     samples = 1
 
-    def entries(self, path: Path) -> Iterator[Entry]:
-        """Every row, as `Importer.entries` says."""
+    def entries(self, path: Path) -> Iterator[ImportedRow]:
+        """Read every row."""
         backend = "onnxruntime" if "onnx" in path.stem else "tflite"
         runtime = Runtime(backend=backend, provider="cpu", hardware="")
         for name, line, latency_ms in _pairs(path):
@@ -47,7 +47,7 @@ class NnMeterLut(Importer):
             if family is None:
                 raise ContentError("not the name of a block", where=f"{where}: {name}")
             first = _FIRST.match(name)
-            yield Entry(
+            yield ImportedRow(
                 where=where,
                 runtime=runtime,
                 latency_ns=latency_ms * 1e6,

@@ -12,7 +12,7 @@ from pathlib import Path
 from opmark.core.kernel import Kernel
 from opmark.core.tensor import DTYPE_BYTES
 from opmark.datasets.importing.cells import rows
-from opmark.datasets.importing.importer import Entry, Importer, Runtime
+from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter
 from opmark.kinds import KINDS
 
 _CASE, _TIME = "Case Name", "Execution Time"
@@ -25,7 +25,7 @@ _UNARY = {
 _BINARY = ("add", "sub", "mul", "div")
 
 
-class TorchOperatorBenchmark(Importer):
+class TorchOperatorBenchmark(TableImporter):
     """Forward cases of dense operators."""
 
     title = "torch's operator benchmark (CSV)"
@@ -35,17 +35,17 @@ class TorchOperatorBenchmark(Importer):
     label = "the mean of one timed loop, the call's overhead included"
     samples = 1
 
-    def entries(self, path: Path) -> Iterator[Entry]:
-        """Every row, as `Importer.entries` says."""
+    def entries(self, path: Path) -> Iterator[ImportedRow]:
+        """Read every row."""
         runtime = Runtime(backend="torch-eager")
         for cells in rows(path, (_CASE, _TIME)):
             case, latency_ns = cells.text(_CASE), cells.latency_ns(_TIME, 1e3)
             kernel = None if case.endswith("_BACKWARD") else _kernel(case)
             if kernel is None:
                 what = "backward case" if case.endswith("_BACKWARD") else f"case of {case.partition('_')[0]}"
-                yield Entry(where=cells.where, runtime=runtime, left_out=what)
+                yield ImportedRow(where=cells.where, runtime=runtime, left_out=what)
             else:
-                yield Entry(where=cells.where, runtime=runtime, latency_ns=latency_ns, kernel=kernel)
+                yield ImportedRow(where=cells.where, runtime=runtime, latency_ns=latency_ns, kernel=kernel)
 
 
 def _kernel(case: str) -> Kernel | None:

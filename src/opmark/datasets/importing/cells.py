@@ -1,4 +1,4 @@
-"""Tables of other people: CSV, TSV or Parquet, read cell by cell so that an error says where."""
+"""Published tables, CSV or Parquet, read cell by cell so that an error names the place."""
 
 import csv
 import math
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """One row of a table by column name; `line` counts from 1 (a Parquet row: from 0)."""
+    """One row of a table by column name; `line` counts from 1, in Parquet from 0."""
 
     path: Path
     line: int
@@ -28,14 +28,14 @@ class Cells:
         return f"{self.path}: {self.noun} {self.line}"
 
     def text(self, column: str) -> str:
-        """The cell. Raises `ContentError` where it is empty."""
+        """Read a text. Raises `ContentError` where the cell is empty."""
         value = self.values[column].strip()
         if not value:
             raise ContentError("is empty", where=f"{self.where}: {column}")
         return value
 
     def whole(self, column: str, *, least: int = 1) -> int:
-        """A whole number, at least `least`. Raises `ContentError`."""
+        """Read a whole number, at least `least`. Raises `ContentError`."""
         number = self.number(column)
         if number != int(number) or number < least:
             raise ContentError(
@@ -44,7 +44,7 @@ class Cells:
         return int(number)
 
     def number(self, column: str) -> float:
-        """A finite number. Raises `ContentError`."""
+        """Read a finite number. Raises `ContentError`."""
         try:
             number = float(self.text(column))
         except ValueError:
@@ -54,7 +54,7 @@ class Cells:
         return number
 
     def latency_ns(self, column: str, ns_per_unit: float) -> float:
-        """A positive latency. Raises `ContentError`."""
+        """Read a positive latency. Raises `ContentError`."""
         number = self.number(column)
         if number <= 0:
             raise ContentError(f"{number} is not a latency", where=f"{self.where}: {column}")
@@ -62,7 +62,7 @@ class Cells:
 
 
 def rows(path: Path, needed: Sequence[str]) -> Iterator[Cells]:
-    """The rows of a CSV or Parquet file whose header holds `needed`. Raises `ContentError` naming file and line."""
+    """Read the rows of a CSV or Parquet file with the columns `needed`. Raises `ContentError` naming file and line."""
     if path.suffix == ".parquet":
         yield from _parquet(path, needed)
         return

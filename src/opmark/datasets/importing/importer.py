@@ -1,4 +1,4 @@
-"""What a reader of other people's tables must do; one file of `opmark.datasets.importers` per format."""
+"""The interface of an importer of published tables; each file of `opmark.datasets.importers` implements one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from opmark.core.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """What ran a row, as its file says; `hardware` is the device's own name there, empty where the file has none."""
+    """The runtime of a row according to its file; `hardware` is the device's name there, empty if it has none."""
 
     backend: str
     provider: str = ""
@@ -21,10 +21,10 @@ class Runtime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One row of a published table: a kernel, a network (a block counts as one), or what is left out and why.
+class ImportedRow:
+    """One row of a published table: a kernel, a network (blocks count as networks), or the reason to leave it out.
 
-    `where` names file, line and, for what is left out, nothing more.
+    `where` names file and line.
     """
 
     where: str
@@ -36,21 +36,23 @@ class Entry:
     left_out: str = ""
 
 
-class Importer(ABC):
-    """One published format. Latencies become hot labels: nobody else rotates copies through memory."""
+class TableImporter(ABC):
+    """One published format. Latencies become hot labels, because no other benchmark rotates copies through memory.
+
+    `label` is the authors' definition of a latency, as the end of "a latency here is …"; `samples` is the number of
+    samples behind a label.
+    """
 
     title: ClassVar[str]
     source: ClassVar[str]
     attribution: ClassVar[str]
     licence: ClassVar[str]
-    # What the authors call a latency, as the end of "a latency here is …".
     label: ClassVar[str]
-    # How many samples stand behind a label.
     samples: ClassVar[int]
 
     @abstractmethod
-    def entries(self, path: Path) -> Iterator[Entry]:
-        """Every row of the file. Raises `ContentError` naming file, line and column of the first bad one."""
+    def entries(self, path: Path) -> Iterator[ImportedRow]:
+        """Read every row of the file. Raises `ContentError` naming file, line and column of the first bad one."""
 
 
-IMPORTERS: Registry[Importer] = Registry("opmark.datasets.importers", "IMPORTER", "import format")
+IMPORTERS: Registry[TableImporter] = Registry("opmark.datasets.importers", "IMPORTER", "import format")

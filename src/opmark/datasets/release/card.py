@@ -1,24 +1,29 @@
-"""A release's README.md: every figure is taken from the manifest, those of links from their rows."""
+"""A release's README.md; its figures come from the manifest, those of links from their rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from opmark.core.environment import Fact
 from opmark.core.link import LinkMeasurement
 from opmark.core.measurement import STATUSES, USABLE
-from opmark.core.units import format_bytes, format_ns
+from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, LINKS, NETWORK_REPEATS, NETWORKS
-from opmark.datasets.format.environments import common_facts
-from opmark.datasets.format.manifest import Manifest
-from opmark.datasets.release.quantities import format_rate, quantities
+from opmark.datasets.format.manifest import ReleaseManifest, common_facts
+from opmark.datasets.validation.peaks import FLOPS, HOT_BYTES, ROTATED_BYTES
 
 FILE = "README.md"
+RATES = {
+    FLOPS: "highest arithmetic rate",
+    HOT_BYTES: "highest traffic, hot",
+    ROTATED_BYTES: "highest traffic, rotated",
+}
+_UNKNOWN = "not measured"
 
 
-def card(manifest: Manifest, links: Sequence[LinkMeasurement] = ()) -> str:
-    """The card as Markdown, with a section on `links` where there are any."""
+def card(manifest: ReleaseManifest, links: Sequence[LinkMeasurement] = ()) -> str:
+    """Write the card as Markdown, with a section on `links` if there are any."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    loader = PackageLoader("opmark.datasets", "templates")
+    loader = PackageLoader("opmark.datasets.release", "templates")
     templates = Environment(  # noqa: S701 (Markdown, not HTML)
         loader=loader, undefined=StrictUndefined, keep_trailing_newline=True
     )
@@ -49,7 +54,7 @@ def card(manifest: Manifest, links: Sequence[LinkMeasurement] = ()) -> str:
 
 
 def machine(facts: Mapping[str, Fact]) -> str:
-    """What was measured on, as far as it is known: `AMD EPYC, 2 processors, KVM, 32.0 MiB of last-level cache`."""
+    """Describe the machine by its known facts: `AMD EPYC, 2 processors, KVM, 32.0 MiB of last-level cache`."""
     processors, cache = facts.get("processors"), facts.get("last_level_bytes")
     parts = [
         str(facts.get("cpu") or ""),
@@ -61,10 +66,57 @@ def machine(facts: Mapping[str, Fact]) -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """`1 kernel`, `6,000 kernels`."""
+    """Write a number with its noun: `1 kernel`, `6,000 kernels`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _counts(statuses: Mapping[str, int]) -> str:
     present = [f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status]]
     return ", ".join(present) or "none"
+
+
+def quantities(manifest: ReleaseManifest, target: str) -> tuple[tuple[str, str], ...]:
+    """List one target's figures as names and values: highest rates, overhead, noise, agreement of repeats, fusion."""
+    return tuple(_quantities(manifest, target))
+
+
+def _quantities(manifest: ReleaseManifest, target: str) -> Iterator[tuple[str, str]]:
+    figures = manifest.statistics[target]
+    for peak in manifest.peaks:
+        if peak.target == target:
+            name = f"{RATES[peak.quantity]}{f', {peak.dtype}' if peak.dtype else ''}"
+            yield f"{name}, of {peak.rows:,} rows", format_rate(peak.rate, peak.quantity)
+    yield "call overhead, median", "–" if figures["overhead_ns"] is None else format_ns(figures["overhead_ns"])
+    yield "clean samples, median share", _percent(figures["clean_fraction"])
+    # the first releases lack some of these
+    if "low_quality" in figures:
+        yield "`low_quality` among usable kernels", _percent(figures["low_quality"])
+    if figures["networks"] and "network_low_quality" in figures:
+        yield "`low_quality` among usable networks", _percent(figures["network_low_quality"])
+    if figures.get("sampled_s"):
+        yield "time inside samples", format_duration(figures["sampled_s"])
+    for name, spread in (
+        ("variation between processes", figures["noise"]),
+        ("kernels measured again, difference", figures["retest"]),
+        ("networks measured again, difference", figures["network_retest"]),
+    ):
+        many = f" over {spread['rows']:,}" if spread else ""
+        yield f"{name}: median{many}", _percent(spread["median"]) if spread else _UNKNOWN
+        if spread:
+            yield f"{name}: 95th percentile", _percent(spread["p95"])
+    if fusion := figures.get("fusion"):
+        pairs, graph, clock = fusion["pairs"], fusion["white_box"], fusion["black_box"]
+        yield "pairs of operators that become one kernel, by the runtime's graph", f"{graph['fused']} of {pairs}"
+        yield "the same by the clock, and undecided by it", f"{clock['fused']}, {clock['undecided']}"
+        yield "pairs on which graph and clock contradict each other", f"{fusion['differ']}"
+
+
+def format_rate(rate: float, quantity: str) -> str:
+    """Write a rate: `12.3 GFLOP/s` or `8.1 GB/s`."""
+    unit = "FLOP/s" if quantity == FLOPS else "B/s"
+    number, _, prefix = format_count(rate).partition(" ")
+    return f"{number} {prefix}{unit}"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"

@@ -1,4 +1,4 @@
-"""The rows of a release before they are a file: gathered from journals and releases of one machine."""
+"""The rows of a release before they are written, gathered from journals and releases of one machine."""
 
 import itertools
 import math
@@ -31,8 +31,7 @@ from opmark.datasets.format.columns import (
     number_problem,
     table_of,
 )
-from opmark.datasets.format.environments import conflicts
-from opmark.datasets.format.manifest import LICENCE, OURS, Provenance, Source
+from opmark.datasets.format.manifest import LICENCE, OURS, ReleaseProvenance, RowSource, conflicts
 from opmark.datasets.validation.peaks import REFUSED_ABOVE, peaks, rates
 
 Row = dict[str, Any]
@@ -40,26 +39,26 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """The rows of every table by its name, and what is known about where they were measured.
+    """The rows of every table by name, and the environments and targets that they were measured on.
 
-    `name` is what an error calls this part: a journal's path, a release.
+    `name` is the name in error messages: the path of a journal or release.
     """
 
     name: str
     environments: tuple[Environment, ...]
     targets: tuple[Target, ...]
     rows: Mapping[str, tuple[Row, ...]]
-    sources: tuple[Source, ...] = ()
+    sources: tuple[RowSource, ...] = ()
     licence: str = LICENCE
-    provenance: Provenance = OURS
+    provenance: ReleaseProvenance = OURS
 
     @property
     def device(self) -> str:
-        """The device's slug."""
+        """The device's name in paths."""
         return self.environments[0].device
 
     def table(self, table: TableFormat) -> tuple[Row, ...]:
-        """The rows of one table."""
+        """Look up the rows of one table."""
         return self.rows.get(table.name, ())
 
 
@@ -70,13 +69,13 @@ def from_measurements(
     *,
     environments: Iterable[Environment],
     targets: Iterable[Target],
-    sources: Iterable[Source] = (),
+    sources: Iterable[RowSource] = (),
     licence: str = LICENCE,
-    provenance: Provenance = OURS,
+    provenance: ReleaseProvenance = OURS,
     fusions: Iterable[FusionMeasurement] = (),
     links: Iterable[LinkMeasurement] = (),
 ) -> Contents:
-    """What one run measured. Raises `ContentError` naming row and column where a number is not a usable one."""
+    """Collect the measurements of one run. Raises `ContentError` naming row and column of an unusable number."""
     measured = (
         (KERNELS, map(kernel_row, measurements)),
         (NETWORKS, map(network_row, networks)),
@@ -102,11 +101,11 @@ def from_measurements(
 
 
 def gather(parts: Sequence[Contents]) -> Contents:
-    """All parts as one, the same whatever their order.
+    """Join all parts; their order does not matter.
 
-    A kernel or network that was measured more than once keeps its best trial, by quality and never by value; the
-    others become repeats. A pair of operators or a link keeps its best only.
-    Raises `ContentError` naming the facts on which two parts differ, `NothingSelectedError` where there is no row.
+    Of repeated trials of a kernel or network, the most reliable one is kept, whatever its value, and the others become
+    repeats. Of a pair of operators or a link, only the most reliable trial is kept. Raises `ContentError` naming the
+    facts on which two parts differ, `NothingSelectedError` without any row.
     """
     if not parts:
         raise NothingSelectedError("nothing to build a release from", hint="name at least one journal")
@@ -133,9 +132,9 @@ def gather(parts: Sequence[Contents]) -> Contents:
 
 
 def without_impossible(contents: Contents) -> Contents:
-    """`contents` with labels above four times the measured peak refused: those rows become `failed` and say why.
+    """Refuse labels above four times the measured peak: their rows become `failed`, with a reason.
 
-    They stay as rows, so that coverage stays visible; their samples stay in the journal.
+    The rows stay in the release, so that it shows everything that was measured; the samples stay in the journal.
     """
     kernels = contents.table(KERNELS)
     while True:
@@ -164,7 +163,7 @@ def _best_and_others(table: TableFormat, trials: Iterable[Row]) -> tuple[tuple[R
     for identity in sorted(alike):
         group = alike[identity]
         if len(group) > 1:
-            # By content: the same trial may arrive twice, in a journal and in a release made of it.
+            # by content, because a trial may come from both a journal and a release made of it
             distinct = {canonical_json(row): row for row in group}
             group = [row for _, row in sorted(distinct.items(), key=lambda item: (_preference(item[1]), item[0]))]
         best.append(group[0])
@@ -173,9 +172,9 @@ def _best_and_others(table: TableFormat, trials: Iterable[Row]) -> tuple[tuple[R
 
 
 def _preference(row: Row) -> tuple[Any, ...]:
-    """The better trial of one thing comes first, by quality alone: to look at its value would bias the label.
+    """Rank a trial by reliability, not by its value, which would bias the label.
 
-    That is its status, then how little its processes differ, then how much stands behind it.
+    Its status counts first, then the variation between its processes, then its numbers of processes and samples.
     """
     variation = row.get("between_process_variation")
     apart = math.inf if variation is None else variation

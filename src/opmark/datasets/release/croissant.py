@@ -1,9 +1,9 @@
-"""A release described in Croissant 1.0 JSON-LD, which dataset search engines and mlcroissant read."""
+"""The description of a release in Croissant 1.0 JSON-LD, for dataset search engines and mlcroissant."""
 
 from typing import Any
 
 from opmark.datasets.format.columns import TABLES, Column, TableFormat
-from opmark.datasets.format.manifest import FileEntry, Manifest
+from opmark.datasets.format.manifest import FileEntry, ReleaseManifest
 
 FILE = "croissant.json"
 _LICENCE_URLS = {
@@ -54,8 +54,8 @@ _CONTEXT = {
 }
 
 
-def croissant(manifest: Manifest) -> dict[str, Any]:
-    """The JSON-LD document; file addresses are relative to the release's folder."""
+def croissant(manifest: ReleaseManifest) -> dict[str, Any]:
+    """Make the JSON-LD document; file addresses are relative to the release's folder."""
     tables = [(table, entry) for table in TABLES.values() if (entry := manifest.entry(table.file)) is not None]
     description = (
         f"Operator and network latencies measured on {manifest.device}, targets "

@@ -1,4 +1,4 @@
-"""What changed between two releases: rows added and removed, and how latencies of the common ones moved."""
+"""The differences of two releases: added and removed rows, and ratios of latencies of common rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ import numpy
 from opmark.core.environment import Environment
 from opmark.core.measurement import USABLE
 from opmark.datasets.format.columns import KERNELS, NETWORKS, TableFormat
-from opmark.datasets.format.environments import common_facts, conflicts
+from opmark.datasets.format.manifest import common_facts, conflicts
 from opmark.datasets.release.release import Release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDifference:
-    """One kind of kernels on one target (or the networks of a target, `kind` "network").
+    """One kind of kernels on one target, or its networks, with the `kind` "network".
 
-    The ratios are new latency over old, of rows usable in both; None where there is none.
+    The ratios are new latency over old of rows that are usable in both; None without such rows.
     """
 
     target: str
@@ -34,7 +34,7 @@ class GroupDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """`facts` are the checked facts that differ, each with its old and new value; `same` means the same rows."""
+    """All differences. `facts` maps checked facts to their old and new value; `same` means the same rows."""
 
     old: str
     new: str
@@ -44,7 +44,7 @@ class Difference:
 
 
 def diff(old: Release, new: Release) -> Difference:
-    """How `new` differs from `old`. Raises `ContentError` where a table cannot be read."""
+    """Compare `new` with `old`. Raises `ContentError` where a table cannot be read."""
     before, after = (
         Environment(device=release.device, checked=common_facts(release.manifest.environments))
         for release in (old, new)

@@ -1,4 +1,4 @@
-"""A release in other people's formats: CSV, Markdown, one flat Parquet file, Croissant metadata."""
+"""The export of a release: CSV, Markdown, one flat Parquet file, Croissant metadata."""
 
 import io
 import json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 TABLE_NAMES = (KERNELS.name, NETWORKS.name, FUSION.name, LINKS.name)
-# What a person reads; quantiles and provenance stay in the other formats.
+# Columns of Markdown tables; only other formats contain quantiles and provenance.
 _SHOWN = {
     KERNELS.name: ("target", "kind", "parameters", "status", "latency_hot_ns", "latency_rotated_ns", "flops"),
     NETWORKS.name: ("target", "network", "batch", "role", "status", "latency_ns", "peak_memory_bytes"),
@@ -27,9 +27,9 @@ _SHOWN = {
 
 
 def export(release: Release, name: str, *, table: str = KERNELS.name, target: str = "") -> bytes:
-    """One table of `release` (of one target, if given) in the format called `name`, or its metadata (`croissant`).
+    """Export one table of `release` (of one target, if given) in the format `name`, or its metadata (`croissant`).
 
-    Lists become JSON text in CSV. Raises `UnknownNameError` for a format, table or target that is not there.
+    Lists become JSON text in CSV. Raises `UnknownNameError` for an unknown format, table or target.
     """
     if name == "croissant":
         return files.json_text(croissant(release.manifest)).encode()
@@ -41,7 +41,7 @@ def export(release: Release, name: str, *, table: str = KERNELS.name, target: st
 
 
 def write(release: Release, name: str, path: Path, *, table: str = KERNELS.name, target: str = "") -> None:
-    """`export` into a file, whole or not at all. Raises `UsageError` inside the release itself."""
+    """Write an export to a file, completely or not at all. Raises `UsageError` for a path inside the release."""
     if release.path.resolve() in path.resolve().parents:
         raise UsageError("a release is never changed", where=str(path), hint="export to another folder")
     files.write_bytes(path, export(release, name, table=table, target=target))

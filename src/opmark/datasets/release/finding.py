@@ -1,5 +1,6 @@
-"""Releases by name: a path, `<device>/<version>`, or `<device>` for its newest version."""
+"""Releases found by name: a path, `<device>/<version>`, or `<device>` for its newest version."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from opmark.core.errors import ContentError, NothingSelectedError
@@ -10,7 +11,7 @@ from opmark.datasets.release.release import Release, load
 
 
 def names(folder: Path) -> tuple[str, ...]:
-    """`<device>/<version>` of every release in `folder`, devices sorted, oldest version first."""
+    """List `<device>/<version>` of every release in `folder`, devices sorted, oldest version first."""
     if not folder.is_dir():
         return ()
     devices = sorted(item for item in folder.iterdir() if item.is_dir() and not item.name.startswith("."))
@@ -18,7 +19,7 @@ def names(folder: Path) -> tuple[str, ...]:
 
 
 def find(name: str, folder: Path) -> Release:
-    """The verified release called `name` in `folder`, or the one at the path `name`.
+    """Read the release called `name` in `folder`, or the one at the path `name`, and verify it.
 
     Raises `UnknownNameError` with the nearest name, `NothingSelectedError` where there is no release at all.
     """
@@ -26,7 +27,7 @@ def find(name: str, folder: Path) -> Release:
 
 
 def path_of(name: str, folder: Path) -> Path:
-    """Where the release called `name` is; see `find`."""
+    """Find the folder of the release called `name`; see `find`."""
     if (Path(name) / manifest.FILE).is_file():
         return Path(name)
     known = names(folder)
@@ -42,3 +43,39 @@ def path_of(name: str, folder: Path) -> Path:
             "there is no release yet", where=str(folder), hint="opmark bench run, then opmark datasets build"
         )
     raise unknown_name("release", name, (*newest, *known))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One release in a list."""
+
+    name: str
+    device: str
+    version: str
+    id: str
+    targets: tuple[str, ...]
+    kernels: int
+    networks: int
+    size_bytes: int
+    path: str
+
+
+def summaries(folder: Path) -> tuple[Summary, ...]:
+    """Summarise every release in `folder` by its manifest. Raises `ContentError` where one cannot be read."""
+    return tuple(_summary(name, folder / name) for name in names(folder))
+
+
+def _summary(name: str, path: Path) -> Summary:
+    found = manifest.read(path)
+    figures = found.statistics.values()
+    return Summary(
+        name=name,
+        device=found.device,
+        version=found.version,
+        id=found.id,
+        targets=tuple(target.name for target in found.targets),
+        kernels=sum(target["kernels"] for target in figures),
+        networks=sum(target["networks"] for target in figures),
+        size_bytes=sum(entry.size_bytes for entry in found.files),
+        path=str(path),
+    )

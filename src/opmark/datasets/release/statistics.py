@@ -1,4 +1,4 @@
-"""The figures of a release: coverage, statuses, noise and agreement of repeats, all derived from its rows."""
+"""The figures of a release, all derived from its rows: counts, statuses, noise and agreement of repeats."""
 
 import json
 from collections import Counter
@@ -12,12 +12,12 @@ from opmark.core.measurement import LOW_QUALITY, OK, STATUSES, USABLE
 from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, NETWORK_REPEATS, NETWORKS, fusion_of
 from opmark.datasets.release.contents import Contents, Row
 
-# What a training step consists of.
+# The parts of a training step.
 PHASES = ("forward", "backward", "update")
 
 
 def statistics(contents: Contents) -> dict[str, Any]:
-    """The figures of every target, by target name; what has no rows to be computed from is None."""
+    """Compute the figures of every target, by name; figures without rows are None."""
     return {target.name: _of_target(contents, target.name) for target in contents.targets}
 
 
@@ -47,7 +47,7 @@ def _of_target(contents: Contents, target: str) -> dict[str, Any]:
 
 
 def phase_of(row: Row) -> str:
-    """Which part of a training step has such kernels: `forward` where others have them too."""
+    """Name the part of a training step that a kernel belongs to; `forward` where several parts have it."""
     kind = str(row["kind"])
     if kind == "update":
         return "update"
@@ -56,7 +56,7 @@ def phase_of(row: Row) -> str:
 
 
 def _phases(kernels: Sequence[Row]) -> dict[str, dict[str, int]]:
-    """How many rows of each element type are of which phase."""
+    """Count the rows of each element type by phase."""
     counts = Counter((row["dtype"], phase_of(row)) for row in kernels)
     return {
         dtype: {phase: counts[dtype, phase] for phase in PHASES} for dtype in sorted({dtype for dtype, _ in counts})
@@ -64,13 +64,13 @@ def _phases(kernels: Sequence[Row]) -> dict[str, dict[str, int]]:
 
 
 def _low_quality(rows: Sequence[Row]) -> float | None:
-    """The share of usable rows that are so marked; None without usable rows."""
+    """Compute the share of `low_quality` among usable rows; None without usable rows."""
     usable = [row["status"] for row in rows if row["status"] in USABLE]
     return usable.count(LOW_QUALITY) / len(usable) if usable else None
 
 
 def _fusion(rows: Sequence[Row]) -> dict[str, Any]:
-    """How many pairs of operators have which verdicts; nothing where none was measured."""
+    """Count the pairs of operators by verdict; empty where none was measured."""
     verdicts = pair_verdicts(map(fusion_of, rows))
     if not verdicts:
         return {}
@@ -104,7 +104,7 @@ def _statuses(rows: Sequence[Row]) -> dict[str, int]:
 def _retest(
     rows: Sequence[Row], repeats: Sequence[Row], label: str, identity: tuple[str, ...]
 ) -> Mapping[str, Any] | None:
-    """Relative differences between a row and its repeats, where both are `ok`."""
+    """Summarise relative differences between rows and their repeats, where both are `ok`."""
     first = {tuple(row[name] for name in identity): row for row in rows if row["status"] == OK}
     pairs = [(first.get(tuple(row[name] for name in identity)), row) for row in repeats if row["status"] == OK]
     return _spread([abs(again[label] / before[label] - 1) for before, again in pairs if before is not None])

@@ -1,4 +1,4 @@
-"""Writing a release: every file into a temporary folder beside its place, then one rename."""
+"""Writing of releases: files go into a temporary folder beside the final one, which is then renamed."""
 
 import contextlib
 import dataclasses
@@ -14,7 +14,7 @@ from opmark.core.errors import ContentError, OpMarkError, UsageError
 from opmark.core.workspace import version_key, versions
 from opmark.datasets.format import manifest
 from opmark.datasets.format.columns import LINKS, TABLES, link_of, table_of
-from opmark.datasets.format.manifest import FileEntry, Manifest
+from opmark.datasets.format.manifest import FileEntry, ReleaseManifest
 from opmark.datasets.release import card, croissant
 from opmark.datasets.release.contents import Contents, gather, without_impossible
 from opmark.datasets.release.statistics import statistics
@@ -23,10 +23,10 @@ from opmark.datasets.validation.peaks import peaks
 
 
 def write(parts: list[Contents], folder: Path, *, version: str | None = None) -> Path:
-    """Gather `parts` and write them to `folder/<device>/<version>`, by default the next version; gives that folder.
+    """Gather `parts` and write them to `folder/<device>/<version>`, by default the next version; return that folder.
 
-    Raises `UsageError` where the version exists or is not one, `ContentError` where parts disagree or the rows do not
-    pass the checks, `OpMarkError` where the disk is full. Nothing is left behind on any error.
+    Raises `UsageError` for an existing or malformed version, `ContentError` where parts disagree or rows fail a check,
+    `OpMarkError` where the disk is full. Nothing is left behind on an error.
     """
     contents = without_impossible(gather(parts))
     device_folder = folder / contents.device
@@ -49,7 +49,7 @@ def write(parts: list[Contents], folder: Path, *, version: str | None = None) ->
 
 
 def next_version(device_folder: Path) -> str:
-    """`1.0.0` for the first release of a device, else the next minor version."""
+    """Find the next minor version of a device; the first is `1.0.0`."""
     existing = versions(device_folder)
     if not existing:
         return "1.0.0"
@@ -58,7 +58,7 @@ def next_version(device_folder: Path) -> str:
 
 
 def today() -> str:
-    """The day in Greenwich, such as `2026-11-21`; of SOURCE_DATE_EPOCH where a build is to be repeated."""
+    """Today in UTC, such as `2026-11-21`; for a reproducible build, the day of SOURCE_DATE_EPOCH."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.datetime.now(datetime.UTC)
     return (datetime.datetime.fromtimestamp(int(epoch), datetime.UTC) if epoch.isdigit() else now).date().isoformat()
@@ -77,7 +77,7 @@ def _fill(folder: Path, contents: Contents, version: str) -> None:
         path = folder / TABLES[name].file
         pyarrow.parquet.write_table(content, path, compression="zstd", compression_level=12)
         entries.append(_entry(path, rows=content.num_rows))
-    described = Manifest(
+    described = ReleaseManifest(
         name=f"opmark-{contents.device}",
         device=contents.device,
         version=version,
@@ -119,7 +119,7 @@ def _refuse_errors(tables: Tables, source: str) -> None:
 
 @contextlib.contextmanager
 def _temporary_folder(parent: Path, name: str) -> Iterator[Path]:
-    """A folder beside the final place that is gone afterwards, unless it was renamed there."""
+    """Make a folder in `parent` and remove it afterwards, unless it was renamed."""
     made = not parent.exists()
     temporary = None
     try:

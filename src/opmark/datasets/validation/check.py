@@ -1,4 +1,4 @@
-"""What a check of a release is; one file of `opmark.datasets.checks` per check."""
+"""The interface of a check of releases; each file of `opmark.datasets.checks` implements one."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opmark.core.errors import ContentError
 from opmark.core.registry import Registry
 from opmark.datasets.format.columns import TABLES
-from opmark.datasets.format.manifest import Manifest
+from opmark.datasets.format.manifest import ReleaseManifest
 
 if TYPE_CHECKING:
     import pyarrow
@@ -19,7 +19,7 @@ WARNING = "warning"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something a check found. `row` counts from 0 within `file`; an error makes the release invalid."""
+    """A finding of a check. `row` counts from 0 within `file`; an error makes the release invalid."""
 
     check: str
     level: str
@@ -30,29 +30,29 @@ class Finding:
 
     @property
     def where(self) -> str:
-        """File, row and column, as far as they are known."""
+        """The place: file, and row and column if they are known."""
         row = "" if self.row is None else f": row {self.row}"
         return f"{self.file}{row}{f': {self.column}' if self.column else ''}"
 
     def error(self, folder: str) -> ContentError:
-        """This finding as the error that refuses the release in `folder`."""
+        """Make the error that refuses the release in `folder`."""
         return ContentError(self.message, where=f"{folder}/{self.where}", hint="`opmark datasets validate` lists all")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
-    """What checks look at: the manifest and those tables that could be read, by name."""
+    """The manifest of a release, and those of its tables that could be read, by name."""
 
-    manifest: Manifest
+    manifest: ReleaseManifest
     tables: Mapping[str, "pyarrow.Table"]
 
     @cached_property
     def _rows(self) -> dict[str, list[dict[str, Any]]]:
-        # Every check walks the rows; turning Arrow into Python is what takes the time, so it happens once.
+        # every check walks the rows, and converting Arrow to Python takes most of the time
         return {name: table.to_pylist() for name, table in self.tables.items()}
 
     def rows(self, *names: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
-        """(file, row number, row) over the tables called `names`; all of them where none is named."""
+        """Iterate over (file, row number, row) of the tables called `names`, by default of all."""
         for name in names or TABLES:
             if name in self.tables:
                 for number, row in enumerate(self._rows[name]):
@@ -61,9 +61,9 @@ class Tables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that must hold. `findings` gets the tables and yields what does not hold, never raising for it.
+    """A property that every release must have; `findings` yields violations and never raises for them.
 
-    An `essential` check runs whenever a table is read, not only on `validate`: it must be quick.
+    An `essential` check runs whenever a table is read, not only in `validate`, and must be quick.
     """
 
     name: str

@@ -1,14 +1,13 @@
 """The highest rates that a target's rows support: FLOP/s per element type, and bytes/s hot and rotated.
 
-A rate is a row's work over its label. FLOP/s come from the kinds that multiply and accumulate, against the hot label;
-bytes/s from every row that moves any, against the hot label (caches) and the rotated one (memory, but for kernels so
-small that their copies fit in the last-level cache). The peak is the largest rate *that other rows support*: among the
-top 2 % (at least one row), whatever stands above a gap of more than 2x is left out. Honest rows have no such gap, so
-that their peak is their maximum; a label that lost its last three digits stands alone and cannot raise the ceiling it
-is held against. With fewer than 30 rows nothing can be told apart and the peak is the maximum.
+A rate is a row's work over its label. FLOP/s come from kinds that multiply and accumulate, with the hot label. Bytes/s
+come from all rows that move bytes, with the hot label (caches) and with the rotated one (memory, except for kernels
+whose copies fit in the last-level cache). The peak is the largest rate *that other rows support*: among the top 2 % (at
+least one row), rates above a jump of more than a factor of two are left out. Correct rows have no such jump, so that
+their peak is their maximum; a label that lost its last three digits stands alone and does not raise its own limit. Of
+fewer than 30 rows, the peak is the maximum.
 
-Labels below 100 ns of kinds that do not multiply claim no bytes/s: they are views (a reshape that copies nothing), and
-the clock cannot say how fast they are not.
+Labels below 100 ns of kinds that do not multiply give no bytes/s: they are views, such as a reshape without a copy.
 """
 
 import math
@@ -28,16 +27,16 @@ HOT_BYTES = "hot_bytes_per_s"
 ROTATED_BYTES = "rotated_bytes_per_s"
 LABEL_OF = {FLOPS: "latency_hot_ns", HOT_BYTES: "latency_hot_ns", ROTATED_BYTES: "latency_rotated_ns"}
 
-# Above the peak by more than this, a label is wrong, not fast.
+# A label whose rate exceeds the peak by a larger factor is wrong.
 REFUSED_ABOVE = 4.0
 FEWEST_ROWS = 30
 _TOP_SHARE = 0.02
 _SHORTEST_COPY_NS = 100.0
-_GAP = 2.0
+_JUMP = 2.0
 
 
 def peaks(rows: Iterable[Row]) -> tuple[Peak, ...]:
-    """One peak per target and quantity (and element type, for FLOP/s), sorted."""
+    """Find one peak per target and quantity (of FLOP/s also per element type), sorted."""
     found = defaultdict(list)
     for row in rows:
         for group, rate in rates(row):
@@ -49,7 +48,7 @@ def peaks(rows: Iterable[Row]) -> tuple[Peak, ...]:
 
 
 def rates(row: Row) -> Iterator[tuple[Group, float]]:
-    """Every rate that `row` claims, each with the (target, quantity, dtype) it belongs to."""
+    """Compute the rates of `row`, each with its (target, quantity, dtype)."""
     if row["status"] not in USABLE:
         return
     target, moved_bytes = row["target"], row["read_bytes"] + row["written_bytes"]
@@ -63,12 +62,12 @@ def rates(row: Row) -> Iterator[tuple[Group, float]]:
 
 
 def supported_maximum(values: Sequence[float]) -> float:
-    """The largest of `values` that does not stand above a gap among the top few."""
+    """Find the largest of `values` that is not above a jump among the top few."""
     ordered = sorted(values, reverse=True)
     if len(ordered) < FEWEST_ROWS:
         return ordered[0]
     top = max(1, math.ceil(len(ordered) * _TOP_SHARE))
-    apart = [index for index in range(top) if ordered[index] > _GAP * ordered[index + 1]]
+    apart = [index for index in range(top) if ordered[index] > _JUMP * ordered[index + 1]]
     return ordered[apart[-1] + 1] if apart else ordered[0]
 
 

@@ -1,28 +1,36 @@
-"""Everything that is wrong with a release, not only the first thing."""
+"""All findings about a release: checksums of its files, the format of its tables, and every check."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opmark.core.errors import ContentError
+from opmark.core.files import sha256
 from opmark.datasets.format import manifest
-from opmark.datasets.format.columns import TABLES
-from opmark.datasets.validation import integrity
-from opmark.datasets.validation.check import CHECKS, ERROR, Finding, Tables
+from opmark.datasets.format.columns import TABLES, TableFormat, checked_table
+from opmark.datasets.format.manifest import FileEntry, ReleaseManifest
+from opmark.datasets.validation.check import CHECKS, ERROR, WARNING, Finding, Tables
+
+if TYPE_CHECKING:
+    import pyarrow
+
+CHECK_NAME = "files"
 
 
 def validate(folder: Path) -> tuple[Finding, ...]:
-    """All findings of all checks on what can be read; empty where the release is sound."""
+    """Collect the findings of all checks on everything that can be read; a sound release has none."""
     try:
         described = manifest.read(folder)
     except ContentError as error:
         return (Finding(check="manifest", level=ERROR, file=manifest.FILE, message=str(error)),)
-    found = list(integrity.findings(folder, described))
+    found = list(file_findings(folder, described))
     tables = {}
     for name, table in TABLES.items():
         entry = described.entry(table.file)
         if entry is None or not (folder / table.file).is_file():
             continue
         try:
-            tables[name] = integrity.read_table(folder, table)
+            tables[name] = read_table(folder, table)
         except ContentError as error:
             found.append(Finding(check="columns", level=ERROR, file=table.file, message=str(error)))
             continue
@@ -33,3 +41,50 @@ def validate(folder: Path) -> tuple[Finding, ...]:
     for check in CHECKS:
         found += check.findings(readable)
     return tuple(found)
+
+
+def file_findings(folder: Path, described: ReleaseManifest) -> Iterator[Finding]:
+    """Find files that are missing, changed or unexpected, and an id that does not belong to the tables."""
+    for table in TABLES.values():
+        if table.required and described.entry(table.file) is None:
+            yield _finding(manifest.FILE, f"{table.file} is not listed", column="files")
+    for entry in described.files:
+        problem = _problem(folder / entry.name, entry)
+        if problem:
+            yield _finding(entry.name, problem)
+    expected = manifest.identity(described.device, described.files)
+    if described.id != expected:
+        yield _finding(manifest.FILE, f"{described.id!r} is not the id of the listed tables, {expected!r}", column="id")
+    known = {manifest.FILE, *(entry.name for entry in described.files)}
+    for path in sorted(folder.iterdir()):
+        if path.name not in known:
+            yield _finding(path.name, "is not part of the release", level=WARNING)
+
+
+def read_table(folder: Path, table: TableFormat) -> "pyarrow.Table":
+    """Read one table and cast it to its format. Raises `ContentError` naming the file or column."""
+    import pyarrow
+    import pyarrow.parquet
+
+    path = folder / table.file
+    try:
+        found = pyarrow.parquet.read_table(path, partitioning=None)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise ContentError("not a readable Parquet file", where=str(path)) from error
+    return checked_table(table, found, str(path))
+
+
+def _problem(path: Path, entry: FileEntry) -> str:
+    try:
+        size_bytes = path.stat().st_size
+        if size_bytes != entry.size_bytes:
+            return f"{size_bytes} bytes, but {manifest.FILE} says {entry.size_bytes}"
+        return "" if sha256(path) == entry.sha256 else f"its content is not what {manifest.FILE} says (SHA-256 differs)"
+    except FileNotFoundError:
+        return "the file is missing"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+
+
+def _finding(file: str, message: str, *, level: str = ERROR, column: str = "") -> Finding:
+    return Finding(check=CHECK_NAME, level=level, file=file, message=message, column=column)

@@ -38,8 +38,8 @@ def predictor_cards(workspace: Workspace) -> tuple[PredictorCard, ...]:
     """A card per bundle of the workspace, by name. Raises `ContentError` for a damaged manifest."""
     import math
 
-    from opmark.predictors.model.bundle import read_manifest
     from opmark.predictors.model.bundle_paths import stored_bundles
+    from opmark.predictors.model.manifest import read_manifest
 
     found = []
     for stored in stored_bundles(workspace):

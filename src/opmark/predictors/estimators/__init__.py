@@ -1,4 +1,4 @@
-"""Latency estimators, one file each; `ESTIMATORS` finds them by name."""
+"""Latency estimators, one file each."""
 
 from opmark.core.registry import Registry
 from opmark.predictors.learners.estimator import Estimator

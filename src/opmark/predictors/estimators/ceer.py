@@ -1,9 +1,9 @@
 """A baseline: Ceer's regressions for heavy operators and medians for light ones.
 
 Ubaid Ullah Hafeez, Anshul Gandhi: Empirical Analysis and Modeling of Compute Times of CNN Operations on AWS Cloud.
-IISWC 2020. An operator's time is regressed on the size of what it reads and writes, linearly or with squares,
-whichever fits better; an operator that takes little time gets the median of what was measured. Where the line runs
-between the two is not in what we have of the paper: here a kind is heavy if its mean is above 0.1 ms.
+IISWC 2020. The time of a heavy operator is regressed on the size of its inputs and outputs, linearly or with squares,
+whichever fits better; a light operator gets the median of its measurements. The part of the paper available to us does
+not say where heavy begins: here a kind is heavy if its mean is above 0.1 ms.
 """
 
 from dataclasses import dataclass
@@ -29,12 +29,12 @@ class CeerModel(LabelModel):
     least_ns: float
 
     def latency_ns(self, inputs: Inputs) -> Floats:
-        """The polynomial at each kernel."""
+        """Compute the polynomial of each kernel."""
         latency: Floats = np.maximum(_design(inputs, self.scale, self.degree) @ self.coefficients, self.least_ns)
         return latency
 
     def text(self) -> str:
-        """Its coefficients."""
+        """Write the coefficients."""
         return to_text({name: getattr(self, name) for name in ("degree", "scale", "coefficients", "least_ns")})
 
 
@@ -44,7 +44,7 @@ class Ceer(PerLabel):
     summary: ClassVar[str] = "Ceer: regression on sizes for heavy kinds, the median for light ones"
 
     def fit_label(self, inputs: Inputs, latency_ns: Floats) -> CeerModel:
-        """Least squares of the degree with the better adjusted R²."""
+        """Fit least squares of the degree with the better adjusted R²."""
         scale = np.maximum(_sizes(inputs).max(axis=0), 1.0)
         median = np.array([float(np.median(latency_ns))])
         least_ns = float(latency_ns.min()) / 4
@@ -66,7 +66,7 @@ class Ceer(PerLabel):
         return best
 
     def restore_label(self, text: str) -> CeerModel:
-        """From text."""
+        """Read the coefficients."""
         values = from_text(text)
         scale, coefficients = (np.array(values.pop(name), dtype=np.float64) for name in ("scale", "coefficients"))
         return CeerModel(**values, scale=scale, coefficients=coefficients)

@@ -1,14 +1,14 @@
-"""A baseline: latency grows with FLOPs, from a constant."""
+"""A baseline: a constant, and time per FLOP."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from opmark.predictors.estimators.roofline import RooflineEstimator
+from opmark.predictors.learners.roofline import RooflineEstimator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flops(RooflineEstimator):
-    """The roofline without bytes."""
+    """A roofline without bytes."""
 
     summary: ClassVar[str] = "FLOPs and a constant"
     terms: tuple[str, ...] = ("flops", "constant")

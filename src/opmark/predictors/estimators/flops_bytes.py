@@ -1,14 +1,14 @@
-"""A baseline: latency grows with FLOPs and bytes, from nothing."""
+"""A baseline: time per FLOP and per byte, without a constant."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from opmark.predictors.estimators.roofline import RooflineEstimator
+from opmark.predictors.learners.roofline import RooflineEstimator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlopsBytes(RooflineEstimator):
-    """The roofline without a constant."""
+    """A roofline without a constant."""
 
     summary: ClassVar[str] = "FLOPs and bytes"
     terms: tuple[str, ...] = ("flops", "bytes")

@@ -1,4 +1,4 @@
-"""The default's smooth part alone: a Gaussian process on log(latency / roofline), to see what the mixture buys."""
+"""A baseline: the default's Gaussian process alone, to show what mixing it with trees gains."""
 
 from dataclasses import asdict, dataclass
 from typing import ClassVar
@@ -15,7 +15,7 @@ from opmark.predictors.learners.roofline import Roofline, fit_roofline, roofline
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ProcessModel(LabelModel):
-    """A roofline, and a process of how far latencies lie above it, kept within [`low`, `high`] nats."""
+    """A roofline, and a process of log ratios to it that are kept within [`low`, `high`]."""
 
     roofline: Roofline
     process: GaussianProcess
@@ -23,13 +23,13 @@ class ProcessModel(LabelModel):
     high: float
 
     def latency_ns(self, inputs: Inputs) -> Floats:
-        """The roofline times the process."""
+        """Multiply the roofline by the process."""
         base = self.roofline.latency_ns(inputs.flops, inputs.moved_bytes)
         latency: Floats = base * np.exp(np.clip(self.process.predict(inputs.matrix), self.low, self.high))
         return latency
 
     def text(self) -> str:
-        """Everything."""
+        """Write the roofline and the process."""
         values = {"low": self.low, "high": self.high, "roofline": asdict(self.roofline)}
         return to_text(values | {"process": to_text(self.process.values())})
 
@@ -49,7 +49,7 @@ class Process(PerLabel):
         )
 
     def restore_label(self, text: str) -> ProcessModel:
-        """From text."""
+        """Read the roofline and the process."""
         values = from_text(text)
         return ProcessModel(
             roofline=roofline_from(values["roofline"]),

@@ -1,24 +1,17 @@
 """A baseline: LightGBM on the logarithm of the latency."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
-from opmark.predictors.inputs.arrays import Floats
-from opmark.predictors.inputs.features import Inputs
-from opmark.predictors.learners.per_label import PerLabel, TreeModel, fit_tree_model, tree_model_from
+from opmark.predictors.learners.trees import TreeEstimator
 
 
-class LightGbmLog(PerLabel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogTrees(TreeEstimator):
     """Learns log latency."""
 
     summary: ClassVar[str] = "LightGBM on log latency"
-
-    def fit_label(self, inputs: Inputs, latency_ns: Floats) -> TreeModel:
-        """Trees of the logarithm."""
-        return fit_tree_model(inputs, latency_ns, logarithmic=True)
-
-    def restore_label(self, text: str) -> TreeModel:
-        """From text."""
-        return tree_model_from(text)
+    logarithmic: bool = True
 
 
-ESTIMATOR = LightGbmLog()
+ESTIMATOR = LogTrees()

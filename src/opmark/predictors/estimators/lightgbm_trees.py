@@ -1,9 +1,9 @@
-"""The default without its smooth part: LightGBM alone on log(latency / roofline), to see what the mixture buys."""
+"""A baseline: the default without its Gaussian process, to show what mixing both gains."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from opmark.predictors.estimators.lightgbm import Utilisation
+from opmark.predictors.learners.utilisation import Utilisation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,33 +8,26 @@ import numpy as np
 from opmark.predictors.inputs.arrays import Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.learners.per_label import LabelModel, PerLabel
+from opmark.predictors.learners.ridge import Ridge, fit_ridge
 
-_RIDGE = 1e-3
-# Beyond e³ times what was seen, a fitted power law says nothing.
-_MARGIN = 3.0
+_PENALTY = 1e-3
+_ARRAYS = ("centre", "scale", "slopes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LinearModel(LabelModel):
-    """log latency = `intercept` + standardised columns · `slopes`."""
+class PowerLaw(LabelModel):
+    """Log latency as a ridge regression."""
 
-    centre: Floats
-    scale: Floats
-    slopes: Floats
-    intercept: float
-    low: float
-    high: float
+    ridge: Ridge
 
     def latency_ns(self, inputs: Inputs) -> Floats:
-        """The power law at each kernel."""
-        columns = (inputs.matrix[:, : len(self.centre)] - self.centre) / self.scale
-        latency: Floats = np.exp(np.clip(self.intercept + columns @ self.slopes, self.low, self.high))
+        """Compute the power law of each kernel."""
+        latency: Floats = np.exp(self.ridge.predict(inputs.matrix[:, : len(self.ridge.centre)]))
         return latency
 
     def text(self) -> str:
-        """Its coefficients."""
-        names = ("centre", "scale", "slopes", "intercept", "low", "high")
-        return to_text({name: getattr(self, name) for name in names})
+        """Write the coefficients."""
+        return to_text({name: getattr(self.ridge, name) for name in (*_ARRAYS, "intercept", "low", "high")})
 
 
 class Linear(PerLabel):
@@ -42,30 +35,16 @@ class Linear(PerLabel):
 
     summary: ClassVar[str] = "ridge on log sizes"
 
-    def fit_label(self, inputs: Inputs, latency_ns: Floats) -> LinearModel:
-        """Solve the normal equations."""
+    def fit_label(self, inputs: Inputs, latency_ns: Floats) -> PowerLaw:
+        """Fit the coefficients."""
         columns = inputs.matrix[:, : inputs.sizes]
-        centre, deviation = columns.mean(axis=0), columns.std(axis=0)
-        scale = np.where(deviation > 1e-9, deviation, 1.0)
-        standard = (columns - centre) / scale
-        target = np.log(latency_ns)
-        gram = standard.T @ standard + _RIDGE * len(target) * np.eye(standard.shape[1])
-        slopes = np.linalg.solve(gram, standard.T @ (target - target.mean()))
-        return LinearModel(
-            centre=centre,
-            scale=scale,
-            slopes=slopes,
-            intercept=float(target.mean()),
-            low=float(target.min()) - _MARGIN,
-            high=float(target.max()) + _MARGIN,
-        )
+        return PowerLaw(ridge=fit_ridge(columns, np.log(latency_ns), _PENALTY * len(latency_ns)))
 
-    def restore_label(self, text: str) -> LinearModel:
-        """From text."""
+    def restore_label(self, text: str) -> PowerLaw:
+        """Read the coefficients."""
         values = from_text(text)
-        for name in ("centre", "scale", "slopes"):
-            values[name] = np.array(values[name], dtype=np.float64)
-        return LinearModel(**values)
+        values |= {name: np.array(values[name], dtype=np.float64) for name in _ARRAYS}
+        return PowerLaw(ridge=Ridge(**values))
 
 
 ESTIMATOR = Linear()

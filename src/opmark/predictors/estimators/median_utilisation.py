@@ -1,4 +1,4 @@
-"""A baseline: the peak rates seen, and one utilisation of them per kind."""
+"""A baseline: the highest measured rates, times one utilisation per kind."""
 
 from dataclasses import asdict, dataclass
 from typing import ClassVar
@@ -20,23 +20,23 @@ class MedianUtilisation(LabelModel):
     least_ns: float
 
     def latency_ns(self, inputs: Inputs) -> Floats:
-        """Ideal time over utilisation."""
+        """Divide the ideal time by the utilisation."""
         ideal = np.maximum(inputs.flops * self.ns_per_flop, inputs.moved_bytes * self.ns_per_byte)
         latency: Floats = np.maximum(ideal / self.utilisation, self.least_ns)
         return latency
 
     def text(self) -> str:
-        """Its four numbers."""
+        """Write the four numbers."""
         return to_text(asdict(self))
 
 
 class MedianUtilisationEstimator(PerLabel):
-    """The best rates of the training rows are the roof."""
+    """Takes the highest rates of the training rows as the peak."""
 
     summary: ClassVar[str] = "peak rates seen, times the kind's median utilisation"
 
     def fit_label(self, inputs: Inputs, latency_ns: Floats) -> MedianUtilisation:
-        """The highest rates, and the median share of them reached."""
+        """Find the highest rates, and the median share of them."""
         ns_per_flop = _least_cost(latency_ns, inputs.flops)
         ns_per_byte = _least_cost(latency_ns, inputs.moved_bytes)
         ideal = np.maximum(inputs.flops * ns_per_flop, inputs.moved_bytes * ns_per_byte)
@@ -49,7 +49,7 @@ class MedianUtilisationEstimator(PerLabel):
         )
 
     def restore_label(self, text: str) -> MedianUtilisation:
-        """From text."""
+        """Read the four numbers."""
         return MedianUtilisation(**from_text(text))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from opmark.predictors.inputs.arrays import Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.learners.per_label import LabelModel, PerLabel
+from opmark.predictors.learners.ridge import standardisation
 from opmark.predictors.learners.roofline import Roofline, fit_roofline, roofline_from
 
 _NEIGHBOURS = 3
@@ -16,7 +17,7 @@ _CHUNK = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NearestModel(LabelModel):
-    """Measured kernels as points of standardised log sizes, each with its log(latency / roofline)."""
+    """Measured kernels as points in standardised log sizes, each with its log(latency / roofline)."""
 
     roofline: Roofline
     centre: Floats
@@ -25,7 +26,7 @@ class NearestModel(LabelModel):
     above: Floats
 
     def latency_ns(self, inputs: Inputs) -> Floats:
-        """The roofline times the neighbours' mean utilisation, nearer ones counting more."""
+        """Multiply the roofline by the mean over the neighbours, weighted by inverse distance."""
         columns = (inputs.matrix[:, : len(self.centre)] - self.centre) / self.scale
         above = [self._above(columns[start : start + _CHUNK]) for start in range(0, len(columns), _CHUNK)]
         base = self.roofline.latency_ns(inputs.flops, inputs.moved_bytes)
@@ -41,7 +42,7 @@ class NearestModel(LabelModel):
         return above
 
     def text(self) -> str:
-        """Its points."""
+        """Write the points."""
         arrays = {name: getattr(self, name) for name in ("centre", "scale", "points", "above")}
         return to_text(arrays | {"roofline": asdict(self.roofline)})
 
@@ -52,18 +53,17 @@ class Nearest(PerLabel):
     summary: ClassVar[str] = "utilisation of the three nearest kernels"
 
     def fit_label(self, inputs: Inputs, latency_ns: Floats) -> NearestModel:
-        """Keep every row."""
+        """Keep every row as a point."""
         roofline = fit_roofline(inputs.flops, inputs.moved_bytes, latency_ns)
         columns = inputs.matrix[:, : inputs.sizes]
-        deviation = columns.std(axis=0)
-        centre, scale = columns.mean(axis=0), np.where(deviation > 1e-9, deviation, 1.0)
+        centre, scale = standardisation(columns)
         above = np.log(latency_ns / roofline.latency_ns(inputs.flops, inputs.moved_bytes))
         return NearestModel(
             roofline=roofline, centre=centre, scale=scale, points=(columns - centre) / scale, above=above
         )
 
     def restore_label(self, text: str) -> NearestModel:
-        """From text."""
+        """Read the points."""
         values = from_text(text)
         roofline = roofline_from(values.pop("roofline"))
         arrays = {name: np.array(value, dtype=np.float64) for name, value in values.items()}

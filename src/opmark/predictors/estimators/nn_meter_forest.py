@@ -1,9 +1,9 @@
 """A baseline: nn-Meter's random forest on nn-Meter's features and its raw latencies.
 
 Li Lyna Zhang et al.: nn-Meter. MobiSys 2021. Its features are the input height, channels in and out, kernel size,
-stride, FLOPs / 2e6 and parameters / 1e6; a kind without such sizes gives all its raw sizes instead. Its forests are
-scikit-learn's; here they are LightGBM's `boosting='rf'` grown as deep: leaves of one row, 320 trees, squared error on
-milliseconds, 63 % of the rows per tree (what a bootstrap sees) and 6 of 7 features per split.
+stride, FLOPs / 2e6 and parameters / 1e6; a kind without such sizes uses all its raw sizes instead. nn-Meter's forests
+come from scikit-learn; here LightGBM's `boosting='rf'` grows them as deep: leaves of one row, 320 trees, squared error
+on milliseconds, 63 % of the rows per tree (as in a bootstrap) and 6 of 7 features per split.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from opmark.predictors.learners.trees import FIXED, booster_from, predict_trees
 
 _TREES = 320
 _MOST_LEAVES = 4096
-# nn-Meter's names on the left; what kinds call the same size on the right, the first that a kind has.
+# nn-Meter's names, and the names of the same size in our kinds; the first one that a kind has is taken.
 _SIZES = {
     "HW": ("height", "in_height", "input_height", "h"),
     "CIN": ("in_channels", "channels_in", "channels", "k"),
@@ -31,25 +31,25 @@ _FEWEST_SIZES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forest(LabelModel):
-    """A forest of milliseconds."""
+    """One label as a forest of milliseconds."""
 
     booster: Any
     source: str
     least_ns: float
 
     def latency_ns(self, inputs: Inputs) -> Floats:
-        """The mean of the trees."""
+        """Average the trees."""
         values = predict_trees(self.booster, nn_meter_features(inputs)) if len(inputs) else np.empty(0)
         latency: Floats = np.maximum(values * 1e6, self.least_ns)
         return latency
 
     def text(self) -> str:
-        """The trees, after a first line with the rest."""
+        """Write the trees, after a first line with everything else."""
         return to_text({"least_ns": self.least_ns}) + self.source
 
 
 class NnMeterForest(PerLabel):
-    """Raw milliseconds, deep trees, nothing about bytes."""
+    """Learns milliseconds with deep trees; no feature counts bytes."""
 
     summary: ClassVar[str] = "nn-Meter's random forest on nn-Meter's features"
     plain_sum: ClassVar[bool] = True
@@ -73,7 +73,7 @@ class NnMeterForest(PerLabel):
             "bin_construct_sample_cnt": max(len(inputs), 1),
         }
         dataset = lightgbm.Dataset(matrix, latency_ns / 1e6, params=settings)
-        # a forest of one row has nothing to grow from; two copies of it grow a tree of one leaf
+        # a forest cannot grow from one row; two copies of it give a tree of one leaf
         if len(inputs) < 2:
             dataset = lightgbm.Dataset(np.repeat(matrix, 2, axis=0), np.repeat(latency_ns / 1e6, 2), params=settings)
         booster = lightgbm.train(settings, dataset, num_boost_round=_TREES)
@@ -81,13 +81,13 @@ class NnMeterForest(PerLabel):
         return Forest(booster=booster_from(source), source=source, least_ns=float(latency_ns.min()) / 4)
 
     def restore_label(self, text: str) -> Forest:
-        """From text."""
+        """Read the trees."""
         first, _, source = text.partition("\n")
         return Forest(booster=booster_from(source), source=source, least_ns=float(from_text(first)["least_ns"]))
 
 
 def nn_meter_features(inputs: Inputs) -> Floats:
-    """nn-Meter's columns where the kind has the sizes, else the kind's raw sizes; FLOPs and parameters beside them."""
+    """Make nn-Meter's columns, or columns of all raw sizes for a kind without them; FLOPs and parameters are last."""
     columns = []
     for names in _SIZES.values():
         known = [name for name in names if name in inputs.raw]

@@ -1,4 +1,4 @@
-"""What a learner sees of a kernel: one function, for training and for prediction."""
+"""Feature columns of kernels, the same for training and for prediction, and the facts of a machine behind them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,35 +6,68 @@ from typing import Any
 
 import numpy as np
 
+from opmark.core.environment import Fact
 from opmark.core.kernel import Kernel
 from opmark.core.kind import Kind
 from opmark.core.tensor import DTYPE_BYTES
 from opmark.kinds import kind_of
 from opmark.predictors.inputs.arrays import Floats
-from opmark.predictors.inputs.hardware import Hardware
 
 _DTYPES = {name: float(code) for code, name in enumerate(DTYPE_BYTES)}
-# Tiles that matrix products are cut into on GPUs.
+# A GPU cuts matrix products into tiles of up to 128 floats on a side, and pads sizes that do not fill one.
 _TILES = (32, 64, 128)
-# Sizes that code is vectorised or tiled over, by the names that kinds give their features.
+_TILE_BYTES = 512
+_CACHES = ("level1_bytes", "level2_bytes", "last_level_bytes")
+# Features of kinds that code vectorises or tiles over.
 _TILED = frozenset({"m", "n", "k", "along", "inner", "last", "columns", "head_size", "hidden", "features"})
 
-
-# What a learner sees of a kernel, as flat tuples in a plain dictionary: a hundred thousand entries of `lru_cache`, each
-# with a key, keep the garbage collector busy for a second.
+# Numbers of each kernel, as flat tuples in plain dictionaries: `lru_cache` with a hundred thousand entries, each with a
+# key, costs the garbage collector a second.
 _KNOWN: dict[Kind[Any], dict[Kernel, tuple[float, ...]]] = {}
 _MOST_KNOWN = 2**18
-# What jumps at every multiple of a tile's size: trees cut there, a smooth surface only learns noise.
+# Columns that jump at every multiple of a tile's size: trees can cut there, a smooth surface only learns noise.
 _SAWTEETH = "_tail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """Facts of a machine that features depend on.
+
+    `vector_bytes` is the width of a vector register, on a GPU the side of a tile; `cache_bytes` lists the caches,
+    nearest first; `multiprocessors` counts those of a GPU and is 0 on a CPU.
+    """
+
+    vector_bytes: int = 32
+    cache_bytes: tuple[int, ...] = (32 * 2**10, 2**20, 32 * 2**20)
+    multiprocessors: int = 0
+
+    @property
+    def last_level_cache_bytes(self) -> int:
+        """The size of the largest cache."""
+        return max(self.cache_bytes)
+
+
+def hardware_of(facts: Mapping[str, Fact]) -> Hardware:
+    """Read the hardware from an environment's checked facts; missing facts keep their defaults."""
+    default = Hardware()
+    sizes = (facts.get(name) for name in _CACHES)
+    found = tuple(sorted({int(size) for size in sizes if isinstance(size, (int, float)) and size > 0}))
+    wide = "avx512f" in str(facts.get("instruction_sets", "")).split()
+    several = facts.get("multiprocessors")
+    multiprocessors = int(several) if isinstance(several, (int, float)) else 0
+    vector_bytes = _TILE_BYTES if multiprocessors else 64 if wide else default.vector_bytes
+    return Hardware(
+        vector_bytes=vector_bytes, cache_bytes=found or default.cache_bytes, multiprocessors=multiprocessors
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Inputs:
     """Kernels of one kind as arrays, one row per kernel.
 
-    `matrix` has one column per name of `names`; columns `categorical` hold codes, the others grow with the size they
-    stand for. Columns before `sizes` are the kind's own features and its work, the ones a training range is kept of;
-    `smooth` are those that a smooth surface can follow, all but codes and sawteeth.
+    `matrix` has one column per name in `names`. The columns `categorical` hold codes; the others grow with the size
+    that they stand for. The first `sizes` columns are the kind's own features and its work, and have a training range.
+    The columns `smooth` are those that a smooth surface can follow: all but codes and sawteeth.
     """
 
     kind: str
@@ -53,7 +86,7 @@ class Inputs:
         return len(self.kernels)
 
     def take(self, rows: Any) -> "Inputs":
-        """The same columns for some rows: indices or a mask."""
+        """Select rows by indices or by a mask."""
         chosen = np.arange(len(self))[rows]
         return Inputs(
             kind=self.kind,
@@ -71,12 +104,12 @@ class Inputs:
 
 
 def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware: Hardware | None = None) -> Inputs:
-    """The features of `kernels`, all of one `kind` (found by name where not given), on `hardware`.
+    """Compute the features of `kernels`, all of one `kind` (by default that of the first), on `hardware`.
 
-    Columns: the kind's own features (sizes as log(1 + size)), log FLOPs, bytes and weight bytes; the kind's details as
-    they are; arithmetic intensity; how far the working set exceeds each cache; tail fraction and padding of tiled sizes
-    for the vector width, on a GPU the waves of tiles over its multiprocessors too; the element type's code. Raises
-    `ContentError` on a kernel its kind cannot read.
+    Columns: the kind's own features (sizes as log(1 + size)); logs of FLOPs, bytes, weight bytes and written bytes; the
+    kind's details; arithmetic intensity; the excess of moved and of weight bytes over each cache; tail fraction and
+    padding of tiled sizes for the vector width; on a GPU, waves of tiles over its multiprocessors; the code of the
+    element type. Raises `ContentError` for a kernel that its kind cannot read.
     """
     kind = kind or kind_of(kernels[0])
     hardware = hardware or Hardware()
@@ -127,7 +160,7 @@ def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware:
 
 
 def _waves(raw: Mapping[str, Floats], multiprocessors: int) -> dict[str, Floats]:
-    """How often a product's tiles fill all multiprocessors, how empty the last wave is, and the work that pads.
+    """Count the waves of a product's tiles over all multiprocessors, the empty part of the last, and the padding.
 
     After Habitat (Geoffrey X. Yu et al., ATC 2021: waves) and NeuSight (Seonho Lee et al., ASPLOS 2025: tiles).
     """
@@ -147,7 +180,7 @@ def _waves(raw: Mapping[str, Floats], multiprocessors: int) -> dict[str, Floats]
 
 
 def _rows(kind: Kind[Any], kernels: Sequence[Kernel]) -> list[tuple[float, ...]]:
-    """The numbers of each kernel, remembered: the same kernels are asked for again and again."""
+    """Look up the numbers of each kernel; the same kernels are asked for again and again."""
     known = _KNOWN.setdefault(kind, {})
     if len(known) > _MOST_KNOWN:
         known.clear()
@@ -176,14 +209,14 @@ def _row(kind: Kind[Any], kernel: Kernel) -> tuple[float, ...]:
 
 
 def _names(kind: Kind[Any], kernel: Kernel) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of a kind's features and of its details: the same for every kernel."""
+    """Name a kind's features and its details; they are the same for every kernel."""
     parameters = _parameters(kind, kernel)
     return tuple(kind.features(parameters)), tuple(kind.details(parameters))
 
 
 def _parameters(kind: Kind[Any], kernel: Kernel) -> Any:
     try:
-        # a kernel that can be looked up has no list in it: nothing is left to freeze
+        # a hashable kernel has no list in it, so nothing is left to freeze
         return kind.parameters(**dict(kernel.parameters))
     except (TypeError, ValueError):
         return kind.parse(kernel)
@@ -195,5 +228,5 @@ def _logged(values: Floats) -> Floats:
 
 
 def _element_bytes() -> Floats:
-    # the last entry answers for the code -1, an element type without a known size
+    # the last entry serves the code -1, an element type of unknown size
     return np.array([*DTYPE_BYTES.values(), 4], dtype=np.float64)

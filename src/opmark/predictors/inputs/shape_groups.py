@@ -1,4 +1,4 @@
-"""Shape groups, and folds of whole groups."""
+"""Shape groups: families of similar shapes that are held out together."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,14 @@ import numpy as np
 from opmark.core.canonical import content_id
 from opmark.core.kernel import Kernel
 from opmark.kinds import kind_of
-from opmark.predictors.inputs.arrays import Integers
+from opmark.predictors.inputs.arrays import Flags, Integers
+
+# One group in this many is held out to judge.
+PARTS = 5
 
 
 def shape_groups(kernels: Sequence[Kernel]) -> tuple[str, ...]:
-    """The shape group of each kernel, its kind's name in front so that groups of two kinds never coincide."""
+    """Name the shape group of each kernel; the kind comes first, so that groups of two kinds never coincide."""
     groups = []
     for kernel in kernels:
         kind = kind_of(kernel)
@@ -20,9 +23,9 @@ def shape_groups(kernels: Sequence[Kernel]) -> tuple[str, ...]:
 
 
 def group_folds(groups: Sequence[str], count: int) -> Integers:
-    """A fold in [0, count) per row: no group lies in two folds, and folds are as even as whole groups allow.
+    """Assign a fold in [0, count) to each row; no group lies in two folds, and folds are as even as groups allow.
 
-    With fewer than two groups there is nothing to hold out by group, so rows are dealt out one by one instead.
+    With fewer than two groups, rows are dealt out one by one instead.
     """
     sizes: dict[str, int] = {}
     for group in groups:
@@ -32,9 +35,17 @@ def group_folds(groups: Sequence[str], count: int) -> Integers:
     folds = min(count, len(sizes))
     filled = [0] * folds
     fold_of: dict[str, int] = {}
-    # the largest groups first; equal ones in the order of their hash, so that names do not decide
+    # the largest groups first; equal ones in the order of their hash, so that their names do not matter
     for group in sorted(sizes, key=lambda name: (-sizes[name], content_id(name))):
         emptiest = filled.index(min(filled))
         fold_of[group] = emptiest
         filled[emptiest] += sizes[group]
     return np.array([fold_of[group] for group in groups], dtype=np.int64)
+
+
+def held_out_groups(kernels: Sequence[Kernel]) -> Flags:
+    """Mark the kernels of one shape group in five; none where all kernels belong to one group."""
+    groups = shape_groups(kernels)
+    if len(set(groups)) < 2:
+        return np.zeros(len(kernels), dtype=bool)
+    return np.asarray(group_folds(groups, PARTS) == 0)

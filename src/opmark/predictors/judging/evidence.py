@@ -1,4 +1,4 @@
-"""What estimators are judged on, and what judging gave, row by row."""
+"""The measurements that estimators are judged on, and the results row by row."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +10,10 @@ from opmark.core.graph import Graph
 from opmark.core.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.core.target import Target
 from opmark.predictors.inputs.arrays import Floats
-from opmark.predictors.inputs.hardware import Hardware, hardware_of
+from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.judging.splits import Context
 from opmark.predictors.model.metrics import all_metrics
+from opmark.predictors.model.training import release_hardware
 
 if TYPE_CHECKING:
     from opmark.datasets.release.release import Release
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
-    """What there is to evaluate on: one target's rows, and networks with their graphs by id or name.
+    """One target's rows, its networks, and their graphs by id or name.
 
-    `network_retests` are networks that were measured again, each with its repeat.
+    `network_retests` pairs measurements of networks with their repeats.
     """
 
     target: Target
@@ -34,7 +35,7 @@ class Evidence:
 
     @property
     def unseen(self) -> list[NetworkMeasurement]:
-        """Measured networks that nothing was sampled from or fitted on and whose graph is given."""
+        """The measured networks with a graph from which nothing was sampled and on which nothing was fitted."""
         return [
             one
             for one in self.networks
@@ -42,12 +43,12 @@ class Evidence:
         ]
 
     def graph(self, network: NetworkMeasurement) -> Graph | None:
-        """The graph of a network, if it was given."""
+        """Look up the graph of a network."""
         return self.graphs.get(network.graph_id) or self.graphs.get(network.network)
 
     @property
     def context(self) -> Context:
-        """The kernels of the unseen networks, those of one network in all its sizes together."""
+        """The kernels of each unseen network, in all its sizes."""
         kernels: dict[str, frozenset[str]] = {}
         for one in self.unseen:
             graph = self.graph(one)
@@ -58,12 +59,11 @@ class Evidence:
 
 
 def evidence_of(release: "Release", target_name: str, graphs: Mapping[str, Graph]) -> Evidence:
-    """Everything that `release` knows of one target. Raises `UnknownNameError` for a target it has not."""
-    environments = release.manifest.environments
+    """Collect everything in `release` about one target. Raises `UnknownNameError` for a target that it lacks."""
     return Evidence(
         target=release.target(target_name),
         measurements=release.measurements(target_name),
-        hardware=hardware_of(environments[0].checked) if environments else Hardware(),
+        hardware=release_hardware(release),
         networks=release.network_measurements(target_name),
         network_retests=release.network_retests(target_name),
         graphs=graphs,
@@ -72,10 +72,10 @@ def evidence_of(release: "Release", target_name: str, graphs: Mapping[str, Graph
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Judged:
-    """Measured and predicted latencies of the rows that judged, all kinds together; intervals where there are any.
+    """Measured and predicted latencies of the rows that judged, of all kinds, with intervals if the estimator has them.
 
-    For networks, `kinds` are their names and `kernel_sum_ns` is the sum of their measured kernels, NaN where too few
-    of those were measured; `classes` are their element types, or that they are training steps.
+    For networks, `kinds` holds their names, `classes` their element types or `training`, and `kernel_sum_ns` the sums
+    of their measured kernels, NaN where too few were measured.
     """
 
     kinds: tuple[str, ...]
@@ -89,7 +89,7 @@ class Judged:
 
 
 def by_kind(judged: Judged) -> dict[str, dict[str, float]]:
-    """Every metric of each kind's rows alone."""
+    """Compute every metric on the rows of each kind."""
     names = np.array(judged.kinds)
     return {
         kind: all_metrics(judged.measured_ns[names == kind], judged.predicted_ns[names == kind])

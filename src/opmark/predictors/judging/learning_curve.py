@@ -1,29 +1,28 @@
-"""Error over the number of kernels learned from, always judged on the same unseen shape groups."""
+"""Errors over the number of training kernels, always judged on the same unseen shape groups."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from opmark.core.canonical import content_id
-from opmark.predictors.inputs.single_thread import single_thread
+from opmark.predictors.inputs.arrays import single_thread
+from opmark.predictors.inputs.tables import Table
 from opmark.predictors.judging.evidence import Evidence
-from opmark.predictors.judging.scores import LEAST_TRAINING_ROWS, judge_sides
-from opmark.predictors.judging.splits import split_rows
-from opmark.predictors.model.device_time import KERNELS_PER_SECOND, device_minutes
-from opmark.predictors.model.metrics import all_metrics
-from opmark.predictors.model.training import Table, tables
-from opmark.predictors.transfer.curve import Donor, transfer_curve
+from opmark.predictors.judging.scores import judge_sides, split_sides
+from opmark.predictors.model.metrics import KERNELS_PER_SECOND, all_metrics, device_minutes
+from opmark.predictors.transfer.choosing import Donor
+from opmark.predictors.transfer.curve import transfer_curve
 
 COUNTS = (100, 200, 500, 1000, 2000, 5000)
 TRANSFER = "transfer"
-# nn-Meter and LitePred tell their measuring time to this share of kernels within ±10 %.
+# nn-Meter and LitePred report the measuring time until this share of kernels is within ±10 %.
 WANTED_ACC10 = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CurvePoint:
-    """How good an estimator is that learned from `rows` kernels of all kinds together; `n` judged.
+class LearningPoint:
+    """Errors on `n` kernels of an estimator that learned from `rows` kernels of all kinds.
 
-    `minutes` is how long a device is measured for that many rows, at `kernels_per_second`.
+    `minutes` is the device time of these rows at `kernels_per_second`.
     """
 
     estimator: str
@@ -43,16 +42,12 @@ def learning_curve(
     counts: Sequence[int] = COUNTS,
     kernels_per_second: float = KERNELS_PER_SECOND,
     progress: Callable[[str, str], None] | None = None,
-) -> list[CurvePoint]:
-    """The curve of each estimator; rows of every kind in proportion, smaller samples within larger ones.
+) -> list[LearningPoint]:
+    """Compute the curve of each estimator up to all training rows.
 
-    The last point is everything there is to learn from.
+    Samples contain rows of every kind in proportion, and smaller samples are parts of larger ones.
     """
-    sides = []
-    for kind, table in tables(evidence.measurements, evidence.hardware).items():
-        judging = split_rows("shape-group", table.inputs)
-        if judging.any() and int((~judging).sum()) >= LEAST_TRAINING_ROWS:
-            sides.append((kind, table.take(~judging), table.take(judging)))
+    sides = split_sides(evidence, "shape-group")
     whole = sum(len(training.inputs) for _, training, _ in sides)
     points = []
     for estimator in estimators:
@@ -67,7 +62,7 @@ def learning_curve(
             found = all_metrics(judged.measured_ns, judged.predicted_ns)
             rows = sum(len(training.inputs) for _, training, _ in fewer)
             points.append(
-                CurvePoint(
+                LearningPoint(
                     estimator=estimator,
                     rows=rows,
                     minutes=device_minutes(rows, kernels_per_second),
@@ -83,14 +78,14 @@ def learning_curve(
 
 def with_donor(
     evidence: Evidence, donors: Sequence[Donor], *, kernels_per_second: float = KERNELS_PER_SECOND
-) -> list[CurvePoint]:
-    """The curve of what validation chooses between a donor's predictor and doing without, up to 500 samples.
+) -> list[LearningPoint]:
+    """Compute the curve `transfer`: validation chooses between methods with and without a donor, up to 500 samples.
 
-    Named `transfer`. Other kernels judge than of `learning_curve` where kinds have too few rows to learn from alone.
-    Raises `NothingSelectedError` where rows or donors are missing.
+    The judging kernels include kinds with too few rows for `learning_curve`. Raises `NothingSelectedError` without rows
+    or donors.
     """
     return [
-        CurvePoint(
+        LearningPoint(
             estimator=TRANSFER,
             rows=one.samples,
             minutes=device_minutes(one.samples, kernels_per_second),
@@ -105,9 +100,9 @@ def with_donor(
     ]
 
 
-def reached(points: Sequence[CurvePoint], *, acc10: float = WANTED_ACC10) -> dict[str, CurvePoint | None]:
-    """Per estimator, the first point from which on the share of kernels within ±10 % is at least `acc10`."""
-    found: dict[str, CurvePoint | None] = {}
+def reached(points: Sequence[LearningPoint], *, acc10: float = WANTED_ACC10) -> dict[str, LearningPoint | None]:
+    """Find, per estimator, the first point from which on at least `acc10` of the kernels are within ±10 %."""
+    found: dict[str, LearningPoint | None] = {}
     for name in dict.fromkeys(point.estimator for point in points):
         own = sorted((point for point in points if point.estimator == name), key=lambda point: point.rows)
         first = None
@@ -121,7 +116,7 @@ def reached(points: Sequence[CurvePoint], *, acc10: float = WANTED_ACC10) -> dic
 
 def _some(table: Table, share: float) -> Table:
     keys = [kernel.key for kernel in table.inputs.kernels]
-    # by a hash, so that the smaller sample is part of the larger one
+    # sorted by a hash, so that smaller samples are parts of larger ones
     order = sorted(range(len(keys)), key=lambda index: content_id(["curve", keys[index]]))
     count = min(len(keys), max(2, round(share * len(keys))))
     return table.take(sorted(order[:count]))

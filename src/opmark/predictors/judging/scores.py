@@ -1,4 +1,4 @@
-"""How good estimators are: estimator × split × metric, beside the noise floor of the measurement itself."""
+"""Scores of estimators by split and metric, beside the noise floor of the measurement."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,17 +6,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from opmark.predictors.estimators import ESTIMATORS
-from opmark.predictors.inputs.arrays import Floats
-from opmark.predictors.inputs.single_thread import single_thread
+from opmark.predictors.inputs.arrays import Floats, single_thread
+from opmark.predictors.inputs.tables import Table, tables
 from opmark.predictors.judging.evidence import Evidence, Judged
-from opmark.predictors.judging.networks import class_errors, judge_networks, split_errors
-from opmark.predictors.judging.op_counts import OP_COUNTS, judge_op_counts
+from opmark.predictors.judging.networks import (
+    OP_COUNTS,
+    class_errors,
+    judge_networks,
+    judge_op_counts,
+    split_errors,
+)
 from opmark.predictors.judging.splits import NETWORKS_UNSEEN, SPLIT_NAMES, split_rows
 from opmark.predictors.model.intervals import calibrate, outside, training_range
 from opmark.predictors.model.metrics import all_metrics, coverage
-from opmark.predictors.model.training import Table, tables
 
-# A kind with fewer rows to learn from says nothing about an estimator.
+# Kinds with fewer rows to learn from are not judged.
 LEAST_TRAINING_ROWS = 8
 COVERAGE90 = "coverage90"
 
@@ -25,10 +29,10 @@ COVERAGE90 = "coverage90"
 class Score:
     """One cell of the table. `noise_floor` is the metric of one measurement against another, None where unknown.
 
-    That of whole networks comes from those of the target that were measured again, whoever they train or judge.
+    The noise floor of whole networks comes from all networks of the target that were measured again.
 
-    Metrics of `networks-unseen` against the measured network stand beside two halves: `kernel-sum-…` against the sum
-    of measured kernels, and `composition-…` of that sum against the network; `…@CLASS` is over one class of networks.
+    Metrics of `networks-unseen` compare with the measured network; `kernel-sum-…` compares with the sum of measured
+    kernels, and `composition-…` compares that sum with the network. `…@CLASS` covers one class of networks.
     """
 
     target: str
@@ -41,7 +45,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evaluation:
+class TargetScores:
     """One target's scores, and the rows behind them by (estimator, split)."""
 
     target: str
@@ -55,11 +59,11 @@ def evaluate(
     estimators: Sequence[str] = ("lightgbm",),
     splits: Sequence[str] = SPLIT_NAMES,
     progress: Callable[[str, str], None] | None = None,
-) -> Evaluation:
-    """Every metric of every estimator on every split that the evidence has rows for.
+) -> TargetScores:
+    """Compute every metric of every estimator on every split for which there are rows.
 
-    Beside them, whole networks get the baseline that needs no kernel, `op-counts`. Intervals are scored
-    (`coverage90`) for estimators that calibrate while they fit. `progress` hears what is next.
+    Whole networks are also predicted by the baseline without kernels, `op-counts`. Intervals are scored (`coverage90`)
+    for estimators whose fit calibrates them. `progress` receives the estimator and the split that come next.
     Raises `UnknownNameError`.
     """
     scores: list[Score] = []
@@ -76,28 +80,33 @@ def evaluate(
     if NETWORKS_UNSEEN in splits and (counted := judge_op_counts(evidence)) is not None:
         rows[OP_COUNTS, NETWORKS_UNSEEN] = counted
         scores += _scores(evidence, OP_COUNTS, NETWORKS_UNSEEN, counted)
-    return Evaluation(target=evidence.target.name, scores=tuple(scores), judged=rows)
+    return TargetScores(target=evidence.target.name, scores=tuple(scores), judged=rows)
 
 
 def judge(evidence: Evidence, estimator: str, split: str) -> Judged | None:
-    """Fit each kind on one side of `split` and predict the other; None where no kind has two sides."""
+    """Fit each kind on one side of `split` and predict the other; None if no kind has two sides."""
+    return judge_sides(split_sides(evidence, split), estimator)
+
+
+def split_sides(evidence: Evidence, split: str) -> list[tuple[str, Table, Table]]:
+    """Split each kind into a table to learn from and one that judges; kinds with too few rows are left out."""
     context = evidence.context
     sides = []
     for kind, table in tables(evidence.measurements, evidence.hardware).items():
         judging = split_rows(split, table.inputs, context)
         if judging.any() and int((~judging).sum()) >= LEAST_TRAINING_ROWS:
             sides.append((kind, table.take(~judging), table.take(judging)))
-    return judge_sides(sides, estimator)
+    return sides
 
 
 def judge_sides(sides: Sequence[tuple[str, Table, Table]], estimator: str) -> Judged | None:
-    """Fit `estimator` on the first table of each kind and predict the second; None without any."""
+    """Fit `estimator` to the first table of each kind and predict the second; None without any kind."""
     learner = ESTIMATORS.load(estimator)
     kinds: list[str] = []
     columns: list[Floats] = []
     calibrated = True
     for kind, training, test in sides:
-        # hot labels judge and learn nothing from rotated ones, which take half of the time
+        # only hot labels are judged, and learning the rotated ones would take half of the time
         labels = replace(training.labels, rotated_ns=np.full(len(training.inputs), np.nan))
         fitted = learner.fit(training.inputs, labels)
         predicted = fitted.predict(test.inputs).hot_ns
@@ -124,9 +133,9 @@ def judge_sides(sides: Sequence[tuple[str, Table, Table]], estimator: str) -> Ju
 
 
 def noise_floor(measured_ns: Floats, variation: Floats) -> dict[str, float | None]:
-    """Every metric of a second measurement against the first, the two apart by the variation between processes.
+    """Compute every metric of a second measurement that differs from the first by the variation between processes.
 
-    The second reads longer and shorter in turn, so that no bias is made up. None where no variation is known.
+    The second is longer and shorter in turn, so that there is no bias. Empty where no variation is known.
     """
     known = np.isfinite(variation)
     if not known.any():
@@ -137,7 +146,7 @@ def noise_floor(measured_ns: Floats, variation: Floats) -> dict[str, float | Non
 
 
 def network_noise_floor(evidence: Evidence) -> dict[str, float | None]:
-    """Every metric of networks measured again against the first time, training ones too; empty where none was."""
+    """Compute every metric of repeated measurements of networks, training ones included; empty without repeats."""
     pairs = [(one.latency_ns, again.latency_ns) for one, again in evidence.network_retests]
     first, second = np.array([pair for pair in pairs if None not in pair], dtype=np.float64).reshape(-1, 2).T
     return dict(all_metrics(first, second)) if len(first) else {}

@@ -1,4 +1,4 @@
-"""Which rows a predictor may learn from and which judge it."""
+"""Splits of the rows of a kind into those to learn from and those that judge."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,17 +8,15 @@ import numpy as np
 from opmark.core.registry import unknown_name
 from opmark.predictors.inputs.arrays import Flags
 from opmark.predictors.inputs.features import Inputs
-from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
+from opmark.predictors.inputs.shape_groups import PARTS, held_out_groups
 
-# One row in five, or one group in five, judges.
-_PARTS = 5
 _FRONTIER = 0.1
 _HEX = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a split may need beside the rows: the kernels of networks no sample came from, as keys by network."""
+    """The keys of the kernels of each network from which no sample was drawn."""
 
     network_kernels: Mapping[str, frozenset[str]]
 
@@ -28,22 +26,19 @@ Split = Callable[[Inputs, Context], Flags]
 
 
 def random(inputs: Inputs, context: Context) -> Flags:
-    """One kernel in five, by its key, so that it is the same one in every release."""
+    """Select one kernel in five by its key, the same in every release."""
     del context
-    return np.array([int(kernel.key, _HEX) % _PARTS == 0 for kernel in inputs.kernels], dtype=bool)
+    return np.array([int(kernel.key, _HEX) % PARTS == 0 for kernel in inputs.kernels], dtype=bool)
 
 
 def shape_group(inputs: Inputs, context: Context) -> Flags:
-    """One shape group in five; nothing where a kind has a single group."""
+    """Select one shape group in five; none of a kind with a single group."""
     del context
-    groups = shape_groups(inputs.kernels)
-    if len(set(groups)) < 2:
-        return np.zeros(len(inputs), dtype=bool)
-    return np.asarray(group_folds(groups, _PARTS) == 0)
+    return held_out_groups(inputs.kernels)
 
 
 def frontier(inputs: Inputs, context: Context) -> Flags:
-    """The largest tenth by FLOPs and bytes; kernels as large as the smallest of them are among them."""
+    """Select the largest tenth by FLOPs and bytes, and kernels as large as the smallest of them."""
     del context
     size = np.log1p(inputs.flops) + np.log1p(inputs.moved_bytes)
     if len(size) < 2 or np.ptp(size) == 0:
@@ -52,7 +47,7 @@ def frontier(inputs: Inputs, context: Context) -> Flags:
 
 
 def real_model(inputs: Inputs, context: Context) -> Flags:
-    """Kernels that occur in a network no sample came from."""
+    """Select the kernels of networks from which no sample was drawn."""
     real = frozenset().union(*context.network_kernels.values())
     return np.array([kernel.key in real for kernel in inputs.kernels], dtype=bool)
 
@@ -63,13 +58,13 @@ SPLITS: Mapping[str, Split] = {
     "frontier": frontier,
     "real-model": real_model,
 }
-# Judged by whole networks instead of kernels (`opmark.predictors.judging.scores`).
+# Judged by whole networks instead of kernels (`judging.networks`).
 NETWORKS_UNSEEN = "networks-unseen"
 SPLIT_NAMES = (*SPLITS, NETWORKS_UNSEEN)
 
 
 def split_rows(name: str, inputs: Inputs, context: Context = NO_NETWORKS) -> Flags:
-    """True for the rows that judge, False for those to learn from. Raises `UnknownNameError`."""
+    """Mark the rows that judge; the others are for learning. Raises `UnknownNameError`."""
     if name not in SPLITS:
         raise unknown_name("split", name, SPLIT_NAMES)
     return SPLITS[name](inputs, context)

@@ -1,4 +1,4 @@
-"""Where the time of measured networks goes, kind by kind: what the catalogue of kinds has to cover."""
+"""The time of measured networks by kind, which shows the kinds that are missing."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from opmark.core.errors import NothingSelectedError
 from opmark.core.measurement import USABLE
 from opmark.predictors.judging.evidence import Evidence
 from opmark.predictors.model.bundle import Bundle
-from opmark.predictors.model.cost_model import CostModel
+from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 
-BYTES_MOVED = "bytes-moved"
-# What no kind covers may hold this much of the zoo's measured time.
+# Kernels without a kind of their own may take this share of the zoo's measured time.
 BYTES_MOVED_AT_MOST = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeByKind:
-    """Shares of the measured time of a target's networks, largest first; `between` is gaps, views and page faults.
+    """Shares of the measured time of a target's networks, largest first.
 
-    `worst` is the network that spends most of its own time in `bytes-moved`, and how much.
+    `between` is time between calls, views and page faults. `worst` is the network with the largest share of
+    `bytes-moved`, and that share.
     """
 
     target: str
@@ -31,15 +31,14 @@ class TimeByKind:
 
     @property
     def met(self) -> bool:
-        """Whether `bytes-moved` holds no more than it may."""
+        """True if the share of `bytes-moved` is within its limit."""
         return self.bytes_moved <= BYTES_MOVED_AT_MOST
 
 
 def time_by_kind(evidence: Evidence, bundle: Bundle) -> TimeByKind:
-    """Every measured network's time, divided among kinds as the predictor divides it.
+    """Divide the measured time of every network among kinds by predicted shares.
 
-    Only shares are predicted: each network weighs as much as was measured. Raises `NothingSelectedError` where no
-    network was measured whose graph is known.
+    Raises `NothingSelectedError` if no network with a known graph was measured.
     """
     model = CostModel(bundle, missing=BYTES_MOVED)
     spent: dict[str, float] = defaultdict(float)

@@ -1,50 +1,44 @@
-"""What a latency estimator must do; one file of `opmark.predictors.estimators` per estimator."""
+"""The interface of a latency estimator; each file of `opmark.predictors.estimators` implements one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
-from opmark.predictors.inputs.arrays import Floats
 from opmark.predictors.inputs.features import Inputs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Latencies:
-    """Both labels, one entry per kernel, in nanoseconds."""
-
-    hot_ns: Floats
-    rotated_ns: Floats
+from opmark.predictors.inputs.tables import Latencies
 
 
 class Fitted(ABC):
-    """What an estimator learned about one kind on one target."""
+    """An estimator fitted to one kind on one target."""
 
     @abstractmethod
     def predict(self, inputs: Inputs) -> Latencies:
-        """Positive, finite latencies of `inputs`."""
+        """Predict positive, finite latencies of `inputs`."""
 
     @abstractmethod
     def files(self) -> dict[str, str]:
-        """Everything that `Estimator.restore` needs: text by short file name, never a pickle."""
+        """Write everything that `Estimator.restore` needs as text, by short file name; never a pickle."""
 
     @property
     def held_out(self) -> Latencies | None:
-        """Predictions of the training rows, each made without its own shape group, where fitting made them anyway."""
+        """Predictions of the training rows, each without its own shape group; None where fitting made none."""
         return None
 
 
 class Estimator(ABC):
-    """A way to predict latencies, fitted per kind and target."""
+    """A method that predicts latencies, fitted per kind and target.
+
+    With `plain_sum`, a network is the plain sum of its kernels, as the method's authors have it; otherwise network
+    constants are fitted.
+    """
 
     summary: ClassVar[str]
-    # Whether its authors take a network for the plain sum of its kernels; else cache pressure, gap, faults are fitted.
     plain_sum: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, inputs: Inputs, labels: Latencies) -> Fitted:
-        """Learn from measured `labels`; `rotated_ns` is NaN where it was not measured. Needs at least one row."""
+        """Fit measured `labels` of at least one row; `rotated_ns` is NaN where it was not measured."""
 
     @abstractmethod
     def restore(self, files: Mapping[str, str]) -> Fitted:
-        """What `Fitted.files` described. Raises `KeyError` or `ValueError` on foreign text."""
+        """Read the texts of `Fitted.files`. Raises `KeyError` or `ValueError` on foreign text."""

@@ -2,7 +2,7 @@
 
 C. E. Rasmussen, C. K. I. Williams: Gaussian Processes for Machine Learning (2006), chapters 4 and 5. The covariance is
 linear plus Matérn 5/2 with a length per column; lengths and variances maximise the posterior of the training rows
-(equation 5.8 and weak priors). Group-held-out residuals follow from the full fit (section 5.4.2, for blocks).
+(equation 5.8 with weak priors). Residuals of held-out groups follow from the full fit (section 5.4.2, in blocks).
 """
 
 from dataclasses import dataclass
@@ -12,23 +12,23 @@ import numpy as np
 
 from opmark.predictors.inputs.arrays import Floats, Integers
 
-# Searching the lengths costs rows³ a step; this many rows fix them well enough.
+# A step of the search for lengths costs rows³; this many rows determine them well enough.
 _SEARCH_ROWS = 240
 _SEARCH_STEPS = 60
 # A prediction costs one covariance per training row.
 _MOST_ROWS = 800
-# Degrees of freedom of the errors' distribution: the fewer, the less a row far off its neighbours counts.
+# Degrees of freedom of the errors' distribution: the fewer, the less an outlier counts.
 _FREEDOM = 4.0
 _MOST_NOISE = 400.0
 _ROBUST_ROUNDS = 2
-# Rows predicted at once: with their covariances they should stay in cache.
+# Rows predicted at once; they and their covariances should stay in cache.
 _CHUNK = 512
 _LEAST_NOISE = 0.004
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GaussianProcess:
-    """A fitted process over standardised columns. `centre` and `scale` standardise, `weights` are K⁻¹(y − mean)."""
+    """A fitted process over columns standardised by `centre` and `scale`; `weights` are K⁻¹(y − mean)."""
 
     centre: Floats
     scale: Floats
@@ -38,9 +38,9 @@ class GaussianProcess:
     mean: float
 
     def predict(self, matrix: Floats) -> Floats:
-        """The posterior mean at each row of `matrix`."""
+        """Compute the posterior mean at each row of `matrix`."""
         points = (matrix - self.centre) / self.scale
-        # the constant and the linear part of the covariance need no matrix: they are one number and one vector
+        # the constant and the linear part of the covariance reduce to a number and a vector
         constant, linear = np.exp(2 * self.hyper[1:3])
         slopes = linear / max(self.rows.shape[1], 1) * (self.rows.T @ self.weights)
         total: Floats = self.mean + constant * self.weights.sum() + points @ slopes
@@ -51,22 +51,22 @@ class GaussianProcess:
         return total
 
     def values(self) -> dict[str, Any]:
-        """Everything needed to make it again."""
+        """All fields by name, for storage."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def process_from(values: dict[str, Any]) -> GaussianProcess:
-    """A process from its stored values. Raises `KeyError` or `ValueError` on foreign ones."""
+    """Read a process from its stored values. Raises `KeyError` or `ValueError` on foreign ones."""
     arrays = {name: np.array(values[name], dtype=np.float64) for name in GaussianProcess.__slots__ if name != "mean"}
     arrays["rows"] = arrays["rows"].reshape(-1, len(arrays["centre"]))
     return GaussianProcess(**arrays, mean=float(values["mean"]))
 
 
 def fit_process(matrix: Floats, target: Floats, folds: Integers) -> tuple[GaussianProcess, Floats]:
-    """The process through `target`, and its predictions of each row made without the row's fold.
+    """Fit a process to `target`; return it, and predictions of each row made without the row's fold.
 
-    Errors are taken to follow Student's t by reweighting, so rows far off their neighbours count little. Beyond 800
-    rows, an even spread of them is used; the rest are predicted from those.
+    Reweighting makes errors follow Student's t, so that outliers count little. Of more than 800 rows, an even spread of
+    800 is fitted.
     """
     used = _spread(len(target), _MOST_ROWS)
     centre = matrix.mean(axis=0)
@@ -93,7 +93,7 @@ def fit_process(matrix: Floats, target: Floats, folds: Integers) -> tuple[Gaussi
         inside = np.flatnonzero(own[used])
         without = weights
         if inside.size and inside.size < len(used):
-            # K⁻¹ of the other rows is the Schur complement of this fold's block
+            # K⁻¹ of the other rows follows from the Schur complement of this fold's block
             block = inverse[np.ix_(inside, inside)]
             without = weights - inverse[:, inside] @ np.linalg.solve(block, weights[inside])
             without[inside] = 0.0
@@ -104,7 +104,7 @@ def fit_process(matrix: Floats, target: Floats, folds: Integers) -> tuple[Gaussi
     return process, held_out
 
 
-# hyper = log of [noise deviation, constant, linear deviation, Matérn deviation, one length per column]
+# `hyper` is the log of [noise deviation, constant, linear deviation, Matérn deviation, one length per column].
 
 
 def _initial(columns: int, target: Floats) -> Floats:
@@ -132,7 +132,7 @@ def _covariance(left: Floats, right: Floats, hyper: Floats) -> Floats:
 
 
 def _matern(left: Floats, right: Floats, hyper: Floats) -> Floats:
-    """The smooth part: s² (1 + d + d²/3) exp(−d), in place because it is what predicting costs."""
+    """Compute s² (1 + d + d²/3) exp(−d), in place because most of the time of a prediction is spent here."""
     distance = _distances(left, right, hyper)
     distance *= 5
     np.sqrt(distance, out=distance)
@@ -158,11 +158,11 @@ def _inverse(rows: Floats, noise: Floats, hyper: Floats) -> Floats:
 
 
 def _student_noise(rows: Floats, target: Floats, noise: Floats, hyper: Floats) -> Floats:
-    """How much more noise each row has than the rest, if errors follow Student's t: rows far off count little."""
+    """Compute each row's noise relative to the others if errors follow Student's t; outliers get more."""
     inverse = _inverse(rows, noise, hyper)
     variance = 1 / np.diag(inverse)
     own_noise = _noise_variance(hyper) * noise
-    # the held-out error of a row and how much of its variance is not noise but distance from the other rows
+    # the held-out error of a row, and the part of its variance that comes from distance to other rows
     residual = (inverse @ target) * variance
     certain = np.maximum(variance - own_noise, 0.0) + _noise_variance(hyper)
     grown: Floats = (_FREEDOM + residual**2 / certain) / (_FREEDOM + 1)
@@ -172,7 +172,7 @@ def _student_noise(rows: Floats, target: Floats, noise: Floats, hyper: Floats) -
 def _search(rows: Floats, target: Floats, noise: Floats, start: Floats) -> Floats:
     from scipy.optimize import minimize
 
-    # weak priors in the logarithm: they matter only where the rows say nothing
+    # weak priors on the logarithms matter only where rows do not decide
     deviations = np.concatenate([[1.0, 1.0, 1.0, 1.0], np.full(rows.shape[1], 1.2)])
 
     def cost(hyper: Floats) -> tuple[float, Floats]:
@@ -220,6 +220,6 @@ def _negative_log_likelihood(hyper: Floats, rows: Floats, target: Floats, noise:
 
 
 def _spread(count: int, most: int) -> Integers:
-    """At most `most` of `count` row numbers, evenly scattered in a fixed shuffle."""
+    """Choose at most `most` of `count` row numbers in a fixed shuffle."""
     order = np.random.default_rng(0).permutation(count)[:most]
     return np.sort(order).astype(np.int64)

@@ -1,7 +1,7 @@
-"""What is left after a simple law: boosted trees and a smooth surface, mixed by how well each does on unseen groups.
+"""The residual of a simple law, learned by a mixture of boosted trees and a Gaussian process.
 
-Trees know thresholds and codes and want many rows; a Gaussian process is better by a factor of two where there are a
-hundred. The share of each is the one with the least error on rows whose shape group was held out.
+Trees follow thresholds and codes, and need many rows; on a hundred rows a Gaussian process is better by a factor of
+two. The share of each minimises the error on held-out shape groups.
 """
 
 from collections.abc import Mapping
@@ -14,29 +14,31 @@ from opmark.core.canonical import content_id
 from opmark.predictors.inputs.arrays import Flags, Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
-from opmark.predictors.learners.compact_trees import compact_trees
 from opmark.predictors.learners.gaussian_process import GaussianProcess, fit_process, process_from
-from opmark.predictors.learners.trees import booster_from, fit_trees, predict_trees
+from opmark.predictors.learners.trees import booster_from, compact_trees, fit_trees, predict_trees
 
-# Below this many rows there is nothing to hold out; from here on a smooth surface halves the error of a median.
+# With fewer rows there is nothing to hold out; from here on a smooth surface halves the error of a median.
 LEAST_ROWS = 5
-# Above this many rows trees alone are as good, and predicting with them is faster.
+# With more rows, trees alone are as good and predict faster.
 _MOST_SMOOTH_ROWS = 2000
 _FOLDS = 5
 _FEWER_FOLDS_FROM = 3000
 _USUAL_SHARE = 0.6
-# How much better, with one row, another share must look to be taken; it falls with the root of the rows.
+# Penalty on shares unlike the usual one, for one row; it falls with the root of the number of rows.
 _DOUBT = 2.0
 _SHARES = np.linspace(0.0, 0.9, 10)
-# How far beyond what was seen a residual may go, in nats.
+# A predicted residual stays within the range of the training rows, widened by this many nats.
 _MARGIN = 0.25
-# Columns are logarithms and shares: what differs by less is the same, and is short as text.
+# Columns are logarithms and shares: smaller differences mean nothing, and rounding makes the text short.
 _DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Residual:
-    """A fitted residual: `smooth_share` of the process, the rest of the trees, kept within [`low`, `high`]."""
+    """A fitted residual: `smooth_share` from the process, the rest from trees, kept within [`low`, `high`].
+
+    `held_out` are predictions of the training rows, each without its own shape group.
+    """
 
     low: float
     high: float
@@ -49,7 +51,7 @@ class Residual:
     held_out: Floats | None = field(default=None)
 
     def predict(self, inputs: Inputs) -> Floats:
-        """The residual of each kernel, in nats."""
+        """Predict the residual of each kernel, in nats."""
         total = np.zeros(len(inputs))
         if not len(inputs):
             return total
@@ -63,7 +65,7 @@ class Residual:
         return clipped
 
     def files(self, label: str) -> dict[str, str]:
-        """Text by file name: what starts with `label`, and rows that residuals of the same kernels share."""
+        """Write files that start with `label`, and one of rows that residuals of the same kernels share."""
         rows = {} if self.process is None else _rows_file(self.process)
         values = {
             "low": self.low,
@@ -80,7 +82,7 @@ class Residual:
 
 
 def residual_from(files: Mapping[str, str], label: str) -> Residual:
-    """What `Residual.files` described. Raises `KeyError` or `ValueError` on foreign text."""
+    """Read the files of `Residual.files`. Raises `KeyError` or `ValueError` on foreign text."""
     values = from_text(files[f"{label}-smooth.json"])
     trees = files.get(f"{label}-trees.txt", "")
     return Residual(
@@ -96,7 +98,7 @@ def residual_from(files: Mapping[str, str], label: str) -> Residual:
 
 
 def fit_residual(inputs: Inputs, target: Floats, *, smooth: bool = True) -> Residual:
-    """Learn `target` (nats, one per kernel); with `smooth=False` from trees alone."""
+    """Learn `target` (nats, one per kernel); with `smooth=False` by trees alone."""
     median = float(np.median(target))
     low, high = float(target.min()) - _MARGIN, float(target.max()) + _MARGIN
     if len(inputs) < LEAST_ROWS:
@@ -128,7 +130,7 @@ def fit_residual(inputs: Inputs, target: Floats, *, smooth: bool = True) -> Resi
 
 
 def _best_share(target: Floats, smooth: Floats, trees: Floats) -> float:
-    # absolute error: a single row that nobody can predict should not decide; nor should the luck of few rows
+    # absolute error, so that a single unpredictable row does not decide; the doubt guards against the luck of few rows
     doubt = _DOUBT / np.sqrt(len(target))
     costs = [
         float(np.abs(target - share * smooth - (1 - share) * trees).mean()) * (1 + doubt * abs(share - _USUAL_SHARE))
@@ -142,7 +144,7 @@ def _varying(inputs: Inputs) -> list[int]:
 
 
 def _smooth_columns(inputs: Inputs, codes: Mapping[int, tuple[float, ...]]) -> Floats:
-    """Numeric columns as they are, and a 0/1 column per code that occurs beside another."""
+    """Keep numeric columns, and make a 0/1 column of each code of a column with more than one code."""
     columns = [inputs.matrix[:, index] for index in inputs.smooth]
     for column, known in codes.items():
         if len(known) > 1:
@@ -152,14 +154,14 @@ def _smooth_columns(inputs: Inputs, codes: Mapping[int, tuple[float, ...]]) -> F
 
 
 def _listed(process: GaussianProcess) -> dict[str, Any]:
-    """Everything of a process but its rows, as lists and numbers."""
+    """All values of a process except its rows, as lists and numbers."""
     values = {name: value for name, value in process.values().items() if name != "rows"}
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
 
 
 def _rows_file(process: GaussianProcess) -> dict[str, str]:
-    """The rows of a process before they were standardised, column by column, in a file named by its content."""
-    # they were rounded, so undoing the standardisation gives them back to the last bit
+    """Write the rows of a process before their standardisation, column by column, into a file named by its content."""
+    # the rows were rounded, so undoing the standardisation restores every bit
     columns = np.round(process.rows * process.scale + process.centre, _DECIMALS).T.tolist()
     short = [[int(value) if value == int(value) else value for value in column] for column in columns]
     text = to_text({"columns": short})
@@ -169,7 +171,7 @@ def _rows_file(process: GaussianProcess) -> dict[str, str]:
 def _process_from(values: Mapping[str, Any], files: Mapping[str, str]) -> GaussianProcess:
     centre, scale = np.array(values["centre"], dtype=np.float64), np.array(values["scale"], dtype=np.float64)
     columns = np.array(from_text(files[values["rows"]])["columns"], dtype=np.float64)
-    # in the order of memory that fitting had, or the last bit of a product differs
+    # in the same memory order as in fitting; otherwise the last bit of a product differs
     rows = np.ascontiguousarray(columns.reshape(len(centre), len(values["weights"])).T)
     return process_from({**values, "rows": (rows - centre) / scale})
 

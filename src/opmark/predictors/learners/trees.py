@@ -1,23 +1,50 @@
-"""LightGBM with settings that suit the number of rows; always one thread, always the same result.
+"""LightGBM ensembles: fitted with settings that suit the number of rows, stored as short text, always on one thread.
 
 G. Ke et al.: LightGBM: A Highly Efficient Gradient Boosting Decision Tree. NeurIPS 2017.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from opmark.predictors.inputs.arrays import Floats, Integers
+from opmark.predictors.inputs.arrays import Floats, Integers, from_text, to_text
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
+from opmark.predictors.learners.per_label import LabelModel, PerLabel
 
 _PATIENCE = 40
 _MOST_ROUNDS = 1500
+_FOLDS = 5
+# Lines of a tree that predictions need; the others describe training: gains, weights and counts of nodes.
+_KEPT = frozenset(
+    {
+        "num_leaves",
+        "num_cat",
+        "split_feature",
+        "threshold",
+        "decision_type",
+        "left_child",
+        "right_child",
+        "leaf_value",
+        "cat_boundaries",
+        "cat_threshold",
+    }
+)
+# LightGBM refuses a model without ranges of features, but only drawing and explaining read them.
+_UNKNOWN_RANGE = "none"
+# Up to 1,500 leaves are added up; rounding each to eight decimals changes the sum by mostly less than 1e-7.
+_LEAF_DECIMALS = 8
+# A threshold separates two logarithms of whole numbers; those of 10^10 and its successor share ten digits.
+_THRESHOLD_DIGITS = 12
+_END = "end of trees"
 
 
 def fit_trees(matrix: Floats, target: Floats, categorical: Sequence[int], folds: Integers) -> tuple[str, Floats]:
-    """A boosted ensemble as text, and its predictions of each row made without the row's fold.
+    """Fit a boosted ensemble; return its text, and predictions of each row made without the row's fold.
 
-    The number of rounds is the mean of where each fold's held-out error stopped falling.
+    The number of rounds is the mean, over folds, of the round after which the held-out error stopped falling.
     """
     import lightgbm
 
@@ -37,7 +64,7 @@ def fit_trees(matrix: Floats, target: Floats, categorical: Sequence[int], folds:
             num_boost_round=_MOST_ROUNDS,
             valid_sets=[validation],
             callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)],
-            # else it is written as text and read again, which takes a fifth of the time
+            # otherwise LightGBM writes it as text and reads it again, which takes a fifth of the time
             keep_training_booster=True,
         )
         rounds.append(max(1, booster.best_iteration))
@@ -51,7 +78,7 @@ def fit_trees(matrix: Floats, target: Floats, categorical: Sequence[int], folds:
 
 
 def settings(rows: int) -> dict[str, Any]:
-    """LightGBM parameters: few rows get small trees that learn slowly."""
+    """Choose LightGBM parameters: few rows get small trees that learn slowly."""
     return {
         "objective": "regression",
         "metric": "l2",
@@ -66,7 +93,7 @@ def settings(rows: int) -> dict[str, Any]:
     } | FIXED
 
 
-# one thread is faster than two on a busy machine, and the rest makes the text the same in every run
+# One thread is faster than two on a busy machine; the rest makes the text the same in every run.
 FIXED = {
     "num_threads": 1,
     "deterministic": True,
@@ -78,13 +105,13 @@ FIXED = {
 
 
 def predict_trees(booster: Any, matrix: Floats) -> Floats:
-    """Predictions of a booster on one thread."""
+    """Predict on one thread."""
     values: Floats = np.asarray(booster.predict(matrix, num_threads=1), dtype=np.float64)
     return values
 
 
 def booster_from(text: str) -> Any:
-    """The booster of `model_to_string`'s text. Raises `ValueError` on foreign text."""
+    """Read the text of `model_to_string`. Raises `ValueError` on foreign text."""
     import lightgbm
 
     if not text.startswith("tree"):
@@ -101,3 +128,91 @@ def _dataset(matrix: Floats, target: Floats, categorical: Sequence[int]) -> Any:
     return lightgbm.Dataset(
         matrix, target, categorical_feature=list(categorical), params={"verbose": -1, "feature_pre_filter": False}
     )
+
+
+def compact_trees(text: str) -> str:
+    """Shorten a LightGBM text model to a third: without statistics of training, parameters and most digits.
+
+    Leaf values are rounded to eight decimals, so predictions must come from the short text, too. Raises `ValueError`
+    where `text` is no LightGBM text model, or one of linear trees.
+    """
+    head, first, rest = text.partition("\nTree=0\n")
+    trees, end, _ = rest.partition(f"\n{_END}")
+    if not (first and end):
+        raise ValueError("not a LightGBM text model with a tree")
+    lines = [line for line in map(_header, head.split("\n")) if line is not None]
+    lines += ["", "Tree=0"]
+    for line in trees.split("\n"):
+        name, equals, value = line.partition("=")
+        if name == "is_linear" and value != "0":
+            raise ValueError("linear trees cannot be compacted")
+        if name == "Tree":
+            lines += ["", line]
+        elif equals and name in _KEPT:
+            lines.append(f"{name}={_rounded(name, value)}")
+    return "\n".join([*lines, "", _END, ""])
+
+
+def _header(line: str) -> str | None:
+    name, _, value = line.partition("=")
+    if name == "feature_infos":
+        return f"{name}={' '.join([_UNKNOWN_RANGE] * len(value.split()))}"
+    # the lengths of the trees' texts have changed; without them LightGBM finds the trees by itself
+    return None if name == "tree_sizes" or not line else line
+
+
+def _rounded(name: str, value: str) -> str:
+    if name == "leaf_value":
+        return " ".join(_decimal(float(number)) for number in value.split())
+    if name == "threshold":
+        return " ".join(f"{float(number):.{_THRESHOLD_DIGITS}g}" for number in value.split())
+    return value
+
+
+def _decimal(number: float) -> str:
+    return f"{number:.{_LEAF_DECIMALS}f}".rstrip("0").rstrip(".")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TreeModel(LabelModel):
+    """One label as a LightGBM ensemble of the latency or of its logarithm."""
+
+    booster: Any
+    source: str
+    logarithmic: bool
+    least_ns: float
+
+    def latency_ns(self, inputs: Inputs) -> Floats:
+        """Predict latencies, never below a quarter of the least one measured."""
+        values = predict_trees(self.booster, inputs.matrix) if len(inputs) else np.empty(0)
+        latency: Floats = np.maximum(np.exp(values) if self.logarithmic else values, self.least_ns)
+        return latency
+
+    def text(self) -> str:
+        """Write the trees, after a first line with everything else."""
+        return to_text({"logarithmic": self.logarithmic, "least_ns": self.least_ns}) + self.source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeEstimator(PerLabel):
+    """Boosted trees of the latency or, with `logarithmic`, of its logarithm."""
+
+    summary: ClassVar[str] = "LightGBM on latency"
+    logarithmic: bool = False
+
+    def fit_label(self, inputs: Inputs, latency_ns: Floats) -> TreeModel:
+        """Fit trees; held-out shape groups choose the number of rounds."""
+        folds = group_folds(shape_groups(inputs.kernels), _FOLDS)
+        target = np.log(latency_ns) if self.logarithmic else latency_ns
+        source, _ = fit_trees(inputs.matrix, target, inputs.categorical, folds)
+        return TreeModel(
+            booster=booster_from(source),
+            source=source,
+            logarithmic=self.logarithmic,
+            least_ns=float(latency_ns.min()) / 4,
+        )
+
+    def restore_label(self, text: str) -> TreeModel:
+        """Read trees. Raises `KeyError` or `ValueError` on foreign text."""
+        first, _, source = text.partition("\n")
+        return TreeModel(booster=booster_from(source), source=source, **from_text(first))

@@ -1,89 +1,32 @@
-"""A trained predictor as a folder: a compressed member of texts per kind, one manifest with checksums, a card."""
+"""A trained predictor as a folder: one compressed file of texts per kind, a manifest with checksums, and a card."""
 
 import contextlib
 import hashlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
-from opmark.core import schema
-from opmark.core.canonical import content_id, plain
+from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, OpMarkError
-from opmark.core.files import json_text, read_json
+from opmark.core.files import json_text
 from opmark.core.target import Target
-from opmark.predictors.inputs.hardware import Hardware
 from opmark.predictors.learners.estimator import Fitted
-from opmark.predictors.learners.roofline import Roofline
-from opmark.predictors.model.adapted_learner import Transfer, restored
+from opmark.predictors.model.adapted_learner import restored
 from opmark.predictors.model.bundle_card import card
 from opmark.predictors.model.constants import NetworkConstants
-from opmark.predictors.model.intervals import KindErrors, TrainingRange
+from opmark.predictors.model.manifest import AGAIN, FILE, SCHEMA, BundleManifest, KindEntry, read_manifest
 from opmark.predictors.model.packing import Packed, member_name, pack
 
-SCHEMA = 2
-_AGAIN = "train or copy the bundle again"
-FILE = "manifest.json"
 CARD = "README.md"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """The release a predictor was trained on; `id` is the hash of its tables."""
-
-    device: str
-    version: str
-    id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KindEntry:
-    """What is known of one kind: its rows, its columns and their range, and errors on held-out groups.
-
-    `roofline` is that of its hot labels, whatever the estimator.
-    """
-
-    rows: int
-    features: tuple[str, ...]
-    range: TrainingRange
-    errors: KindErrors
-    metrics: Mapping[str, float]
-    roofline: Roofline
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    """`manifest.json`: everything but the learners' texts. `files` maps names to the SHA-256 of files as they lie.
-
-    `transfer` is given where the predictor was made from few samples and another device's predictor.
-    """
-
-    target: Target
-    estimator: str
-    hardware: Hardware
-    origin: Origin
-    kinds: Mapping[str, KindEntry]
-    anything: Roofline
-    constants: NetworkConstants
-    versions: Mapping[str, str]
-    transfer: Transfer | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
-    id: str = ""
-
-    @property
-    def content_id(self) -> str:
-        """The hash of everything but `id` itself."""
-        values = plain(self)
-        values.pop("id")
-        return content_id(values)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KindPredictor:
-    """One kind's learner as texts by name, unpacked and restored when it is first asked for."""
+    """One kind's learner as texts by name, unpacked and restored on first use."""
 
     kind: str
     estimator: str
@@ -92,7 +35,7 @@ class KindPredictor:
 
     @cached_property
     def fitted(self) -> Fitted:
-        """The learner. Raises `ContentError` where the text is not one of this estimator's."""
+        """The learner. Raises `ContentError` where the text does not belong to this estimator."""
         try:
             return restored(self.estimator, self.texts)
         except (KeyError, ValueError, TypeError) as error:
@@ -106,27 +49,27 @@ class KindPredictor:
 class Bundle:
     """A trained predictor of one target."""
 
-    manifest: Manifest
+    manifest: BundleManifest
     kinds: Mapping[str, KindPredictor]
 
     @property
     def target(self) -> Target:
-        """What it predicts."""
+        """The target whose latencies are predicted."""
         return self.manifest.target
 
     @property
     def constants(self) -> NetworkConstants:
-        """The network sum's constants."""
+        """The constants of the network sum."""
         return self.manifest.constants
 
 
 def versions() -> dict[str, str]:
-    """The versions of what made a bundle."""
+    """Look up the versions of the packages that make a bundle."""
     return {name: version(name) for name in ("opmark", "lightgbm", "numpy")}
 
 
 def save(bundle: Bundle, folder: Path) -> None:
-    """Write `folder` whole, in place of an older bundle if one is there. Raises `OpMarkError` when it cannot."""
+    """Write `folder` completely, in place of any older bundle. Raises `OpMarkError` where that is impossible."""
     members = {member_name(name): pack(kind.texts) for name, kind in bundle.kinds.items()}
     members[CARD] = card(bundle.manifest).encode()
     with _new_folder(folder) as temporary:
@@ -138,9 +81,9 @@ def save(bundle: Bundle, folder: Path) -> None:
 
 
 def load(folder: Path, *, target_name: str | None = None) -> Bundle:
-    """The bundle in `folder`, every checksum verified; a kind is unpacked when it is first asked for.
+    """Read the bundle in `folder` and verify every checksum; kinds are unpacked on first use.
 
-    Raises `ContentError` naming the file: absent, changed, of another schema, or for another target than
+    Raises `ContentError` naming a file that is absent, changed, of another schema, or for another target than
     `target_name`.
     """
     path = folder / FILE
@@ -158,7 +101,7 @@ def load(folder: Path, *, target_name: str | None = None) -> Bundle:
     for kind, entry in manifest.kinds.items():
         name = member_name(kind)
         if name not in members:
-            raise ContentError(f"{name!r} is not listed", where=f"{path}: files", hint=_AGAIN)
+            raise ContentError(f"{name!r} is not listed", where=f"{path}: files", hint=AGAIN)
         texts = Packed(members[name], str(folder / name))
         kinds[kind] = KindPredictor(kind=kind, estimator=manifest.estimator, entry=entry, texts=texts)
     return Bundle(manifest=manifest, kinds=kinds)
@@ -167,46 +110,24 @@ def load(folder: Path, *, target_name: str | None = None) -> Bundle:
 def _verified(folder: Path, name: str, expected: str) -> bytes:
     file = folder / name
     if Path(name).name != name or not file.is_file():
-        raise ContentError("missing from the bundle", where=str(file), hint=_AGAIN)
+        raise ContentError("missing from the bundle", where=str(file), hint=AGAIN)
     try:
         content = file.read_bytes()
     except OSError as error:
         raise ContentError(f"cannot be read: {error.strerror}", where=str(file)) from error
     if hashlib.sha256(content).hexdigest() != expected:
-        raise ContentError("changed since it was written", where=str(file), hint=_AGAIN)
+        raise ContentError("changed since it was written", where=str(file), hint=AGAIN)
     return content
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """The manifest alone, checked against its own hash. Raises `ContentError` naming file and key."""
-    path = folder / FILE
-    _refuse_former(path)
-    manifest = schema.load(path, Manifest, schema=SCHEMA)
-    written = {key: value for key, value in read_json(path).items() if key not in {"schema", "id"}}
-    if content_id(written) != manifest.id:
-        raise ContentError("changed since it was written", where=str(path), hint=_AGAIN)
-    return manifest
-
-
-def _refuse_former(path: Path) -> None:
-    content = read_json(path)
-    found = content.get("schema") if isinstance(content, dict) else None
-    if isinstance(found, int) and not isinstance(found, bool) and found < SCHEMA:
-        raise ContentError(
-            f"version {found} is older than {SCHEMA}: this bundle was trained by an earlier version of OpMark",
-            where=f"{path}: schema",
-            hint="train it again: `opmark predictors train`",
-        )
-
-
-def _with(manifest: Manifest, files: Mapping[str, str]) -> Manifest:
+def _with(manifest: BundleManifest, files: Mapping[str, str]) -> BundleManifest:
     unsigned = replace(manifest, files=files, id="")
     return replace(unsigned, id=unsigned.content_id)
 
 
 @contextlib.contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder that takes the place of `folder` when the block ends without an error."""
+    """Make a temporary folder that replaces `folder` when the block ends without an error."""
     temporary, old = None, None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -1,25 +1,22 @@
-"""A predictor's README: what it was trained on, how far to trust it, and how it makes a network of kernels."""
+"""A bundle's README: its training data, its errors, and its sum of kernels."""
 
 from math import exp
-from typing import TYPE_CHECKING
 
 from opmark.core.units import format_ns
-
-if TYPE_CHECKING:
-    from opmark.predictors.model.bundle import Manifest
-    from opmark.predictors.model.constants import ClassConstants, NetworkConstants
+from opmark.predictors.model.constants import ClassConstants, NetworkConstants
+from opmark.predictors.model.manifest import BundleManifest
 
 _SUM = (
     "A network is Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] over its kernels, `gap` for every call, views "
     "included, and `matrix gap` for every one that does matrix work. s is the share of weights in a kernel's bytes; "
     "w = ceiling / (1 + (midpoint / x)^steepness) of x = (weight bytes read + peak activation bytes) / last-level "
-    "cache says how many of its weights are gone from cache when a network comes back to them, v what the way of "
-    "activations costs."
+    "cache is the share of weights that have left the cache when the network reads them again; v is the share of the "
+    "rotated cost that activations keep."
 )
 
 
-def card(manifest: "Manifest") -> str:
-    """The card of a bundle as Markdown."""
+def card(manifest: BundleManifest) -> str:
+    """Write the card of a bundle as Markdown."""
     target = manifest.target
     threads = f"{target.threads} thread{'' if target.threads == 1 else 's'}"
     lines = [
@@ -32,10 +29,10 @@ def card(manifest: "Manifest") -> str:
         *_transfer(manifest),
         "## Kernels",
         "",
-        "Errors are those of hot latencies, predicted without the kernel's shape group: none of its siblings, such as "
-        "the same convolution with other channels, was learned from. Nine in ten measured latencies are meant to lie "
-        "between the predicted one divided and multiplied by the interval's factor; for a kernel beyond the range that "
-        "was measured the factor is larger.",
+        "Errors are those of hot latencies, predicted without the kernel's shape group: nothing was learned from "
+        "similar kernels, such as the same convolution with other channels. Nine in ten measured latencies should lie "
+        "between the predicted one divided by the interval's factor and multiplied by it; the factor is larger for "
+        "kernels beyond the measured range.",
         "",
         "| kind | rows | shape groups | median error | within ±10 % | 90 % interval | beyond the range |",
         "|---|---:|---:|---:|---:|---:|---:|",
@@ -53,15 +50,15 @@ def card(manifest: "Manifest") -> str:
         "",
         *_networks(manifest.constants),
         "",
-        f"Use it with `opmark predict MODEL --target {target.name}`, from elsewhere with `--bundle FOLDER`, in Python "
-        "with `opmark.predictors.model.bundle.load`. Licence: CC BY 4.0.",
+        f"Use it with `opmark predict MODEL --target {target.name}`, outside its workspace with `--bundle FOLDER`, in "
+        "Python with `opmark.predictors.model.bundle.load`. Licence: CC BY 4.0.",
         "",
     ]
     return "\n".join(lines)
 
 
-def _networks(constants: "NetworkConstants") -> list[str]:
-    """The sum, its constants by class of network, and whose networks they come from."""
+def _networks(constants: NetworkConstants) -> list[str]:
+    """Describe the sum, its constants by class of network, and the networks that they were fitted on."""
     rows: list[tuple[str, str, NetworkConstants | ClassConstants]] = [
         ("all", f"{len(constants.networks):,} networks", constants),
         *((name, f"{own.networks:,} measurements", own) for name, own in sorted(constants.classes.items())),
@@ -75,22 +72,22 @@ def _networks(constants: "NetworkConstants") -> list[str]:
         *(f"| {name} | {count} | {_constants(own)} |" for name, count, own in rows),
         "",
         *([f"Page faults add {format_ns(1e6 * faults)} per MB of the network's footprint.", ""] if faults else []),
-        "The error of the sum is the standard deviation that remains where every kernel is known. A network's interval "
-        f"is drawn from it and from the errors of its kernels, then made {constants.interval_scale:.2f} times as wide, "
-        "so that it covers nine in ten of the training networks when their family is left out of the fit.",
+        "The error of the sum is the standard deviation that remains if every kernel is known. A network's interval "
+        f"follows from it and from the errors of its kernels, made {constants.interval_scale:.2f} times as wide, "
+        "so that it covers nine in ten training networks whose family is left out of the fit.",
         "",
         f"{constants.note[0].upper()}{constants.note[1:]}.",
     ]
 
 
-def _constants(own: "NetworkConstants | ClassConstants") -> str:
+def _constants(own: NetworkConstants | ClassConstants) -> str:
     shape = f"{own.ceiling:.2f} | {own.midpoint:.2f} | {own.steepness:.1f} | {own.activation_share:.2f}"
     gaps = f"{format_ns(own.gap_ns)} | {format_ns(own.matrix_gap_ns)}"
     return f"{shape} | {gaps} | {_percent(own.composition_deviation, 1)}"
 
 
-def _transfer(manifest: "Manifest") -> list[str]:
-    """Where few samples were learned from: how many, whose predictor helped, and what validation said of each way."""
+def _transfer(manifest: BundleManifest) -> list[str]:
+    """Describe a transfer: the samples, the donor, and the validation error of every method."""
     made = manifest.transfer
     if made is None:
         return []
@@ -103,7 +100,7 @@ def _transfer(manifest: "Manifest") -> list[str]:
         else f"Made by transfer from {made.samples} kernels of this device; validation chose {donor}.",
         *([f"Network constants are those of {made.constants}."] if made.constants else []),
         "",
-        "| way | validation error | |",
+        "| method | validation error | |",
         "|---|---:|---|",
         *(f"| {name} | {_percent(error, 1)} | {'chosen' if name == made.method else ''} |" for name, error in tried),
         "",

@@ -1,4 +1,4 @@
-"""Bundles in a workspace: `predictors/<device>/<version>/<target>/`."""
+"""Paths of bundles in a workspace: `predictors/<device>/<version>/<target>/`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from pathlib import Path
 from opmark.core.errors import ContentError
 from opmark.core.registry import unknown_name
 from opmark.core.workspace import Workspace, version_key, versions
-from opmark.predictors.model.bundle import FILE, read_manifest
+from opmark.predictors.model.manifest import FILE, read_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """Where one bundle lies."""
+class StoredBundle:
+    """The path of one bundle, and the parts of its name."""
 
     device: str
     version: str
@@ -21,17 +21,17 @@ class Stored:
 
     @property
     def name(self) -> str:
-        """`<device>/<version>/<target>`, as commands take it."""
+        """`<device>/<version>/<target>`, as in commands."""
         return f"{self.device}/{self.version}/{self.target}"
 
 
-def stored_bundles(workspace: Workspace) -> list[Stored]:
-    """Every bundle, by device and target, oldest version first."""
+def stored_bundles(workspace: Workspace) -> list[StoredBundle]:
+    """List every bundle by device and target, oldest version first."""
     return sorted(_scan(workspace.predictors), key=lambda one: (one.device, one.target, version_key(one.version)))
 
 
 def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = None) -> Path:
-    """The newest bundle of a target (of `device`, needed where several have it). Raises `ContentError`."""
+    """Find the newest bundle of a target; `device` is needed where several have one. Raises `ContentError`."""
     all_bundles = stored_bundles(workspace)
     found = [one for one in all_bundles if one.target == target_name and device in {None, one.device}]
     if not found:
@@ -54,7 +54,7 @@ def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = 
 
 
 def path_of(workspace: Workspace, name: str) -> Path:
-    """The bundle called `<device>/<version>/<target>`, or the newest of a target or of `<device>/<target>`.
+    """Find the bundle `<device>/<version>/<target>`, or the newest of a target or of `<device>/<target>`.
 
     Raises `ContentError`.
     """
@@ -66,12 +66,12 @@ def path_of(workspace: Workspace, name: str) -> Path:
 
 
 def bundle_path(workspace: Workspace, device: str, version: str, target_name: str) -> Path:
-    """Where the bundle of a release's target belongs."""
+    """The folder for the bundle of a release's target."""
     return workspace.predictors / device / version / target_name
 
 
 def refuse_to_replace(path: Path) -> None:
-    """Raise `ContentError` where `path` holds a predictor that learned from more than transfer does."""
+    """Raise `ContentError` where `path` holds a predictor that was trained on a whole release."""
     if (path / FILE).is_file() and read_manifest(path).transfer is None:
         raise ContentError(
             "a predictor trained on the whole release lies there, and is not replaced by one of few samples",
@@ -80,7 +80,7 @@ def refuse_to_replace(path: Path) -> None:
         )
 
 
-def _scan(folder: Path) -> Iterator[Stored]:
+def _scan(folder: Path) -> Iterator[StoredBundle]:
     if not folder.is_dir():
         return
     for device in folder.iterdir():
@@ -89,4 +89,4 @@ def _scan(folder: Path) -> Iterator[Stored]:
         for version in versions(device):
             for target in (device / version).iterdir():
                 if (target / FILE).is_file() and not target.name.startswith("."):
-                    yield Stored(device=device.name, version=version, target=target.name, path=target)
+                    yield StoredBundle(device=device.name, version=version, target=target.name, path=target)

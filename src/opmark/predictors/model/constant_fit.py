@@ -1,4 +1,4 @@
-"""Fitting the network sum's constants on training networks, those of a class drawn towards those of all."""
+"""The fit of network constants on training networks; those of a class are drawn towards those of all."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +8,7 @@ import numpy as np
 from opmark.core.errors import ContentError
 from opmark.predictors.inputs.arrays import Floats
 from opmark.predictors.model.constants import (
+    CLASS_FIELDS,
     MOST_ROTATED,
     USUAL_COMPOSITION,
     ClassConstants,
@@ -20,18 +21,18 @@ from opmark.predictors.model.intervals import COVERAGE
 _USUAL_FAULT_NS = 500.0
 _FAULT_DEVIATION_NS = 500.0
 _GAP_DEVIATION_NS = 1000.0
-# An interpreter between kernels, allocating as it goes, takes microseconds; a runtime's own loop does not.
+# An interpreter between kernels allocates and takes microseconds; a runtime's own loop does not.
 _GAP_DEVIATIONS_NS = {"torch-eager": 10_000.0}
-# Deviations of the weak priors: in nats of the midpoint and steepness, in w, in v, in both gaps and in faults.
+# Deviations of the weak priors of log midpoint, log steepness, w, v, both times between calls, and faults.
 _DEVIATIONS = np.array([0.7, 0.5, 0.4, 0.3, 1.0, 1.0, 1.0])
 _LEAST_CLASS_NETWORKS, _LEAST_CLASS_FAMILIES = 3, 2
-# How well networks are expected to be matched: what outweighs the priors.
+# The expected relative error of a network; the smaller, the less the priors weigh.
 _NETWORK_DEVIATION = 0.05
-# How many networks the opinion of composition that there is before any is worth.
+# The number of networks that the prior deviation of composition is worth.
 _OPINION_NETWORKS = 3
-# Nine in ten draws of a normal lie within this many deviations.
+# Nine in ten draws of a normal distribution lie within this many deviations.
 NORMAL_90 = 1.6449
-# Ratios of error to deviation that a normal gives at even steps, as the opinion before networks say otherwise.
+# Prior ratios of error to deviation: quantiles of a normal distribution at even steps.
 _OPINION_RATIOS = [0.13, 0.39, 0.67, 1.04, 1.64]
 _LEAST_SCALE, _MOST_SCALE = 0.5, 4.0
 _LOWER = np.array([np.log(0.05), np.log(0.3), 0.0, 0.0, 0.0, 0.0, 0.0])
@@ -45,12 +46,12 @@ def fit_constants(
     held_out_families: Sequence[str] = (),
     predicted: Sequence[NetworkSum] = (),
 ) -> NetworkConstants:
-    """Constants that match measured training networks in relative error, under weak priors.
+    """Fit constants to the relative errors of training networks, with weak priors.
 
-    `backend` tells how long gaps usually are. `predicted` are the same networks summed from predictions that were
-    made without their kernels: what intervals are calibrated on, `sums` themselves where there are none.
+    `backend` sets the prior of the time between calls. `predicted` are sums of the same networks over predictions made
+    without their kernels; intervals are calibrated on them, or on `sums` where there are none.
 
-    Raises `ContentError` for a network that is not in the role of training or whose family is reported as unseen.
+    Raises `ContentError` for a network whose role is not training or whose family is reported as unseen.
     """
     for one in sums:
         if one.role != "training":
@@ -84,7 +85,7 @@ def fit_constants(
 
 
 def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> NetworkConstants:
-    """Constants of all networks together, and of each class that has enough of them."""
+    """Fit constants of all networks, and of each class with enough of them."""
     rates = [one.faults / one.footprint_bytes for one in sums if one.faults and one.footprint_bytes > 0]
     faults_per_byte = float(np.median(rates)) if len(rates) * 2 > len(sums) else 0.0
     usual = NetworkConstants()
@@ -109,21 +110,12 @@ def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> NetworkCo
             continue
         if len(own) < len(sums):
             at = scale.constants(_solve(own, point, _DEVIATIONS, scale))
-            classes[name] = ClassConstants(
-                ceiling=at.ceiling,
-                midpoint=at.midpoint,
-                steepness=at.steepness,
-                activation_share=at.activation_share,
-                gap_ns=at.gap_ns,
-                matrix_gap_ns=at.matrix_gap_ns,
-                composition_deviation=at.composition_deviation,
-                networks=len(own),
-            )
+            classes[name] = ClassConstants(**{field: getattr(at, field) for field in CLASS_FIELDS}, networks=len(own))
     return replace(scale.constants(point), classes=classes)
 
 
 def _without_family(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> dict[str, NetworkConstants]:
-    """Constants for each family, fitted on the others."""
+    """Fit constants for each family on the other families."""
     found = {}
     for family in sorted({one.family for one in sums}):
         others = [one for one in sums if one.family != family]
@@ -132,11 +124,11 @@ def _without_family(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> dict
 
 
 def _composition(sums: Sequence[NetworkSum], without: Mapping[str, NetworkConstants], opinion: float) -> float:
-    """The deviation of sums from networks of families left out, beyond what the kernels' own errors explain."""
+    """Compute the deviation of sums from networks of left-out families, beyond that from the kernels' errors."""
     squares = [_OPINION_NETWORKS * opinion**2]
     for one in sums:
         error = float(np.log(one.latency_ns / one.total_ns(without[one.family])))
-        # what the kernels' own errors explain is in every interval already
+        # every interval already includes the kernels' own errors
         squares.append(max(0.0, error**2 - one.deviation**2))
     return float(np.sqrt(sum(squares) / (len(sums) + _OPINION_NETWORKS)))
 
@@ -144,10 +136,10 @@ def _composition(sums: Sequence[NetworkSum], without: Mapping[str, NetworkConsta
 def _interval_scale(
     sums: Sequence[NetworkSum], without: Mapping[str, NetworkConstants], constants: NetworkConstants
 ) -> float:
-    """What the errors' stated deviations are multiplied with to cover nine in ten networks of unseen families.
+    """Find the factor on stated deviations that covers nine in ten networks of unseen families.
 
-    Split-conformal on the ratio of error to stated deviation. Where networks are few, some that follow the stated
-    deviations exactly are added to them, so that the luck of three does not make an interval vanish.
+    Split-conformal on the ratio of error to stated deviation. Ratios of a normal distribution are added, so that luck
+    with few networks does not make the interval vanish.
     """
     ratios = []
     for one in sums:
@@ -162,7 +154,9 @@ def _interval_scale(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
-    """What a point stands for: log midpoint, log steepness, ceiling, v, and both gaps and faults in deviations."""
+    """Turns a point of the solver (log midpoint, log steepness, ceiling, v; both times between calls and faults in
+    deviations) into constants.
+    """
 
     gap_ns: float
     faults_per_byte: float
@@ -205,12 +199,12 @@ def _solve(sums: Sequence[NetworkSum], prior: Floats, deviations: Floats, scale:
     def residuals(point: Floats) -> Floats:
         share = point[2] / (1 + np.exp(np.clip(np.exp(point[1]) * (point[0] - np.log(footprint)), -60, 60)))
         extra = share * weights + point[3] * activations
-        # what is faster rotated than hot must not make a network of nothing
+        # kernels that are faster rotated than hot must not make a network take no time
         gaps = (calls * point[4] + matrix_calls * point[5]) * scale.gap_ns
         total = np.maximum(hot + extra + gaps + point[6] * faults_ns, 0.1 * hot)
         return np.concatenate([np.log(measured / total) / doubt, (point - prior) / deviations])
 
     start = np.clip(prior + 0.01, _LOWER + 1e-3, _UPPER - 1e-3)
-    # a network that no constants explain (a graph that hid work, say) should not bend the others
+    # a network that no constants explain, such as a graph that hid work, should not distort the others
     found = least_squares(residuals, start, bounds=(_LOWER, _UPPER), loss="soft_l1", f_scale=3.0)
     return np.asarray(found.x, dtype=np.float64)

@@ -1,25 +1,26 @@
-"""The few constants that turn kernel latencies into a network's: cache pressure, gaps between calls and page faults.
+"""The constants that turn kernel latencies into a network's: cache pressure, time between calls, page faults.
 
 A network = Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] + calls · gap + matrix calls · matrix gap
-+ faults · ns per fault, where s is the share of weights in a kernel's bytes. Weights were last read a whole network
-ago: how much of them is gone is w, one monotone function per target of (weight bytes read + peak activation bytes) /
-last-level cache. Activations were written a moment ago: what their way costs nevertheless is v, a number. Views are
-calls too. Matrix calls are those of kinds that do matrix work: what else runs drives out their code (decision 0017).
++ faults · ns per fault, where s is the share of weights in a kernel's bytes. Weights were last read one whole network
+earlier; the share of them that has left the cache is w, a monotone function of (weight bytes read + peak activation
+bytes) / last-level cache. Activations were just written; the share of their rotated cost that remains is v, a number.
+The gap is the time between two calls, views included. Matrix calls wait longer, because other kernels evict their code
+(decision 0017).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
 MOST_ROTATED = 1.5
-# Before any network was compared: the deviation of composition.
+# The deviation of composition where no network was compared.
 USUAL_COMPOSITION = 0.06
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassConstants:
-    """What one class of networks has for itself: see `NetworkConstants`. `networks` is how many it was fitted on."""
+    """The constants of one class of networks, fitted on `networks` of them; see `NetworkConstants`."""
 
     ceiling: float
     midpoint: float
@@ -31,14 +32,18 @@ class ClassConstants:
     matrix_gap_ns: float = 0.0
 
 
+# The fields that a class has instead of those of all networks.
+CLASS_FIELDS = tuple(one.name for one in fields(ClassConstants) if one.name != "networks")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkConstants:
     """w(x) = ceiling / (1 + (midpoint / x)^steepness); the defaults hold where no training network was measured.
 
-    `activation_share` is v. `composition_deviation` is the error of the sum, in nats; `interval_scale` is what a
-    network's interval is widened by, in the logarithm, to cover nine in ten of the training networks whose family
-    nothing was fitted on. `classes` are the constants of networks of one element type, or of training steps, drawn
-    towards those of all; a class without its own has those of all.
+    `activation_share` is v. `composition_deviation` is the error of the sum, in nats. `interval_scale` widens the log
+    interval of a network, so that it covers nine in ten training networks whose family was left out of the fit.
+    `classes` holds the constants of single element types and of training steps, drawn towards those of all networks; a
+    class without constants of its own uses those of all.
     """
 
     ceiling: float = 0.9
@@ -55,33 +60,23 @@ class NetworkConstants:
     classes: Mapping[str, ClassConstants] = field(default_factory=dict)
 
     def of(self, network_class: str) -> "NetworkConstants":
-        """The constants of one class of networks."""
+        """Look up the constants of one class of networks."""
         own = self.classes.get(network_class)
         if own is None:
             return replace(self, classes={})
-        return replace(
-            self,
-            ceiling=own.ceiling,
-            midpoint=own.midpoint,
-            steepness=own.steepness,
-            activation_share=own.activation_share,
-            gap_ns=own.gap_ns,
-            matrix_gap_ns=own.matrix_gap_ns,
-            composition_deviation=own.composition_deviation,
-            classes={},
-        )
+        return replace(self, **{name: getattr(own, name) for name in CLASS_FIELDS}, classes={})
 
     def rotated_share(self, footprint: float) -> float:
-        """w at `footprint`, the network's bytes over the last-level cache's."""
+        """Compute w at `footprint`, the network's bytes over those of the last-level cache."""
         if footprint <= 0:
             return 0.0
-        # a power of 30 on either side is 0 or the ceiling already, and does not overflow
+        # beyond these limits w is 0 or the ceiling, and a larger exponent would overflow
         exponent = float(np.clip(self.steepness * np.log(self.midpoint / footprint), -60, 60))
         return self.ceiling / (1 + float(np.exp(exponent)))
 
     @property
     def note(self) -> str:
-        """Where the constants come from, in a sentence."""
+        """A sentence on the origin of the constants."""
         costs = (self.ceiling, self.activation_share, self.gap_ns, self.matrix_gap_ns, self.ns_per_fault)
         if not any(costs) and not self.networks:
             return "a network is the plain sum of its kernels"
@@ -90,17 +85,17 @@ class NetworkConstants:
         return f"network constants fitted on {', '.join(self.networks)}"
 
 
-# What nn-Meter does: a network is the sum of its kernels and nothing else.
+# As in nn-Meter, a network is the plain sum of its kernels.
 PLAIN_SUM = NetworkConstants(ceiling=0.0, activation_share=0.0, networks=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSum:
-    """One network's sums over its kernels and, for fitting, what was measured.
+    """One network's sums over its kernels, and its measured latency.
 
     `weights_ns` and `activations_ns` are the sums of s · (rotated − hot) and (1 − s) · (rotated − hot); `calls` counts
-    every node, views too, `matrix_calls` those of matrix work. `deviation` is how uncertain the kernels' errors make
-    the sum, in nats: constants must not explain those away.
+    all nodes, views included, `matrix_calls` those of matrix work. `deviation` is the uncertainty of the sum from the
+    kernels' errors, in nats; constants must not explain it away.
     """
 
     network: str
@@ -119,7 +114,7 @@ class NetworkSum:
     matrix_calls: int = 0
 
     def total_ns(self, constants: NetworkConstants) -> float:
-        """The network's latency under `constants`, those of its class where there are some."""
+        """Compute the network's latency from `constants`, or from those of its class."""
         own = constants.of(self.network_class)
         kernels = self.hot_ns + own.rotated_share(self.footprint) * self.weights_ns
         activations = own.activation_share * self.activations_ns

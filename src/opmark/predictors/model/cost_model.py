@@ -1,4 +1,4 @@
-"""Latencies of kernels and networks from a bundle: batched, one call per kind, and remembered."""
+"""Latencies of kernels and networks from a bundle, computed in one call per kind and then cached."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,21 +9,20 @@ from opmark.core.errors import ContentError
 from opmark.core.graph import Graph
 from opmark.core.kernel import Kernel
 from opmark.kinds import kind_of, work_of
-from opmark.predictors.inputs.arrays import Flags, Floats, Integers
+from opmark.predictors.inputs.arrays import Flags, Floats, Integers, single_thread
 from opmark.predictors.inputs.features import features
-from opmark.predictors.inputs.single_thread import single_thread
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.intervals import outside
 from opmark.predictors.model.network import NetworkPrediction, Parts, predict_network
 
 BYTES_MOVED = "bytes-moved"
-# The interval of what only its bytes are known of: within a factor of two.
+# The interval of a kernel predicted from its bytes alone: a factor of two.
 _ANYTHING_HALF_WIDTH = float(np.log(2.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KernelPredictions:
-    """One entry per kernel asked for; the interval is that of the hot latency."""
+    """Predictions of kernels, in the order asked for; the interval belongs to the hot latency."""
 
     hot_ns: Floats
     rotated_ns: Floats
@@ -35,8 +34,8 @@ class KernelPredictions:
 class CostModel:
     """A table of kernel latencies on one target, filled as kernels are asked for.
 
-    `missing` says what a kernel costs whose kind the bundle does not know: `error` refuses, `bytes-moved` goes by its
-    bytes. The kind `bytes-moved` itself is always known: where it was not measured, from the other kinds' bytes.
+    `missing` decides about kernels of kinds that the bundle does not know: `error` refuses them, `bytes-moved` predicts
+    them from their bytes. The kind `bytes-moved` is always predicted, if need be from the bytes of the other kinds.
     """
 
     def __init__(self, bundle: Bundle, *, missing: str = "error") -> None:
@@ -46,7 +45,7 @@ class CostModel:
         self._table = np.empty((0, 5))
 
     def kernels(self, kernels: Sequence[Kernel]) -> KernelPredictions:
-        """The latencies of `kernels`. Raises `ContentError` listing every kind the bundle does not know."""
+        """Predict `kernels`. Raises `ContentError` listing every kind that the bundle does not know."""
         rows = self._rows(kernels)
         table = self._table[rows]
         return KernelPredictions(
@@ -58,11 +57,11 @@ class CostModel:
         )
 
     def network(self, graph: Graph) -> NetworkPrediction:
-        """The latency of `graph`, its interval and where it goes. Raises `ContentError` as `kernels` does."""
+        """Predict the latency of `graph`. Raises `ContentError` as `kernels` does."""
         return predict_network(graph, self.parts(graph), self.bundle.manifest)
 
     def parts(self, graph: Graph) -> Parts:
-        """Both labels of every distinct kernel of `graph`, and which of them each node is."""
+        """Predict both labels of every distinct kernel of `graph`."""
         number: dict[Kernel, int] = {}
         of_node = np.array(
             [-1 if node.free else number.setdefault(node.kernel, len(number)) for node in graph.nodes], dtype=np.int64
@@ -110,7 +109,7 @@ class CostModel:
     def _predict(self, kind: str, kernels: Sequence[Kernel]) -> Floats:
         predictor = self.bundle.kinds[kind]
         inputs = features(kernels, kind_of(kernels[0]), self.bundle.manifest.hardware)
-        # a kind that nothing was measured of on this device names none: its donor's learner checks its own
+        # a kind without samples on this device names no features; its donor's learner checks them
         if predictor.entry.features and inputs.names != predictor.entry.features:
             raise ContentError(
                 f"this bundle knows other features of kind {kind!r} than this version of OpMark makes",

@@ -1,29 +1,35 @@
-"""Why a prediction is what it is: what bounds each kernel, what its interval is made of, what to measure next."""
+"""The reasons behind a prediction: bounds of kernels, parts of the interval, and kernels to measure next."""
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from opmark.core.canonical import plain
+from opmark.core.errors import NothingSelectedError
+from opmark.core.files import write_text
 from opmark.core.graph import Graph
 from opmark.core.kernel import Kernel
 from opmark.kinds import work_of
 from opmark.predictors.inputs.arrays import Floats
-from opmark.predictors.inputs.reuse import network_class
+from opmark.predictors.inputs.graphs import network_class
 from opmark.predictors.inputs.shape_groups import shape_groups
 from opmark.predictors.learners.roofline import Roofline
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import CostModel
-from opmark.predictors.model.network import ANYTHING_DEVIATION, NetworkPrediction, Parts
+from opmark.predictors.model.network import NetworkPrediction, Parts, deviations
 
 COMPUTE, MEMORY, OVERHEAD, UNKNOWN = "compute", "memory", "overhead", "unknown"
 _MOST = 0.5
+_SUITE_SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelReason:
-    """One distinct kernel: what bounds it, and the `doubt_share` of the interval's variance that it causes.
+    """One distinct kernel; `doubt_share` is its share of the interval's variance.
 
     `bound` is the largest term of its kind's fitted roofline: `compute`, `memory`, `overhead`, else `unknown`.
     """
@@ -41,8 +47,8 @@ class KernelReason:
 class IntervalParts:
     """Shares of the variance of the network's log error; they add up to 1.
 
-    `kinds` are errors that all kernels of a kind share, `groups` those of a shape group, `kernels` those of a kernel
-    alone, `composition` that of the sum itself.
+    `kinds` comes from errors that all kernels of a kind share, `groups` from those of a shape group, `kernels` from
+    those of single kernels, `composition` from the sum itself.
     """
 
     kinds: float
@@ -53,7 +59,7 @@ class IntervalParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """A network's prediction and the reasons behind it; `rows` by time, `next_kernels` by what they would settle."""
+    """A network's prediction and its reasons; `rows` are sorted by time, `next_kernels` by their share of the doubt."""
 
     prediction: NetworkPrediction
     rows: tuple[KernelReason, ...]
@@ -65,26 +71,26 @@ class Explanation:
 
     @property
     def settled_share(self) -> float:
-        """The share of the interval's variance that measuring `next_kernels` can take away, at most."""
+        """The largest share of the interval's variance that measuring `next_kernels` can remove."""
         chosen = set(self.next_kernels)
         return sum(row.doubt_share for row in self.rows if row.kernel in chosen)
 
     @property
     def narrower(self) -> float:
-        """By which share the interval becomes narrower when `next_kernels` are known exactly."""
+        """The share of its width that the interval loses if `next_kernels` are known exactly."""
         return 1 - math.sqrt(max(0.0, 1 - self.settled_share))
 
     @property
     def sum_dominates(self) -> bool:
-        """Whether most of the interval's variance is that of the sum, which no kernel can settle."""
+        """True if most of the interval's variance comes from the sum, which measuring kernels cannot reduce."""
         return self.interval.composition > _MOST
 
 
 def explain(bundle: Bundle, graph: Graph, *, missing: str = "error", suggestions: int = 20) -> Explanation:
-    """Where the time of `graph` goes and what its interval is made of.
+    """Explain the prediction of `graph`: the time of its kernels and the parts of its interval.
 
-    The kernels to measure next are those that cause most of the interval's variance, at most `suggestions` of them.
-    Raises `ContentError` as `CostModel.network` does.
+    At most `suggestions` kernels that cause most of the interval's variance are to be measured next. Raises
+    `ContentError` as `CostModel.network` does.
     """
     model = CostModel(bundle, missing=missing)
     prediction, parts = model.network(graph), model.parts(graph)
@@ -117,21 +123,31 @@ def explain(bundle: Bundle, graph: Graph, *, missing: str = "error", suggestions
     )
 
 
+def write_suite(path: Path, kernels: Sequence[Kernel], *, target: str, model: str) -> None:
+    """Write the suite of `kernels` on `target` that `opmark bench run` reads. Raises `NothingSelectedError`."""
+    if not kernels:
+        raise NothingSelectedError("no kernel would make this prediction surer", where=str(path))
+    lines = [
+        f"# What makes the prediction of {model} uncertain, the worst first.",
+        f"schema: {_SUITE_SCHEMA}",
+        f"name: {path.stem}",
+        f"targets: [{target}]",
+        "at_least: 0",
+        "exact:",
+    ]
+    # JSON is YAML, and keeps the type of every parameter
+    lines += [
+        f"- {json.dumps({'kind': one.kind, 'parameters': plain(one.params)}, ensure_ascii=False)}" for one in kernels
+    ]
+    write_text(path, "\n".join(lines) + "\n")
+
+
 def _variances(
     bundle: Bundle, parts: Parts, shares: Floats, composition_deviation: float
 ) -> tuple[IntervalParts, Floats]:
-    """Variance of the log of the sum, to first order: errors weigh by the share of the time they act on."""
-    entries = bundle.manifest.kinds
-    known = [entries[kernel.kind].errors if kernel.kind in entries else None for kernel in parts.kernels]
-    wider = np.array(
-        [
-            width / max(errors.half_width, 1e-9) if errors else 1.0
-            for errors, width in zip(known, parts.half_width, strict=True)
-        ]
-    )
-    of_kind = np.array([errors.kind_deviation if errors else ANYTHING_DEVIATION for errors in known])
-    of_group = np.array([errors.group_deviation if errors else 0.0 for errors in known]) * wider
-    of_kernel = np.array([errors.kernel_deviation if errors else ANYTHING_DEVIATION for errors in known]) * wider
+    """Compute the variance of the log sum to first order, where an error weighs by its share of the time."""
+    deviation = deviations(parts, bundle.manifest)
+    of_kind, of_group, of_kernel = deviation.kind, deviation.group * deviation.wider, deviation.kernel * deviation.wider
     kinds = _shared(shares * of_kind, [kernel.kind for kernel in parts.kernels])
     groups = _shared(shares * of_group, shape_groups(parts.kernels))
     alone = (shares * of_kernel) ** 2
@@ -142,7 +158,7 @@ def _variances(
 
 
 def _shared(errors: Floats, names: Sequence[str]) -> Floats:
-    """Each row's part of the variance where rows of one name err together: its error times their sum."""
+    """Compute each row's part of the variance if rows of one name share an error: its error times their sum."""
     _, codes = np.unique(np.array(names), return_inverse=True)
     sums = np.bincount(codes, weights=errors) if len(errors) else np.empty(0)
     shared: Floats = errors * sums[codes] if len(errors) else errors

@@ -1,8 +1,8 @@
-"""How sure a prediction is: conformal intervals per kind, and the parts that an error is made of.
+"""Conformal intervals per kind, and variance components of the errors.
 
-Split-conformal prediction (Papadopoulos et al., ECML 2002; Lei et al., JASA 2018) on the log error, with whole shape
-groups held out, because rows of one group are no evidence for another. All rows serve both fitting and calibration, as
-in cross-conformal prediction (Vovk, 2015).
+Split-conformal prediction (Papadopoulos et al., ECML 2002; Lei et al., JASA 2018) on the log error. Whole shape groups
+are held out, because rows of one group are no evidence for another. All rows serve both fitting and calibration, as in
+cross-conformal prediction (Vovk, 2015).
 """
 
 from collections.abc import Sequence
@@ -13,18 +13,19 @@ import numpy as np
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
-from opmark.predictors.learners.estimator import Estimator, Fitted, Latencies
+from opmark.predictors.inputs.tables import Latencies
+from opmark.predictors.learners.estimator import Estimator, Fitted
 
 COVERAGE = 0.9
-# Where nobody knows better: half-width in nats of an interval of a kind with a handful of rows.
+# The half-width, in nats, of the interval of a kind with a handful of rows.
 _WIDEST = float(np.log(2.0))
 _FEW_EXTRAPOLATED = 10
-# Shapes beyond the training range get at least thrice the width: what is held out lies just beyond, a real one far.
+# Shapes beyond the training range get at least thrice the width: held-out shapes lie just beyond it, real ones far.
 _EXTRAPOLATION_FACTOR = 3.0
 _FOLDS = 5
-# More work than any kernel has: what a bundle says that is older than the field.
+# More work than any kernel has: the value for bundles older than the field.
 _BOUNDLESS = 1e9
-# A range reaches this share of its own width further on either side.
+# A range is widened on either side by this share of its width.
 _TOLERANCE = 0.05
 
 
@@ -32,8 +33,8 @@ _TOLERANCE = 0.05
 class KindErrors:
     """Errors of one kind, in nats.
 
-    `half_width` covers nine in ten kernels of unseen shape groups, `extrapolated_half_width` those out of range.
-    The log error of a kernel is a(kind) + b(shape group) + c(kernel) with these deviations.
+    `half_width` covers nine in ten kernels of unseen shape groups, `extrapolated_half_width` those beyond the training
+    range. The log error of a kernel is a(kind) + b(shape group) + c(kernel), with the three deviations given.
     """
 
     half_width: float
@@ -47,9 +48,9 @@ class KindErrors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingRange:
-    """Per feature: its least and greatest value, or the codes seen. Names as in `Inputs.names`.
+    """The least and greatest value of each feature, or its codes, in the order of `Inputs.names`.
 
-    `work` is the greatest log FLOPs + log bytes: a kernel may be larger than all without being so in any one size.
+    `work` is the greatest log FLOPs + log bytes: a kernel may exceed all others in work without doing so in any size.
     """
 
     low: tuple[float, ...]
@@ -59,7 +60,7 @@ class TrainingRange:
 
 
 def training_range(inputs: Inputs) -> TrainingRange:
-    """What the columns of `inputs` span; of derived columns only the work."""
+    """Find the range of the columns of `inputs`; of derived columns, only of the work."""
     sized = inputs.matrix[:, : inputs.sizes]
     margin = _TOLERANCE * np.ptp(sized, axis=0)
     codes = tuple((column, tuple(np.unique(inputs.matrix[:, column]).tolist())) for column in inputs.categorical)
@@ -72,7 +73,7 @@ def training_range(inputs: Inputs) -> TrainingRange:
 
 
 def outside(inputs: Inputs, known: TrainingRange) -> Flags:
-    """Whether each kernel has a size or more work than the training range, or a code that was never seen."""
+    """Mark kernels with a size or work beyond the training range, or with an unknown code."""
     numeric = [column for column in range(inputs.sizes) if column not in inputs.categorical]
     values = inputs.matrix[:, numeric]
     low, high = np.array(known.low)[numeric], np.array(known.high)[numeric]
@@ -89,9 +90,9 @@ def _work(inputs: Inputs) -> Floats:
 
 
 def calibrate(estimator: Estimator, fitted: Fitted, inputs: Inputs, labels: Latencies) -> tuple[KindErrors, Latencies]:
-    """Errors on held-out shape groups, and the predictions that made them.
+    """Compute errors on held-out shape groups; return them and the held-out predictions.
 
-    The estimator is fitted again per fold unless fitting predicted held-out groups by itself.
+    The estimator is fitted again per fold unless its fit predicted held-out groups already.
     """
     groups = shape_groups(inputs.kernels)
     folds = group_folds(groups, _FOLDS)
@@ -106,7 +107,7 @@ def calibrate(estimator: Estimator, fitted: Fitted, inputs: Inputs, labels: Late
 
 
 def kind_errors(errors: Floats, groups: Sequence[str], beyond: Flags) -> KindErrors:
-    """Quantiles and variance components of held-out log `errors`; `beyond` marks rows outside their fold's range."""
+    """Compute quantiles and variance components of held-out log `errors`; `beyond` marks extrapolated rows."""
     absolute = np.abs(errors)
     half_width = max(conformal_quantile(absolute), 1e-4)
     wide = _EXTRAPOLATION_FACTOR * half_width
@@ -114,7 +115,7 @@ def kind_errors(errors: Floats, groups: Sequence[str], beyond: Flags) -> KindErr
         wide = max(wide, conformal_quantile(absolute[beyond]))
     names, codes = np.unique(np.array(groups), return_inverse=True)
     group_variance, kernel_variance = _components(errors, codes, len(names))
-    # the mean of finitely many groups is uncertain, and a bias that was seen may be there again
+    # the mean of finitely many groups is uncertain, and a measured bias may return
     of_mean = group_variance / len(names) + kernel_variance / len(errors)
     return KindErrors(
         half_width=half_width,
@@ -128,7 +129,7 @@ def kind_errors(errors: Floats, groups: Sequence[str], beyond: Flags) -> KindErr
 
 
 def conformal_quantile(scores: Floats, coverage: float = COVERAGE) -> float:
-    """The ⌈(n + 1) · coverage⌉-th smallest score; with too few scores for that, a factor of two or their largest."""
+    """Find the ⌈(n + 1) · coverage⌉-th smallest score; of too few scores, log 2 or the largest."""
     if not len(scores):
         return _WIDEST
     rank = int(np.ceil((len(scores) + 1) * coverage))
@@ -138,7 +139,7 @@ def conformal_quantile(scores: Floats, coverage: float = COVERAGE) -> float:
 
 
 def _components(errors: Floats, codes: np.ndarray, groups: int) -> tuple[float, float]:
-    """Variances between and within groups: the method of moments for unequal group sizes, on winsorised errors."""
+    """Compute variances between and within groups by the method of moments, on winsorised errors."""
     limit = 4 * 1.4826 * float(np.median(np.abs(errors - np.median(errors)))) + 1e-6
     clipped = np.clip(errors - np.median(errors), -limit, limit)
     total = float(np.var(clipped))

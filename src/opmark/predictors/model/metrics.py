@@ -1,10 +1,17 @@
-"""How good predictions are, by nn-Meter's formulas; all are fractions but `rmse`, which has the latency's unit."""
+"""Errors of predictions by nn-Meter's formulas, and the device time that training rows take.
+
+All metrics are fractions except `rmse`, which has the unit of the latency.
+"""
 
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from opmark.predictors.inputs.arrays import Floats
+
+# The pace of the first release's collection on two shared cores, including waits for a slow clock, was 1.8 to 2.3
+# kernels a second at full quality (`benchmarks/throughput.py` prints a machine's own). Releases do not record it.
+KERNELS_PER_SECOND = 2.0
 
 
 def _relative(measured: Floats, predicted: Floats) -> Floats:
@@ -13,24 +20,24 @@ def _relative(measured: Floats, predicted: Floats) -> Floats:
 
 def _within(limit: float) -> Callable[[Floats, Floats], float]:
     def share(measured: Floats, predicted: Floats) -> float:
-        # the limit itself counts as within, whatever the last bit says
+        # an error equal to the limit counts as within, despite rounding
         return float(np.mean(np.abs(_relative(measured, predicted)) <= limit * (1 + 1e-12)))
 
     return share
 
 
 def rmse(measured: Floats, predicted: Floats) -> float:
-    """Root of the mean squared error, in the unit of what was measured (nn-Meter's `rmse`)."""
+    """Compute the root of the mean squared error, in the unit of the latencies (nn-Meter's `rmse`)."""
     return float(np.sqrt(np.mean((predicted - measured) ** 2)))
 
 
 def rmspe(measured: Floats, predicted: Floats) -> float:
-    """Root of the mean squared relative error (nn-Meter's `rmspe`)."""
+    """Compute the root of the mean squared relative error (nn-Meter's `rmspe`)."""
     return float(np.sqrt(np.mean(_relative(measured, predicted) ** 2)))
 
 
 def kendall_tau(measured: Floats, predicted: Floats) -> float:
-    """Kendall's τ-b; 1 where fewer than two values can be ordered."""
+    """Compute Kendall's τ-b; 1 where fewer than two values can be ordered."""
     from scipy.stats import kendalltau
 
     if len(measured) < 2 or np.ptp(measured) == 0:
@@ -41,7 +48,7 @@ def kendall_tau(measured: Floats, predicted: Floats) -> float:
 
 
 def weighted_acc10(measured: Floats, predicted: Floats) -> float:
-    """The share of the measured time that is spent in kernels predicted within ±10 %."""
+    """Compute the share of the measured time in kernels predicted within ±10 %."""
     within = np.abs(_relative(measured, predicted)) <= 0.1 * (1 + 1e-12)
     return float(measured[within].sum() / measured.sum())
 
@@ -62,10 +69,20 @@ METRICS: Mapping[str, Callable[[Floats, Floats], float]] = {
 
 
 def all_metrics(measured: Floats, predicted: Floats) -> dict[str, float]:
-    """Every metric by name, of at least one pair."""
+    """Compute every metric, by name, of at least one pair."""
     return {name: metric(measured, predicted) for name, metric in METRICS.items()}
 
 
 def coverage(measured: Floats, low: Floats, high: Floats) -> float:
-    """The share of measured values within their intervals."""
+    """Compute the share of measured values within their intervals."""
     return float(np.mean((measured >= low) & (measured <= high)))
+
+
+def device_minutes(rows: int, kernels_per_second: float) -> float:
+    """Compute the minutes that measuring both labels of `rows` kernels takes."""
+    return rows / kernels_per_second / 60
+
+
+def assumption(kernels_per_second: float) -> str:
+    """State the pace behind every figure of device time."""
+    return f"device minutes assume {kernels_per_second:g} kernels measured a second"

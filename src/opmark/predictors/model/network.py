@@ -1,8 +1,8 @@
-"""From kernels to a network: the sum, its interval, and where the time goes."""
+"""The latency of a network as a sum over its kernels, with an interval."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,13 +10,11 @@ from opmark.core.graph import Graph
 from opmark.core.kernel import Kernel
 from opmark.kinds import kind_of
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers
-from opmark.predictors.inputs.reuse import footprint_bytes, network_class, weight_shares
+from opmark.predictors.inputs.graphs import footprint_bytes, network_class
 from opmark.predictors.inputs.shape_groups import shape_groups
 from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.intervals import COVERAGE
-
-if TYPE_CHECKING:
-    from opmark.predictors.model.bundle import Manifest
+from opmark.predictors.model.manifest import BundleManifest
 
 _DRAWS = 2000
 _DRAWS_AT_ONCE = 100
@@ -25,7 +23,7 @@ ANYTHING_DEVIATION = 0.4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parts:
-    """The distinct kernels of a graph with both labels; `of_node` is each node's kernel, -1 for a free node."""
+    """The distinct kernels of a graph with both labels; `of_node` is the kernel of each node, -1 for a free node."""
 
     kernels: tuple[Kernel, ...]
     of_node: Integers
@@ -37,18 +35,18 @@ class Parts:
 
     @property
     def counts(self) -> Integers:
-        """How many nodes each distinct kernel has."""
+        """The number of nodes of each distinct kernel."""
         return np.bincount(self.of_node[self.of_node >= 0], minlength=len(self.kernels)).astype(np.int64)
 
     @property
     def matrix(self) -> Flags:
-        """Which distinct kernels do matrix work."""
+        """Mark the distinct kernels that do matrix work."""
         return np.array([kind_of(kernel).matrix for kernel in self.kernels], dtype=bool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRow:
-    """One distinct kernel of a network; `ns` is one call within the network, `low_ns` and `high_ns` around it."""
+    """One distinct kernel of a network; `ns` is the time of one call within the network."""
 
     kernel: Kernel
     count: int
@@ -59,16 +57,16 @@ class KernelRow:
 
     @property
     def total_ns(self) -> float:
-        """All calls together."""
+        """The time of all calls."""
         return self.count * self.ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NetworkPrediction:
-    """A network's latency; between `low_ns` and `high_ns` with probability `coverage`.
+    """A network's latency; it lies between `low_ns` and `high_ns` with probability `coverage`.
 
-    `node_ns` has one entry per node of the graph, the gap alone for a free one; `rows` are sorted by total cost;
-    `bytes_moved_share` is the share of the time that was predicted from bytes alone; `rotated_share` is w.
+    `node_ns` has one entry per node of the graph, for a free node the time between calls alone; `rows` are sorted by
+    total time; `bytes_moved_share` is the share of time predicted from bytes alone; `rotated_share` is w.
     """
 
     total_ns: float
@@ -82,10 +80,9 @@ class NetworkPrediction:
     note: str
 
 
-def predict_network(graph: Graph, parts: Parts, manifest: "Manifest") -> NetworkPrediction:
-    """Sum of hot + (w · s + v · (1 − s)) · (rotated − hot) over the graph's kernels, s being the share of weights in
-    their bytes, plus a gap for each call, views too, and another for each call of matrix work, plus page faults where
-    the target has them.
+def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> NetworkPrediction:
+    """Sum hot + (w · s + v · (1 − s)) · (rotated − hot) over the graph's kernels, s being the share of weights in their
+    bytes; add the time between calls, more of it before matrix work, and page faults where the target has them.
     """
     constants = manifest.constants.of(network_class(graph))
     wanted = footprint_bytes(graph)
@@ -125,7 +122,7 @@ def predict_network(graph: Graph, parts: Parts, manifest: "Manifest") -> Network
 
 
 def replaced(parts: Parts, known: Mapping[Kernel, tuple[float, float]]) -> Parts:
-    """`parts` with the (hot, rotated) latencies of `known`; where rotated is not a number, in proportion to hot."""
+    """Replace latencies of `parts` by the (hot, rotated) ones of `known`; where rotated is NaN, by its ratio to hot."""
     hot_ns, rotated_ns = parts.hot_ns.copy(), parts.rotated_ns.copy()
     for index, kernel in enumerate(parts.kernels):
         if kernel in known:
@@ -135,8 +132,42 @@ def replaced(parts: Parts, known: Mapping[Kernel, tuple[float, float]]) -> Parts
     return replace(parts, hot_ns=hot_ns, rotated_ns=rotated_ns)
 
 
-def sum_deviation(parts: Parts, manifest: "Manifest", *, sure: Flags | None = None) -> float:
-    """The standard deviation, in nats, that the kernels' errors give to the sum of hot latencies.
+def weight_shares(graph: Graph, parts: Parts) -> Floats:
+    """Compute the share of weights, between 0 and 1, in the bytes that each distinct kernel of `parts` moves."""
+    shares = np.zeros(len(parts.kernels))
+    for node, index in zip(graph.nodes, parts.of_node, strict=True):
+        if index >= 0:
+            shares[index] = min(1.0, node.work.weight_bytes / max(node.work.moved_bytes, 1))
+    return shares
+
+
+class Deviations(NamedTuple):
+    """Standard deviations of each kernel's log error; `wider` scales those of group and kernel beyond the range."""
+
+    kind: Floats
+    group: Floats
+    kernel: Floats
+    wider: Floats
+
+
+def deviations(parts: Parts, manifest: BundleManifest) -> Deviations:
+    """Look up the deviations of every kernel; kernels of unknown kinds have large ones."""
+    known = [manifest.kinds[one.kind].errors if one.kind in manifest.kinds else None for one in parts.kernels]
+    return Deviations(
+        kind=np.array([errors.kind_deviation if errors else ANYTHING_DEVIATION for errors in known]),
+        group=np.array([errors.group_deviation if errors else 0.0 for errors in known]),
+        kernel=np.array([errors.kernel_deviation if errors else ANYTHING_DEVIATION for errors in known]),
+        wider=np.array(
+            [
+                width / max(errors.half_width, 1e-9) if errors else 1.0
+                for errors, width in zip(known, parts.half_width, strict=True)
+            ]
+        ),
+    )
+
+
+def sum_deviation(parts: Parts, manifest: BundleManifest, *, sure: Flags | None = None) -> float:
+    """Compute the standard deviation, in nats, of the sum of hot latencies from the kernels' errors.
 
     Kernels marked `sure` have no error.
     """
@@ -148,43 +179,30 @@ def sum_deviation(parts: Parts, manifest: "Manifest", *, sure: Flags | None = No
     return float(np.log(certain + drawn).std())
 
 
-def draw_sums(parts: Parts, kernel_ns: Floats, manifest: "Manifest") -> Floats:
-    """Sums of `kernel_ns` (all calls of each distinct kernel) in draws of the error model, the same in every call.
+def draw_sums(parts: Parts, kernel_ns: Floats, manifest: BundleManifest) -> Floats:
+    """Draw sums of `kernel_ns` (all calls of each distinct kernel) from the error model, the same in every call.
 
-    A kind's and a shape group's error are shared by all their kernels within a draw, a kernel's by all its nodes.
+    Within a draw, all kernels of a kind share an error, and so do those of a shape group and all nodes of a kernel.
     """
     kinds, of_kind = np.unique([kernel.kind for kernel in parts.kernels], return_inverse=True)
     groups, of_group = np.unique(shape_groups(parts.kernels), return_inverse=True)
-    known = manifest.kinds
-    usual = {kind: known[kind].errors for kind in kinds if kind in known}
-    kind_deviation = np.array([usual[k].kind_deviation if k in usual else ANYTHING_DEVIATION for k in kinds])
-    own = [usual.get(kernel.kind) for kernel in parts.kernels]
-    group_deviation = np.zeros(len(groups))
-    group_deviation[of_group] = [errors.group_deviation if errors else 0.0 for errors in own]
-    # beyond the training range everything about a kernel is as much less certain as its interval is wider
-    wider = np.array(
-        [
-            width / max(errors.half_width, 1e-9) if errors else 1.0
-            for errors, width in zip(own, parts.half_width, strict=True)
-        ]
-    )
-    kernel_deviation = np.array([errors.kernel_deviation if errors else ANYTHING_DEVIATION for errors in own]) * wider
+    deviation = deviations(parts, manifest)
     source = np.random.default_rng(0)
     totals = []
     for _ in range(_DRAWS // _DRAWS_AT_ONCE):
-        errors_drawn = (
-            (source.standard_normal((_DRAWS_AT_ONCE, len(kinds))) * kind_deviation)[:, of_kind]
-            + (source.standard_normal((_DRAWS_AT_ONCE, len(groups))) * group_deviation)[:, of_group] * wider
-            + source.standard_normal((_DRAWS_AT_ONCE, len(own))) * kernel_deviation
+        errors = (
+            source.standard_normal((_DRAWS_AT_ONCE, len(kinds)))[:, of_kind] * deviation.kind
+            + source.standard_normal((_DRAWS_AT_ONCE, len(groups)))[:, of_group] * deviation.group * deviation.wider
+            + source.standard_normal((_DRAWS_AT_ONCE, len(kernel_ns))) * (deviation.kernel * deviation.wider)
         )
-        totals.append(np.exp(errors_drawn) @ kernel_ns)
+        totals.append(np.exp(errors) @ kernel_ns)
     return np.concatenate(totals)
 
 
 def _interval(
-    parts: Parts, kernel_ns: Floats, total: float, manifest: "Manifest", constants: NetworkConstants
+    parts: Parts, kernel_ns: Floats, total: float, manifest: BundleManifest, constants: NetworkConstants
 ) -> tuple[float, float]:
-    """Quantiles of drawn sums, each with a composition error that belongs to the whole."""
+    """Find quantiles of drawn sums, each with an error of composition of its own."""
     if not len(kernel_ns) or total <= 0:
         return total, total
     sums = draw_sums(parts, kernel_ns, manifest) + (total - float(kernel_ns.sum()))

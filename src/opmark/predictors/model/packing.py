@@ -1,4 +1,4 @@
-"""A kind's texts as one compressed member of a bundle: the same bytes for the same texts, unpacked when needed."""
+"""The compressed files of a bundle, one per kind: the same texts give the same bytes."""
 
 import gzip
 import io
@@ -8,21 +8,21 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from opmark.core.errors import ContentError
+from opmark.predictors.model.manifest import AGAIN
 
 SUFFIX = ".json.gz"
-# A kind of ten thousand rows takes 2 MB; whatever claims to be a hundred times as large is no predictor.
+# A kind of ten thousand rows takes 2 MB; a file a hundred times as large is no predictor.
 MOST_BYTES = 256 * 2**20
-_HINT = "train or copy the bundle again"
 _GZIP = 16 + zlib.MAX_WBITS
 
 
 def member_name(kind: str) -> str:
-    """The file that holds a kind's learner."""
+    """Name the file of a kind's learner."""
     return f"{kind}{SUFFIX}"
 
 
 def pack(texts: Mapping[str, str]) -> bytes:
-    """A JSON object of texts by name, compressed without a time or a name of its own."""
+    """Compress a JSON object of texts by name, without a time stamp or file name."""
     content = json.dumps(dict(texts), sort_keys=True, ensure_ascii=False).encode()
     stream = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=stream, compresslevel=9, mtime=0) as packed:
@@ -31,33 +31,33 @@ def pack(texts: Mapping[str, str]) -> bytes:
 
 
 def unpack(content: bytes, where: str) -> dict[str, str]:
-    """The texts that `pack` packed.
+    """Read the texts of `pack`.
 
-    Raises `ContentError` naming `where`: not compressed, cut off, followed by something, larger than 256 MiB, no JSON
-    object of texts.
+    Raises `ContentError` naming `where` for content that is not compressed, cut off, followed by more, larger than
+    256 MiB, or no JSON object of texts.
     """
     stream = zlib.decompressobj(_GZIP)
     try:
         unpacked = stream.decompress(content, MOST_BYTES + 1)
     except zlib.error as error:
-        raise ContentError("not a compressed member of a bundle", where=where, hint=_HINT) from error
+        raise ContentError("not a compressed member of a bundle", where=where, hint=AGAIN) from error
     if len(unpacked) > MOST_BYTES:
-        raise ContentError(f"unpacks to more than {MOST_BYTES >> 20} MiB", where=where, hint=_HINT)
+        raise ContentError(f"unpacks to more than {MOST_BYTES >> 20} MiB", where=where, hint=AGAIN)
     if not stream.eof:
-        raise ContentError("cut off", where=where, hint=_HINT)
+        raise ContentError("cut off", where=where, hint=AGAIN)
     if stream.unused_data:
-        raise ContentError("goes on after its end", where=where, hint=_HINT)
+        raise ContentError("goes on after its end", where=where, hint=AGAIN)
     try:
         texts = json.loads(unpacked)
     except (ValueError, RecursionError) as error:
-        raise ContentError(f"unpacks to no JSON: {error}", where=where, hint=_HINT) from error
+        raise ContentError(f"unpacks to no JSON: {error}", where=where, hint=AGAIN) from error
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
-        raise ContentError("unpacks to no JSON object of texts", where=where, hint=_HINT)
+        raise ContentError("unpacks to no JSON object of texts", where=where, hint=AGAIN)
     return texts
 
 
 class Packed(Mapping[str, str]):
-    """The texts of a member, unpacked when the first is asked for. Asking raises `ContentError` as `unpack` does."""
+    """The texts of a kind, unpacked on first use, which raises `ContentError` as `unpack` does."""
 
     def __init__(self, content: bytes, where: str) -> None:
         self._content = content

@@ -1,64 +1,35 @@
-"""Training: one learner per kind from a release's rows, and the network constants from its training networks."""
+"""Training: one learner per kind from a release's rows, and network constants from its training networks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from opmark.core.errors import NothingSelectedError
 from opmark.core.graph import Graph
 from opmark.core.kernel import Kernel
-from opmark.core.measurement import OK, USABLE, Measurement, NetworkMeasurement
+from opmark.core.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.core.target import Target
 from opmark.kinds import KINDS
 from opmark.predictors.estimators import ESTIMATORS
-from opmark.predictors.inputs.arrays import Floats
-from opmark.predictors.inputs.features import Inputs, features
-from opmark.predictors.inputs.hardware import Hardware, hardware_of
-from opmark.predictors.inputs.reuse import footprint_bytes, network_class, weight_shares
-from opmark.predictors.inputs.single_thread import single_thread
-from opmark.predictors.learners.estimator import Estimator, Latencies
+from opmark.predictors.inputs.arrays import single_thread
+from opmark.predictors.inputs.features import Hardware, hardware_of
+from opmark.predictors.inputs.graphs import footprint_bytes, network_class
+from opmark.predictors.inputs.tables import Latencies, Table, by_kernel, measured_kernels, tables
+from opmark.predictors.learners.estimator import Estimator
 from opmark.predictors.learners.roofline import Roofline, fit_roofline
-from opmark.predictors.model.bundle import Bundle, KindEntry, KindPredictor, Manifest, Origin, versions
+from opmark.predictors.model.bundle import Bundle, KindPredictor, versions
 from opmark.predictors.model.constant_fit import fit_constants
 from opmark.predictors.model.constants import PLAIN_SUM, NetworkConstants, NetworkSum
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 from opmark.predictors.model.intervals import calibrate, training_range
+from opmark.predictors.model.manifest import BundleManifest, KindEntry, TrainingRelease
 from opmark.predictors.model.metrics import all_metrics
-from opmark.predictors.model.network import replaced, sum_deviation
+from opmark.predictors.model.network import replaced, sum_deviation, weight_shares
 
 if TYPE_CHECKING:
     from opmark.datasets.release.release import Release
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
-    """The usable rows of one kind. Rotated labels and variations between processes are NaN where unknown."""
-
-    inputs: Inputs
-    labels: Latencies
-    variation: Floats
-
-    def take(self, rows: Any) -> "Table":
-        """Some rows: indices or a mask."""
-        return Table(
-            inputs=self.inputs.take(rows),
-            labels=Latencies(hot_ns=self.labels.hot_ns[rows], rotated_ns=self.labels.rotated_ns[rows]),
-            variation=self.variation[rows],
-        )
-
-
-def tables(measurements: Sequence[Measurement], hardware: Hardware) -> dict[str, Table]:
-    """The usable rows by kind, ordered by kernel key; of a kernel measured twice, the row that settled."""
-    by_kind: dict[str, dict[str, Measurement]] = {}
-    for row in measurements:
-        if row.status in USABLE:
-            rows = by_kind.setdefault(row.kernel.kind, {})
-            held = rows.get(row.kernel.key)
-            if held is None or (held.status != OK and row.status == OK):
-                rows[row.kernel.key] = row
-    return {kind: _table([rows[key] for key in sorted(rows)], hardware) for kind, rows in sorted(by_kind.items())}
 
 
 def train(
@@ -68,21 +39,31 @@ def train(
     estimator: str = "lightgbm",
     graphs: Mapping[str, Graph] | None = None,
 ) -> Bundle:
-    """A bundle for one target of `release`.
+    """Train a bundle for one target of `release`.
 
-    `graphs`, by graph id or network name, let the network constants be fitted on the networks whose role is training.
-    Raises `UnknownNameError` for a target the release has not, `NothingSelectedError` where no row is usable.
+    Network constants are fitted on training networks whose graph is in `graphs`, by graph id or by name. Raises
+    `UnknownNameError` for a target that the release lacks, `NothingSelectedError` without usable rows.
     """
-    environments = release.manifest.environments
     return train_on(
         release.measurements(target_name),
         release.target(target_name),
         estimator=estimator,
-        hardware=hardware_of(environments[0].checked) if environments else Hardware(),
-        origin=Origin(device=release.device, version=release.version, id=release.id),
+        hardware=release_hardware(release),
+        origin=origin_of(release),
         networks=release.network_measurements(target_name),
         graphs=graphs or {},
     )
+
+
+def release_hardware(release: "Release") -> Hardware:
+    """Read the hardware from the first environment of a release."""
+    environments = release.manifest.environments
+    return hardware_of(environments[0].checked) if environments else Hardware()
+
+
+def origin_of(release: "Release") -> TrainingRelease:
+    """Name a release in the way that manifests do."""
+    return TrainingRelease(device=release.device, version=release.version, id=release.id)
 
 
 def train_on(
@@ -91,11 +72,11 @@ def train_on(
     *,
     estimator: str = "lightgbm",
     hardware: Hardware | None = None,
-    origin: Origin | None = None,
+    origin: TrainingRelease | None = None,
     networks: Sequence[NetworkMeasurement] = (),
     graphs: Mapping[str, Graph] | None = None,
 ) -> Bundle:
-    """A bundle from rows at hand; see `train`."""
+    """Train a bundle from given rows; see `train`."""
     hardware = hardware or Hardware()
     learner = ESTIMATORS.load(estimator)
     found = tables(measurements, hardware)
@@ -108,12 +89,12 @@ def train_on(
     with single_thread():
         for kind, table in found.items():
             kinds[kind], held_out = _predictor(kind, table, learner, estimator)
-            without.update(_by_kernel(table.inputs.kernels, held_out))
-    manifest = Manifest(
+            without.update(by_kernel(table.inputs.kernels, held_out))
+    manifest = BundleManifest(
         target=target,
         estimator=estimator,
         hardware=hardware,
-        origin=origin or Origin(device=target.device, version="0.0.0", id=""),
+        origin=origin or TrainingRelease(device=target.device, version="0.0.0", id=""),
         kinds={kind: predictor.entry for kind, predictor in kinds.items()},
         anything=anything_of(found.values()),
         constants=NetworkConstants(),
@@ -133,10 +114,10 @@ def with_constants(
     measured: Mapping[Kernel, tuple[float, float]] | None = None,
     without: Mapping[Kernel, tuple[float, float]] | None = None,
 ) -> Bundle:
-    """`bundle` with network constants fitted on the training networks among `networks` that have a graph.
+    """Fit the network constants of `bundle` on the training networks among `networks` that have a graph.
 
-    Constants are fitted to sums of `measured` kernels (hot, rotated) where there are some, and intervals calibrated
-    on sums of predictions made `without` the kernel's own shape group: the bundle has seen the kernels themselves.
+    Constants are fitted to sums of `measured` kernels (hot, rotated) where there are any. Intervals are calibrated on
+    sums of predictions made `without` the kernel's own shape group, because the bundle learned from the kernels.
     """
     held_out = sorted({one.family for one in networks if one.role != "training"})
     training = [one for one in networks if one.role == "training" and one.status in USABLE]
@@ -158,9 +139,9 @@ def network_sums(
     measured: Mapping[Kernel, tuple[float, float]] | None = None,
     predicted: Mapping[Kernel, tuple[float, float]] | None = None,
 ) -> list[NetworkSum]:
-    """Hot and rotated sums beside the measured latency, of every network whose graph is given.
+    """Compute the sums of every network whose graph is given.
 
-    Kernels take what `measured` says, which leaves no doubt about them, or what `predicted` says, else the model's.
+    Kernels take their latencies from `measured`, without any doubt, else from `predicted`, else from the model.
     """
     sums = []
     for one in networks:
@@ -193,39 +174,11 @@ def network_sums(
     return sums
 
 
-def measured_kernels(measurements: Sequence[Measurement]) -> dict[Kernel, tuple[float, float]]:
-    """(hot, rotated) of every kernel with a usable row; rotated is NaN where it was not measured."""
-    unknown = float("nan")
-    return {
-        row.kernel: (row.latency_hot_ns, row.latency_rotated_ns or unknown)
-        for row in sorted(measurements, key=lambda row: row.status == OK)
-        if row.status in USABLE and row.latency_hot_ns
-    }
-
-
-def _table(rows: Sequence[Measurement], hardware: Hardware) -> Table:
-    unknown = float("nan")
-    return Table(
-        inputs=features([row.kernel for row in rows], KINDS.load(rows[0].kernel.kind), hardware),
-        labels=Latencies(
-            hot_ns=np.array([row.latency_hot_ns for row in rows], dtype=np.float64),
-            rotated_ns=np.array([row.latency_rotated_ns or unknown for row in rows], dtype=np.float64),
-        ),
-        variation=np.array(
-            [unknown if row.between_process_variation is None else row.between_process_variation for row in rows]
-        ),
-    )
-
-
-def _by_kernel(kernels: Sequence[Kernel], labels: Latencies) -> dict[Kernel, tuple[float, float]]:
-    return dict(zip(kernels, zip(labels.hot_ns.tolist(), labels.rotated_ns.tolist(), strict=True), strict=True))
-
-
 def _predictor(kind: str, table: Table, learner: Estimator, estimator: str) -> tuple[KindPredictor, Latencies]:
     fitted = learner.fit(table.inputs, table.labels)
     labels = table.labels
     if learner.plain_sum:
-        # a sum of hot latencies has no use for rotated ones of held-out groups, and they take half of the time
+        # a plain sum of hot latencies needs no rotated ones of held-out groups, which take half of the time
         labels = replace(labels, rotated_ns=np.full(len(table.inputs), np.nan))
     errors, held_out = calibrate(learner, fitted, table.inputs, labels)
     entry = KindEntry(
@@ -240,9 +193,9 @@ def _predictor(kind: str, table: Table, learner: Estimator, estimator: str) -> t
 
 
 def anything_of(found: Iterable[Table]) -> Roofline:
-    """Time per byte and per call of whatever is not matrix work: what an unknown kernel costs at least."""
-    tables = list(found)
-    light = [table for table in tables if not KINDS.load(table.inputs.kind).matrix] or tables
+    """Fit time per byte and per call of kinds without matrix work, which is the least that unknown kernels cost."""
+    everything = list(found)
+    light = [table for table in everything if not KINDS.load(table.inputs.kind).matrix] or everything
     moved = np.concatenate([table.inputs.moved_bytes for table in light])
     hot = np.concatenate([table.labels.hot_ns for table in light])
     return fit_roofline(np.zeros_like(moved), moved, hot, ("bytes", "constant"))

@@ -1,4 +1,4 @@
-"""A predictor to keep of a device of which few kernels were measured, made with another device's where that helps."""
+"""A predictor of a device with few measured kernels, made with another device's predictor where that helps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,19 +11,20 @@ from opmark.core.graph import Graph
 from opmark.core.kernel import Kernel
 from opmark.core.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.core.target import Target
-from opmark.predictors.inputs.arrays import Floats
-from opmark.predictors.inputs.hardware import Hardware, hardware_of
+from opmark.predictors.inputs.arrays import Floats, single_thread
+from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.inputs.shape_groups import shape_groups
-from opmark.predictors.inputs.single_thread import single_thread
+from opmark.predictors.inputs.tables import Latencies, Table, by_kernel, kernels_of, measured_kernels, tables
 from opmark.predictors.learners.residual import LEAST_ROWS
 from opmark.predictors.learners.roofline import Roofline, fit_roofline
-from opmark.predictors.model.adapted_learner import TRANSFERRED, DonorKind, FittedTransfer, Transfer
-from opmark.predictors.model.bundle import Bundle, KindEntry, KindPredictor, Manifest, Origin, versions
+from opmark.predictors.model.adapted_learner import TRANSFERRED, DonorKind, FittedTransfer
+from opmark.predictors.model.bundle import Bundle, KindPredictor, versions
 from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.intervals import KindErrors, TrainingRange, kind_errors, training_range
+from opmark.predictors.model.manifest import BundleManifest, KindEntry, TrainingRelease, TransferRecord
 from opmark.predictors.model.metrics import all_metrics
-from opmark.predictors.model.training import Table, anything_of, measured_kernels, tables, with_constants
-from opmark.predictors.transfer.curve import (
+from opmark.predictors.model.training import anything_of, origin_of, release_hardware, with_constants
+from opmark.predictors.transfer.choosing import (
     WITHOUT_DONOR,
     Donor,
     best_of,
@@ -39,15 +40,15 @@ from opmark.predictors.transfer.methods import METHODS, Adaptation, Rows, drawn_
 if TYPE_CHECKING:
     from opmark.datasets.release.release import Release
 
-# With fewer rows than this, a kind's interval is that of the errors of all kinds.
+# A kind with fewer rows gets the interval of the errors of all kinds.
 _OWN_ERRORS_FROM = 20
-# The half-width, in nats, of an interval of a kind that was not sampled at all.
+# The half-width, in nats, of the interval of a kind without samples.
 _UNSAMPLED_HALF_WIDTH = float(np.log(2.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Learned:
-    """Samples, what was chosen for them, and its predictions of each sample made without its shape group."""
+    """Samples, the method chosen for them, and its predictions of each sample made without its shape group."""
 
     known: Rows
     adaptation: Adaptation
@@ -61,46 +62,30 @@ def transferred(
     donors: Sequence[Donor],
     *,
     hardware: Hardware,
-    origin: Origin,
+    origin: TrainingRelease,
     samples: int | None = None,
     networks: Sequence[NetworkMeasurement] = (),
     graphs: Mapping[str, Graph] | None = None,
 ) -> Bundle:
-    """A bundle of `target` from `samples` of its rows, or from all, and the donor that diverges least.
+    """Make a bundle of `target` from `samples` of its rows, or from all, and the donor that diverges least.
 
-    Validation on the samples chooses the method; where that does without the donor, so does the bundle. Kinds without a
-    sample come from the donor. Network constants are fitted on training networks where there are some, else those of
-    a donor of the same runtime. Raises `NothingSelectedError` where donors, rows, or as many rows as asked for are
-    missing.
+    Validation on the samples chooses the method, and the bundle contains the donor only if the method needs it. Kinds
+    without a sample come from the donor. Network constants are fitted on training networks if there are any, else taken
+    from a donor of the same runtime. Raises `NothingSelectedError` without donors, without rows, or with fewer rows
+    than asked for.
     """
-    everything = list(tables(measurements, hardware).values())
-    pool = everything if samples is None else sides(measurements, hardware)[0]
-    held = sum(len(table.inputs) for table in pool)
-    if not donors or not held:
+    pool = _pool(measurements, target, hardware, samples) if donors else []
+    if not pool:
         raise NothingSelectedError("nothing to transfer between", hint="name a donor, and a target with measurements")
-    if samples is not None and samples > held:
-        raise NothingSelectedError(
-            f"{samples} samples asked for, and {held} rows of {target} to sample from", hint="ask for fewer"
-        )
     with single_thread():
         chosen = pool if samples is None else sampled(pool, samples)
-        donor, divergence = nearest_donor(chosen, donors)
-        known = rows_of(chosen, donor.model)
-        scores = validations(known, weights_of(pool, chosen))
-        method = best_of(scores)
-        helped = method not in WITHOUT_DONOR
-        learned = _Learned(
-            known=known,
-            adaptation=METHODS[method](known),
-            held_out_ns=scores[method].predicted_ns,
-            donor=donor.model.bundle if helped else None,
-        )
+        nearest, learned, record = _learn(chosen, weights_of(pool, chosen), donors)
         kinds = _kinds(learned)
-    given = donor.model.bundle.manifest
+    given = nearest.model.bundle.manifest
     training = [one for one in networks if one.role == "training" and one.status in USABLE and one.latency_ns]
-    # what lies between two kernels is the runtime's, and differs less between machines than between runtimes
+    # the time between two kernels belongs to the runtime, and differs less between machines than between runtimes
     alike = given.target.backend == target.backend and not training
-    manifest = Manifest(
+    manifest = BundleManifest(
         target=target,
         estimator=TRANSFERRED,
         hardware=hardware,
@@ -109,23 +94,15 @@ def transferred(
         anything=anything_of(chosen),
         constants=given.constants if alike else NetworkConstants(),
         versions=versions(),
-        transfer=Transfer(
-            samples=len(known.hot_ns),
-            method=method,
-            donor=donor.name if helped else "",
-            donor_id=given.id if helped else "",
-            divergence=divergence,
-            validation={name: one.score for name, one in scores.items()},
-            constants=donor.name if alike else "",
-        ),
+        transfer=replace(record, constants=nearest.name if alike else ""),
     )
     bundle = Bundle(manifest=manifest, kinds=kinds)
     if not training:
         return bundle
     without = _without(learned)
-    return with_constants(
-        bundle, networks, graphs or {}, measured=_sampled_only(measurements, without), without=without
-    )
+    # rows of the release that were not sampled count as unknown
+    measured = {kernel: both for kernel, both in measured_kernels(measurements).items() if kernel in without}
+    return with_constants(bundle, networks, graphs or {}, measured=measured, without=without)
 
 
 def transfer_release(
@@ -136,23 +113,57 @@ def transfer_release(
     samples: int | None = None,
     graphs: Mapping[str, Graph] | None = None,
 ) -> Bundle:
-    """`transferred` of a release's target. Raises `UnknownNameError` for a target that the release has not."""
-    environments = release.manifest.environments
+    """Call `transferred` on a release's target. Raises `UnknownNameError` for a target that the release lacks."""
     return transferred(
         release.measurements(target_name),
         release.target(target_name),
         donors,
-        hardware=hardware_of(environments[0].checked) if environments else Hardware(),
-        origin=Origin(device=release.device, version=release.version, id=release.id),
+        hardware=release_hardware(release),
+        origin=origin_of(release),
         samples=samples,
         networks=release.network_measurements(target_name),
         graphs=graphs,
     )
 
 
+def _pool(measurements: Sequence[Measurement], target: Target, hardware: Hardware, samples: int | None) -> list[Table]:
+    """List the tables to sample from. Raises `NothingSelectedError` if they have some, but too few rows."""
+    pool = list(tables(measurements, hardware).values()) if samples is None else sides(measurements, hardware)[0]
+    held = sum(len(table.inputs) for table in pool)
+    if samples is not None and 0 < held < samples:
+        raise NothingSelectedError(
+            f"{samples} samples asked for, and {held} rows of {target} to sample from", hint="ask for fewer"
+        )
+    return pool
+
+
+def _learn(chosen: Sequence[Table], weights: Floats, donors: Sequence[Donor]) -> tuple[Donor, _Learned, TransferRecord]:
+    """Choose a donor and a method for the samples `chosen`, and learn from them."""
+    donor, divergence = nearest_donor(chosen, donors)
+    known = rows_of(chosen, donor.model)
+    scores = validations(known, weights)
+    method = best_of(scores)
+    helped = method not in WITHOUT_DONOR
+    learned = _Learned(
+        known=known,
+        adaptation=METHODS[method](known),
+        held_out_ns=scores[method].predicted_ns,
+        donor=donor.model.bundle if helped else None,
+    )
+    record = TransferRecord(
+        samples=len(known.hot_ns),
+        method=method,
+        donor=donor.name if helped else "",
+        donor_id=donor.model.bundle.manifest.id if helped else "",
+        divergence=divergence,
+        validation={name: one.score for name, one in scores.items()},
+    )
+    return donor, learned, record
+
+
 def _kinds(learned: _Learned) -> dict[str, KindPredictor]:
     known = learned.known
-    groups = shape_groups([kernel for table in known.tables for kernel in table.inputs.kernels])
+    groups = shape_groups(kernels_of(known.tables))
     errors = np.log(known.hot_ns / learned.held_out_ns)
     pooled = _own_errors(errors, groups)
     _, rotated = drawn_together(_rotated_above(learned))
@@ -172,7 +183,7 @@ def _kinds(learned: _Learned) -> dict[str, KindPredictor]:
             roofline=_roofline(table, learned),
         )
         if learned.donor is not None and kind in learned.donor.manifest.kinds:
-            # shapes are the donor's business: only the difference was learned from the samples
+            # the samples taught the difference alone; the range of shapes remains the donor's
             entry = replace(entry, range=_moved(learned.donor.manifest.kinds[kind], table.inputs.names))
         found[kind] = _predictor(kind, entry, learned, rotated[kind])
     if learned.donor is not None:
@@ -196,7 +207,7 @@ def _own_errors(errors: Floats, groups: Sequence[str]) -> KindErrors:
 
 
 def _at_least(pooled: KindErrors, half_width: float) -> KindErrors:
-    """The errors of all kinds, but an interval that holds the worst sample of this one."""
+    """Take the errors of all kinds, with an interval wide enough for the worst sample of this one."""
     wide = max(pooled.half_width, half_width)
     return replace(pooled, half_width=wide, extrapolated_half_width=max(pooled.extrapolated_half_width, 2 * wide))
 
@@ -220,7 +231,7 @@ def _donor_kind(kind: str, donor: Bundle) -> DonorKind:
 
 
 def _rotated_above(learned: _Learned) -> dict[str, Floats]:
-    """log(rotated / hot) of the samples that have both, above the donor's where there is one; a 0 where none has."""
+    """Compute log(rotated / hot) of the samples with both labels, minus the donor's; 0 without such samples."""
     found = {}
     for table in learned.known.tables:
         above = np.log(table.labels.rotated_ns / table.labels.hot_ns)
@@ -241,7 +252,7 @@ def _roofline(table: Table, learned: _Learned) -> Roofline:
 
 
 def _moved(entry: KindEntry, names: tuple[str, ...]) -> TrainingRange:
-    """The donor's range by this device's columns: sizes come first on any hardware, codes after what depends on it."""
+    """Translate the donor's range to this device's columns; columns of codes follow those that depend on hardware."""
     known = [(entry.features[column], codes) for column, codes in entry.range.codes if entry.features]
     moved = tuple((names.index(name), codes) for name, codes in known if name in names)
     return replace(entry.range, codes=moved)
@@ -252,15 +263,7 @@ def _unsampled(pooled: KindErrors) -> KindErrors:
 
 
 def _without(learned: _Learned) -> dict[Kernel, tuple[float, float]]:
-    """(hot, rotated) of every sample as predicted without its shape group, the ratio of the two as measured."""
-    kernels = [kernel for table in learned.known.tables for kernel in table.inputs.kernels]
+    """Map every sample to (hot, rotated) predicted without its shape group, with their measured ratio."""
     ratio = np.concatenate([table.labels.rotated_ns / table.labels.hot_ns for table in learned.known.tables])
     rotated = learned.held_out_ns * ratio
-    return dict(zip(kernels, zip(learned.held_out_ns.tolist(), rotated.tolist(), strict=True), strict=True))
-
-
-def _sampled_only(
-    measurements: Sequence[Measurement], samples: Mapping[Kernel, object]
-) -> dict[Kernel, tuple[float, float]]:
-    """What was measured of the samples: other rows of the release count as unknown."""
-    return {kernel: both for kernel, both in measured_kernels(measurements).items() if kernel in samples}
+    return by_kernel(kernels_of(learned.known.tables), Latencies(hot_ns=learned.held_out_ns, rotated_ns=rotated))

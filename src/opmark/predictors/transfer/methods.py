@@ -1,4 +1,4 @@
-"""Ways to predict a device from a few of its kernels and a donor's prediction of every kernel."""
+"""Methods that predict a device from a few of its kernels and a donor's prediction of every kernel."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,40 +7,40 @@ import numpy as np
 
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.arrays import Flags, Floats
+from opmark.predictors.inputs.tables import Table
 from opmark.predictors.learners.residual import LEAST_ROWS, fit_residual
+from opmark.predictors.learners.ridge import fit_ridge
 from opmark.predictors.learners.roofline import Roofline, fit_roofline
-from opmark.predictors.model.adapted import LEARNER, Adapted, with_donor
-from opmark.predictors.model.training import Table
+from opmark.predictors.model.adapted_learner import LEARNER, Adapted, with_donor
 
-# How many rows an opinion that a kind lies where all kinds do is worth.
-_OPINION_ROWS = 2.0
-_RIDGE = 1.0
-_RIDGE_MARGIN = 3.0
-# Columns of a ridge before those of the kinds: the donor's latency, FLOPs, bytes.
+# The number of rows that the factor of all kinds is worth as a prior of a kind's own factor.
+_PRIOR_ROWS = 2.0
+_PENALTY = 1.0
+# Columns of the ridge before those of the kinds: the donor's latency, FLOPs, bytes.
 _SIZES = 3
-# A donor's prediction and the residual on it are believed this many nats beyond what was seen.
+# The learned residual stays within the range of the samples, widened by this many nats.
 _MARGIN = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rows:
-    """Kernels of several kinds, a table each, and what the donor predicts for each of their rows."""
+    """Kernels of several kinds, one table each, and the donor's prediction of each row."""
 
     tables: tuple[Table, ...]
     donor_ns: tuple[Floats, ...]
 
     @property
     def hot_ns(self) -> Floats:
-        """Measured latencies, table after table."""
+        """The measured latencies, table after table."""
         return np.concatenate([table.labels.hot_ns for table in self.tables])
 
     @property
     def above_donor(self) -> Floats:
-        """log(measured / donor), table after table."""
+        """The values log(measured / donor), table after table."""
         return np.log(self.hot_ns / np.concatenate(self.donor_ns))
 
     def take(self, rows: Flags) -> "Rows":
-        """Some rows, by a mask over all tables; tables without any fall away."""
+        """Select rows by a mask over all tables; empty tables are dropped."""
         tables, donors, start = [], [], 0
         for table, donor in zip(self.tables, self.donor_ns, strict=True):
             own = rows[start : start + len(donor)]
@@ -50,27 +50,20 @@ class Rows:
                 donors.append(donor[own])
         return Rows(tables=tuple(tables), donor_ns=tuple(donors))
 
-    def of_kind(self, kind: str) -> tuple[Table, Floats] | None:
-        """The table of one kind and the donor's predictions."""
-        for table, donor in zip(self.tables, self.donor_ns, strict=True):
-            if table.inputs.kind == kind:
-                return table, donor
-        return None
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Adaptation:
-    """A device as its samples and a donor describe it: kind by kind, and `otherwise` of kinds without a sample."""
+    """A device described by its samples and a donor, kind by kind; `otherwise` serves kinds without a sample."""
 
     kinds: Mapping[str, Adapted]
     otherwise: Adapted
 
     def of_kind(self, kind: str) -> Adapted:
-        """What is known of one kind."""
+        """Look up one kind."""
         return self.kinds.get(kind, self.otherwise)
 
     def hot_ns(self, asked: Rows) -> Floats:
-        """Predicted latencies, table after table."""
+        """Predict latencies, table after table."""
         return np.concatenate(
             [
                 self.of_kind(table.inputs.kind).hot_ns(table.inputs, donor)
@@ -80,19 +73,19 @@ class Adaptation:
 
 
 def scratch(known: Rows) -> Adaptation:
-    """Our estimator per kind on the samples alone; a kind without one goes by the others' time per FLOP and byte."""
+    """Fit our estimator per kind to the samples alone; kinds without a sample follow the roofline of all samples."""
     learner = ESTIMATORS.load(LEARNER)
     kinds = {table.inputs.kind: Adapted(own=learner.fit(table.inputs, table.labels)) for table in known.tables}
     return Adaptation(kinds=kinds, otherwise=Adapted(law=_any_law(known)))
 
 
 def one_scalar(known: Rows) -> Adaptation:
-    """The donor's prediction times one factor."""
+    """Multiply the donor's prediction by one factor."""
     return Adaptation(kinds={}, otherwise=Adapted(intercept=float(np.median(known.above_donor))))
 
 
 def roofline(known: Rows) -> Adaptation:
-    """Time per FLOP, per byte and per call, per kind where it was sampled, else of all kinds; no donor."""
+    """Fit a roofline per sampled kind, and one of all samples for other kinds; no donor."""
     kinds = {}
     for table in known.tables:
         inputs = table.inputs
@@ -103,21 +96,17 @@ def roofline(known: Rows) -> Adaptation:
 
 
 def ridge(known: Rows) -> Adaptation:
-    """Ridge regression of log latency on the donor's, on log FLOPs and bytes, and on the kind."""
+    """Fit a ridge regression of log latency on the donor's, on log FLOPs and bytes, and on the kind."""
     kinds = sorted(table.inputs.kind for table in known.tables)
-    columns = _ridge_columns(known, kinds)
-    target = np.log(known.hot_ns)
-    centre, deviation = columns.mean(axis=0), columns.std(axis=0)
-    scale = np.where(deviation > 1e-9, deviation, 1.0)
-    standard = (columns - centre) / scale
-    gram = standard.T @ standard + _RIDGE * np.eye(standard.shape[1])
-    slopes = np.linalg.solve(gram, standard.T @ (target - target.mean())) / scale
-    intercept = float(target.mean() - centre @ slopes)
-    limits = (float(target.min()) - _RIDGE_MARGIN, float(target.max()) + _RIDGE_MARGIN)
+    fitted = fit_ridge(_ridge_columns(known, kinds), np.log(known.hot_ns), _PENALTY)
+    slopes = fitted.slopes / fitted.scale
+    intercept = float(fitted.intercept - fitted.centre @ slopes)
     above, by_flops, by_bytes = slopes[:_SIZES].tolist()
 
     def of_kind(shift: float) -> Adapted:
-        return Adapted(intercept=intercept + shift, slopes=(above, by_flops, by_bytes), limits=limits)
+        return Adapted(
+            intercept=intercept + shift, slopes=(above, by_flops, by_bytes), limits=(fitted.low, fitted.high)
+        )
 
     shifts = dict(zip(kinds, slopes[_SIZES:].tolist(), strict=True))
     return Adaptation(kinds={kind: of_kind(shift) for kind, shift in shifts.items()}, otherwise=of_kind(0.0))
@@ -135,14 +124,14 @@ def _ridge_columns(rows: Rows, kinds: list[str]) -> Floats:
 
 
 def offsets(known: Rows) -> Adaptation:
-    """The donor's prediction times a factor per kind, drawn towards the factor of all kinds where samples are few."""
+    """Multiply the donor's prediction by a factor per kind, drawn towards that of all kinds where samples are few."""
     whole, of_kind = _offsets(known)
     kinds = {kind: Adapted(intercept=offset) for kind, offset in of_kind.items()}
     return Adaptation(kinds=kinds, otherwise=Adapted(intercept=whole))
 
 
 def residual(known: Rows) -> Adaptation:
-    """Our learner on what is left of the donor's prediction after a factor per kind, where a kind has the rows."""
+    """Learn the residual of the donor's prediction after a factor per kind, where a kind has enough rows."""
     whole, of_kind = _offsets(known)
     kinds = {}
     for table, donor in zip(known.tables, known.donor_ns, strict=True):
@@ -165,7 +154,7 @@ def _any_law(known: Rows) -> Roofline:
 
 
 def _offsets(known: Rows) -> tuple[float, dict[str, float]]:
-    """The median log factor of all rows, and each kind's own, drawn towards it."""
+    """Compute the median log factor of all rows, and each kind's own, drawn towards it."""
     above = {
         table.inputs.kind: np.log(table.labels.hot_ns / donor)
         for table, donor in zip(known.tables, known.donor_ns, strict=True)
@@ -174,11 +163,11 @@ def _offsets(known: Rows) -> tuple[float, dict[str, float]]:
 
 
 def drawn_together(values: Mapping[str, Floats]) -> tuple[float, dict[str, float]]:
-    """The median of all `values`, and that of each kind, drawn towards it where the kind has few."""
+    """Compute the median of all `values`, and that of each kind, drawn towards it where the kind has few values."""
     whole = float(np.median(np.concatenate(list(values.values()))))
     of_kind = {}
     for kind, own in values.items():
-        weight = len(own) / (len(own) + _OPINION_ROWS)
+        weight = len(own) / (len(own) + _PRIOR_ROWS)
         of_kind[kind] = weight * float(np.median(own)) + (1 - weight) * whole if len(own) else whole
     return whole, of_kind
 

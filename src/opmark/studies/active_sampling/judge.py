@@ -7,13 +7,11 @@ import numpy as np
 
 from opmark.core.measurement import USABLE, Measurement
 from opmark.predictors.estimators import ESTIMATORS
-from opmark.predictors.inputs.arrays import Flags, Floats
-from opmark.predictors.inputs.features import Inputs
-from opmark.predictors.inputs.hardware import Hardware
-from opmark.predictors.inputs.single_thread import single_thread
+from opmark.predictors.inputs.arrays import Flags, Floats, single_thread
+from opmark.predictors.inputs.features import Hardware, Inputs
+from opmark.predictors.inputs.tables import Table, tables
 from opmark.predictors.model.intervals import KindErrors, TrainingRange, calibrate, outside, training_range
 from opmark.predictors.model.metrics import METRICS
-from opmark.predictors.model.training import Table, tables
 from opmark.studies.active_sampling.allocation import Cell
 
 # The metrics of a target on the accuracy curve.

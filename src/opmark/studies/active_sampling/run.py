@@ -13,8 +13,7 @@ from opmark.bench.worker.pool import COMMAND
 from opmark.core.errors import NothingSelectedError
 from opmark.core.journal import Journal, read_journal
 from opmark.core.records import KernelTrial
-from opmark.predictors.inputs.features import features
-from opmark.predictors.inputs.hardware import hardware_of
+from opmark.predictors.inputs.features import features, hardware_of
 from opmark.studies.active_sampling.allocation import (
     Cell,
     CellState,

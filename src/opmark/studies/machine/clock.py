@@ -10,7 +10,7 @@ from opmark.core.errors import ContentError
 from opmark.core.host_clock import host_clock
 from opmark.core.workspace import versions
 from opmark.datasets.format import manifest
-from opmark.datasets.format.manifest import Manifest
+from opmark.datasets.format.manifest import ReleaseManifest
 
 # A host that is this much slower has changed its clock; a single reading is not more precise.
 _FELT = 0.03
@@ -55,7 +55,7 @@ def clock_now(noise: Noise, datasets: Path) -> ClockNow | None:
     return None
 
 
-def usual_sentinels_ns(release: Manifest) -> dict[str, float]:
+def usual_sentinels_ns(release: ReleaseManifest) -> dict[str, float]:
     """The median time of each sentinel while `release` was measured, in ns, weighted by measuring time.
 
     Made-up targets do not count.

@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from opmark.pages.curve import Line, curve
 from opmark.pages.template import render
-from opmark.predictors.judging.learning_curve import WANTED_ACC10, CurvePoint, reached
-from opmark.predictors.model.device_time import assumption, device_minutes
+from opmark.predictors.judging.learning_curve import WANTED_ACC10, LearningPoint, reached
+from opmark.predictors.model.metrics import assumption, device_minutes
 from opmark.predictors.transfer.curve import CHOSEN, TransferPoint
 
 _ACROSS = "kernels measured, and the device's minutes"
 _DOWN = "median error, unseen shape groups"
 
 
-def learning_page(release: str, curves: Mapping[str, Sequence[CurvePoint]]) -> str:
+def learning_page(release: str, curves: Mapping[str, Sequence[LearningPoint]]) -> str:
     """A self-contained HTML page of the learning curves of `release`, by target."""
     return render(
         "studies/templates/learning.html.jinja",
@@ -35,7 +35,7 @@ def learning_page(release: str, curves: Mapping[str, Sequence[CurvePoint]]) -> s
     )
 
 
-def learning_picture(points: Sequence[CurvePoint], *, misses: bool = False) -> str:
+def learning_picture(points: Sequence[LearningPoint], *, misses: bool = False) -> str:
     """The curve of every estimator: median error or, with `misses`, the share of kernels not within ±10 %."""
     if not points:
         return ""
@@ -51,9 +51,9 @@ def learning_picture(points: Sequence[CurvePoint], *, misses: bool = False) -> s
     )
 
 
-def best_points(points: Sequence[CurvePoint]) -> dict[str, CurvePoint]:
+def best_points(points: Sequence[LearningPoint]) -> dict[str, LearningPoint]:
     """Per estimator, the point with the most kernels within ±10 %; the earliest of equal points."""
-    found: dict[str, CurvePoint] = {}
+    found: dict[str, LearningPoint] = {}
     for point in sorted(points, key=lambda one: one.rows):
         if point.estimator not in found or point.acc10 > found[point.estimator].acc10:
             found[point.estimator] = point

@@ -10,8 +10,8 @@ from opmark.pages.bars import ErrorBar, error_bars
 from opmark.pages.scatter import Point, scatter
 from opmark.pages.template import render
 from opmark.predictors.judging.evidence import Judged
-from opmark.predictors.judging.learning_curve import CurvePoint
-from opmark.predictors.judging.scores import Evaluation, Score
+from opmark.predictors.judging.learning_curve import LearningPoint
+from opmark.predictors.judging.scores import Score, TargetScores
 from opmark.predictors.judging.splits import NETWORKS_UNSEEN, SPLIT_NAMES
 from opmark.studies.predictor_pages.curves import learning_picture
 
@@ -24,7 +24,7 @@ _MOST_POINTS = 1500
 
 
 def evaluation_page(
-    release: str, evaluations: Sequence[Evaluation], curves: Mapping[str, Sequence[CurvePoint]], *, ours: str
+    release: str, evaluations: Sequence[TargetScores], curves: Mapping[str, Sequence[LearningPoint]], *, ours: str
 ) -> str:
     """A self-contained HTML page. The pictures show the estimator `ours`; `curves` are learning curves by target."""
     return render(

@@ -12,7 +12,7 @@ from opmark.datasets.release.release import Release
 from opmark.pages.scatter import Point, scatter
 from opmark.pages.template import render
 from opmark.pages.timeline import timeline_picture
-from opmark.predictors.inputs.single_thread import single_thread
+from opmark.predictors.inputs.arrays import single_thread
 from opmark.predictors.judging.evidence import Evidence, Judged
 from opmark.predictors.judging.scores import judge
 from opmark.predictors.model.bundle import Bundle

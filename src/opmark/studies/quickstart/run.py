@@ -14,6 +14,7 @@ from opmark.core.estimate import median
 from opmark.core.files import sha256, write_json, write_text
 from opmark.core.graph import Graph
 from opmark.core.workspace import ROOMS, Workspace, versions
+from opmark.datasets.release import building
 from opmark.datasets.release import release as releases
 from opmark.datasets.release.release import Release
 from opmark.predictors.model import bundle as bundles
@@ -129,7 +130,7 @@ def _released(workspace: Workspace, journal: Path) -> Release:
             found = releases.load(folder / version)
             if checksum in {source.sha256 for source in found.manifest.sources}:
                 return found
-    return releases.build([journal], workspace.datasets)
+    return building.build([journal], workspace.datasets)
 
 
 def _graphs(release: Release, target: str, workspace: Workspace) -> dict[str, Graph]:

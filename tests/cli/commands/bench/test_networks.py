@@ -12,7 +12,7 @@ from opmark.bench.links import measuring as transfers
 from opmark.cli.main import cli
 from opmark.core.journal import read_journal
 from opmark.core.workspace import ROOMS
-from opmark.datasets.release.release import build
+from opmark.datasets.release.building import build
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from opmark.bench.suite.suite import load_suite
 from opmark.cli.main import cli
 from opmark.core.units import format_ns
 from opmark.core.workspace import ROOMS
-from opmark.datasets.release.release import build_from
+from opmark.datasets.release.building import build_from
 
 KINDS = ("gemm", "softmax", "elementwise")
 

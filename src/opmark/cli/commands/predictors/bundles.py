@@ -55,8 +55,8 @@ def train(ctx: click.Context, release: str | None, targets: tuple[str, ...], est
 @click.pass_context
 def list_bundles(ctx: click.Context, as_json: bool) -> None:
     """List the predictors of this workspace."""
-    from opmark.predictors.model.bundle import read_manifest
     from opmark.predictors.model.bundle_paths import stored_bundles
+    from opmark.predictors.model.manifest import read_manifest
 
     here = workspace(ctx)
     found = [

@@ -52,7 +52,7 @@ def explain(
     kernels to measure next.
     """
     from opmark.predictors.model.explain import explain as explained
-    from opmark.predictors.model.next_suite import write_suite
+    from opmark.predictors.model.explain import write_suite
 
     sizes = chosen_sizes(dimensions, batch, size)
     loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, sizes=sizes)

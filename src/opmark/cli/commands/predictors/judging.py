@@ -21,8 +21,8 @@ from opmark.core.errors import NothingSelectedError
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
-    from opmark.predictors.judging.learning_curve import CurvePoint
-    from opmark.predictors.judging.scores import Evaluation
+    from opmark.predictors.judging.learning_curve import LearningPoint
+    from opmark.predictors.judging.scores import TargetScores
     from opmark.predictors.judging.time_by_kind import TimeByKind
 
 # The estimators that a table compares at a glance; `--all` adds the others.
@@ -101,7 +101,7 @@ def _evaluations(
     splits: tuple[str, ...],
     *,
     with_curves: bool,
-) -> "tuple[list[Evaluation], dict[str, list[CurvePoint]]]":
+) -> "tuple[list[TargetScores], dict[str, list[LearningPoint]]]":
     """The evaluation of each target and, `with_curves`, its learning curve. Raises `UnknownNameError`."""
     from opmark.core.registry import unknown_name
     from opmark.predictors.estimators import ESTIMATORS

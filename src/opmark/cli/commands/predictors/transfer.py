@@ -12,7 +12,7 @@ from opmark.cli.text.terminal import MISSING, counted, progress_bar, show_json, 
 from opmark.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from opmark.predictors.model.bundle import Manifest
+    from opmark.predictors.model.manifest import BundleManifest
     from opmark.predictors.transfer.curve import TransferPoint
 
 
@@ -68,8 +68,8 @@ def _curve(
     as_json: bool,
 ) -> None:
     from opmark.core.files import write_text
-    from opmark.predictors.inputs.hardware import Hardware, hardware_of
-    from opmark.predictors.model.device_time import assumption
+    from opmark.predictors.inputs.features import Hardware, hardware_of
+    from opmark.predictors.model.metrics import assumption
     from opmark.predictors.transfer.curve import SAMPLES, transfer_curve
 
     here = workspace(ctx)
@@ -155,7 +155,7 @@ def _store(
         _show_stored(manifest)
 
 
-def _show_stored(manifest: "Manifest") -> None:
+def _show_stored(manifest: "BundleManifest") -> None:
     made = manifest.transfer
     assert made is not None
     click.echo(f"{manifest.target}: {made.method} on {counted(made.samples, 'sample')}; donor: {made.donor or 'none'}")

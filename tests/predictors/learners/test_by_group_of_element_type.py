@@ -3,15 +3,15 @@
 import numpy as np
 
 from opmark.core.kernel import Kernel
-from opmark.predictors.estimators.roofline import RooflineEstimator
 from opmark.predictors.inputs.features import Inputs, features
-from opmark.predictors.learners.by_element_type import (
+from opmark.predictors.inputs.tables import Latencies
+from opmark.predictors.learners.by_group import (
     ByElementType,
     element_types,
     fit_by_element_type,
     restore_by_element_type,
 )
-from opmark.predictors.learners.estimator import Latencies
+from opmark.predictors.learners.roofline import RooflineEstimator
 
 ROOFLINE = RooflineEstimator()
 

@@ -1,6 +1,6 @@
 from threadpoolctl import threadpool_info
 
-from opmark.predictors.inputs.single_thread import single_thread
+from opmark.predictors.inputs.arrays import single_thread
 
 
 def test_linear_algebra_has_one_thread_within_and_its_own_afterwards() -> None:

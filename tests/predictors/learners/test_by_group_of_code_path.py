@@ -6,8 +6,9 @@ import pytest
 from opmark.core.kernel import Kernel
 from opmark.predictors.estimators.lightgbm_trees import TreesOnly
 from opmark.predictors.inputs.features import Inputs, features
-from opmark.predictors.learners.by_code_path import ByCodePath, code_paths, fit_by_code_path, restore_by_code_path
-from opmark.predictors.learners.estimator import Fitted, Latencies
+from opmark.predictors.inputs.tables import Latencies
+from opmark.predictors.learners.by_group import ByCodePath, code_paths, fit_by_code_path, restore_by_code_path
+from opmark.predictors.learners.estimator import Fitted
 
 # Forests are quicker than processes, and hold rows out just the same.
 QUICK = TreesOnly()
@@ -80,7 +81,7 @@ def test_files_bring_both_models_back_within_an_element_types_own() -> None:
 
 
 def _fit(inputs: Inputs, labels: Latencies) -> Fitted:
-    return QUICK._fit(inputs, labels)
+    return QUICK.fit_group(inputs, labels)
 
 
 def _many() -> Inputs:

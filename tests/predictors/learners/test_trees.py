@@ -5,8 +5,7 @@ import pytest
 from tests.predictors import law
 
 from opmark.predictors.inputs.features import features
-from opmark.predictors.learners.compact_trees import compact_trees
-from opmark.predictors.learners.trees import booster_from, fit_trees, predict_trees
+from opmark.predictors.learners.trees import booster_from, compact_trees, fit_trees, predict_trees
 
 
 def trained(kind: str) -> tuple[str, np.ndarray, np.ndarray]:

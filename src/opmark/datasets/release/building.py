@@ -1,0 +1,128 @@
+"""Releases built from journals, from other releases, or from rows at hand."""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from opmark.core.errors import ContentError
+from opmark.core.estimate import median
+from opmark.core.files import sha256
+from opmark.core.host_clock import host_clock
+from opmark.core.journal import Journal, read_journal, usual_of
+from opmark.datasets.format.manifest import FILE, RowSource
+from opmark.datasets.release.contents import Contents, from_measurements
+from opmark.datasets.release.release import Release, load
+from opmark.datasets.release.writing import write
+
+# Machines whose sentinels differ by more are different machines, even if their facts agree.
+SENTINEL_TOLERANCE = 0.03
+
+
+def build(journals: Sequence[Path], folder: Path, *, version: str | None = None) -> Release:
+    """Build a release in `folder/<device>/<version>` (default: the next version) from journals of one machine.
+
+    The order of the journals does not change the bytes; one usual clock is the reference of all. Raises `ContentError`
+    naming journal and line, or the facts or sentinels on which journals differ, `UsageError` for an existing version.
+    Nothing is left behind on an error.
+    """
+    found = [read_journal(path) for path in journals]
+    usual_ns = usual_of(found)
+    for journal in found:
+        _check_alike(journal, usual_ns)
+    parts = [_contents(journal.beside(usual_ns)) for journal in found]
+    return load(write(parts, folder, version=version))
+
+
+def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None = None) -> Release:
+    """Build a release from given rows; see `build` and `contents.from_measurements`."""
+    return load(write(list(parts), folder, version=version))
+
+
+def _check_alike(journal: Journal, usual_ns: Mapping[str, Mapping[str, float]]) -> None:
+    """Raise `ContentError` where sentinels moved apart, as on another machine; on another clock they move alike."""
+    for target, reading in journal.usual_ns.items():
+        off = host_clock(reading, usual_ns[target]).off
+        if off > SENTINEL_TOLERANCE:
+            raise ContentError(
+                f"its sentinels on {target} are {off:.1%} off those of the other journals beside what a clock explains",
+                where=str(journal.path),
+                hint="the machines are not alike; build a release of its own from it",
+            )
+
+
+def journal_contents(path: Path) -> Contents:
+    """Read the rows of one journal. Raises `ContentError` naming file and line or row and column."""
+    return _contents(read_journal(path))
+
+
+def _contents(journal: Journal) -> Contents:
+    source = RowSource(
+        name=journal.path.name,
+        sha256=sha256(journal.path),
+        kernels=len(journal.measurements),
+        networks=len(journal.networks),
+        sentinels_ns=_sentinels_ns(journal),
+        sampled_s=_sampled_s(journal),
+    )
+    return from_measurements(
+        str(journal.path),
+        journal.measurements,
+        journal.networks,
+        environments=(journal.environment,),
+        targets=journal.targets,
+        sources=(source,),
+        fusions=journal.fusions,
+        links=journal.links,
+    )
+
+
+def _sentinels_ns(journal: Journal) -> dict[str, float]:
+    readings: dict[str, list[float]] = defaultdict(list)
+    for item in journal.sentinels:
+        if item.accepted:
+            for name, latency_ns in item.ns.items():
+                readings[f"{item.target}/{name}"].append(latency_ns)
+    return {name: median(readings[name]) for name in sorted(readings)}
+
+
+def _sampled_s(journal: Journal) -> dict[str, float]:
+    """Sum the seconds inside samples by target."""
+    spent: dict[str, float] = defaultdict(float)
+    for key, blocks in journal.blocks.items():
+        spent[journal.trials[key].target] += sum(sum(block.ns) * block.calls for block in blocks) / 1e9
+    return {target: round(spent[target], 1) for target in sorted(spent)}
+
+
+def merge(sources: Sequence[Path], folder: Path, *, version: str | None = None) -> Release:
+    """Build a release in `folder/<device>/<version>` of everything in `sources`, journals or release folders.
+
+    Of repeated measurements, the best trial enters the tables and the others become repeats. Raises `ContentError`
+    naming the facts or sentinels that differ between two sources.
+    """
+    parts = [load(path).contents() if (path / FILE).is_file() else journal_contents(path) for path in sources]
+    for first, other in itertools.combinations(parts, 2):
+        _check_sentinels(first, other)
+    return load(write(parts, folder, version=version))
+
+
+def _check_sentinels(first: Contents, other: Contents) -> None:
+    for ours, theirs in itertools.product(first.sources, other.sources):
+        if ours.sha256 == theirs.sha256:
+            continue
+        drifted = _drifted(ours, theirs)
+        if drifted:
+            raise ContentError(
+                f"its sentinels differ from those of {first.name} by more than {SENTINEL_TOLERANCE:.0%}: {drifted}",
+                where=other.name,
+                hint="build a release of its own from it; one machine's journals at two clocks: opmark datasets build",
+            )
+
+
+def _drifted(first: RowSource, other: RowSource) -> str:
+    ratios = {
+        name: other.sentinels_ns[name] / latency_ns - 1
+        for name, latency_ns in first.sentinels_ns.items()
+        if name in other.sentinels_ns
+    }
+    return ", ".join(f"{name} {ratio:+.1%}" for name, ratio in ratios.items() if abs(ratio) > SENTINEL_TOLERANCE)

@@ -1,0 +1,98 @@
+"""Learners on log(latency / roofline) and on log(rotated / hot).
+
+Utilisation extrapolates where latency does not: the fitted roofline carries the size, and the learner only the
+efficiency. A Gaussian process learns most of a kind with few rows, LightGBM one with many; held-out shape groups decide
+the share of each (`learners.residual`). A kind with fewer than five rows gets its roofline and its median utilisation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from opmark.predictors.inputs.arrays import from_text, to_text
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.tables import Latencies
+from opmark.predictors.learners.by_group import (
+    fit_by_code_path,
+    fit_by_element_type,
+    restore_by_code_path,
+    restore_by_element_type,
+)
+from opmark.predictors.learners.estimator import Estimator, Fitted
+from opmark.predictors.learners.residual import Residual, fit_residual, residual_from
+from opmark.predictors.learners.roofline import Roofline, fit_roofline, roofline_from
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittedUtilisation(Fitted):
+    """A roofline, log ratios of hot latencies to it, and log ratios of rotated to hot latencies."""
+
+    roofline: Roofline
+    above_roofline: Residual
+    rotated_above_hot: Residual | None
+    held_out: Latencies | None = None
+
+    def predict(self, inputs: Inputs) -> Latencies:
+        """Predict both labels."""
+        base = self.roofline.latency_ns(inputs.flops, inputs.moved_bytes)
+        hot = base * np.exp(self.above_roofline.predict(inputs))
+        if self.rotated_above_hot is None:
+            return Latencies(hot_ns=hot, rotated_ns=hot)
+        return Latencies(hot_ns=hot, rotated_ns=hot * np.exp(self.rotated_above_hot.predict(inputs)))
+
+    def files(self) -> dict[str, str]:
+        """Write the roofline and the learners of each label."""
+        found = {"roofline.json": to_text(asdict(self.roofline))} | self.above_roofline.files("hot")
+        if self.rotated_above_hot is not None:
+            found |= self.rotated_above_hot.files("rotated")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utilisation(Estimator):
+    """Learns log(latency / roofline), each element type and each code path within it by itself."""
+
+    summary: ClassVar[str] = "LightGBM and a Gaussian process on log(latency / roofline)"
+    smooth: bool = True
+
+    def fit(self, inputs: Inputs, labels: Latencies) -> Fitted:
+        """Fit the roofline of each group, then the log ratios to it."""
+        return fit_by_element_type(
+            inputs, labels, lambda own, latencies: fit_by_code_path(own, latencies, self.fit_group)
+        )
+
+    def restore(self, files: Mapping[str, str]) -> Fitted:
+        """Read all groups."""
+        return restore_by_element_type(files, lambda own: restore_by_code_path(own, self.restore_group))
+
+    def fit_group(self, inputs: Inputs, labels: Latencies) -> FittedUtilisation:
+        """Fit one group of rows."""
+        roofline = fit_roofline(inputs.flops, inputs.moved_bytes, labels.hot_ns)
+        base = roofline.latency_ns(inputs.flops, inputs.moved_bytes)
+        above = fit_residual(inputs, np.log(labels.hot_ns / base), smooth=self.smooth)
+        known = np.isfinite(labels.rotated_ns)
+        rotated = None
+        assert above.held_out is not None
+        hot_ns = base * np.exp(above.held_out)
+        rotated_ns = hot_ns.copy()
+        if known.any():
+            target = np.log(labels.rotated_ns[known] / labels.hot_ns[known])
+            rotated = fit_residual(inputs.take(known), target, smooth=self.smooth)
+            assert rotated.held_out is not None
+            rotated_ns[known] *= np.exp(rotated.held_out)
+        return FittedUtilisation(
+            roofline=roofline,
+            above_roofline=above,
+            rotated_above_hot=rotated,
+            held_out=Latencies(hot_ns=hot_ns, rotated_ns=rotated_ns),
+        )
+
+    def restore_group(self, files: Mapping[str, str]) -> FittedUtilisation:
+        """Read one group."""
+        return FittedUtilisation(
+            roofline=roofline_from(from_text(files["roofline.json"])),
+            above_roofline=residual_from(files, "hot"),
+            rotated_above_hot=residual_from(files, "rotated") if "rotated-smooth.json" in files else None,
+        )

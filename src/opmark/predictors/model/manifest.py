@@ -1,0 +1,111 @@
+"""The manifest of a bundle: everything that a predictor consists of except its learners."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opmark.core import schema
+from opmark.core.canonical import content_id, plain
+from opmark.core.errors import ContentError
+from opmark.core.files import read_json
+from opmark.core.target import Target
+from opmark.predictors.inputs.features import Hardware
+from opmark.predictors.learners.roofline import Roofline
+from opmark.predictors.model.constants import NetworkConstants
+from opmark.predictors.model.intervals import KindErrors, TrainingRange
+
+SCHEMA = 2
+FILE = "manifest.json"
+AGAIN = "train or copy the bundle again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingRelease:
+    """The release that a predictor was trained on; `id` is the hash of its tables."""
+
+    device: str
+    version: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindEntry:
+    """One kind: number of training rows, columns and their range, errors on held-out shape groups.
+
+    `roofline` is fitted to the hot labels, whatever the estimator.
+    """
+
+    rows: int
+    features: tuple[str, ...]
+    range: TrainingRange
+    errors: KindErrors
+    metrics: Mapping[str, float]
+    roofline: Roofline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferRecord:
+    """The making of a predictor from few samples. `donor` is empty where validation chose a method without a donor.
+
+    `validation` maps every method that was tried to its mean absolute log error (at most log 2) on held-out shape
+    groups of the samples; `method` has the least. `constants` names the predictor that network constants come from, if
+    any.
+    """
+
+    samples: int
+    method: str
+    donor: str
+    donor_id: str
+    divergence: float
+    validation: Mapping[str, float]
+    constants: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BundleManifest:
+    """The content of `manifest.json`. `files` maps the names of files to their SHA-256.
+
+    `anything` predicts kernels of unknown kinds from the bytes that they move. `transfer` describes a predictor that
+    was made from few samples.
+    """
+
+    target: Target
+    estimator: str
+    hardware: Hardware
+    origin: TrainingRelease
+    kinds: Mapping[str, KindEntry]
+    anything: Roofline
+    constants: NetworkConstants
+    versions: Mapping[str, str]
+    transfer: TransferRecord | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    id: str = ""
+
+    @property
+    def content_id(self) -> str:
+        """The hash of everything except `id`."""
+        values = plain(self)
+        values.pop("id")
+        return content_id(values)
+
+
+def read_manifest(folder: Path) -> BundleManifest:
+    """Read a bundle's manifest and check its hash. Raises `ContentError` naming file and key."""
+    path = folder / FILE
+    _refuse_older(path)
+    manifest = schema.load(path, BundleManifest, schema=SCHEMA)
+    written = {key: value for key, value in read_json(path).items() if key not in {"schema", "id"}}
+    if content_id(written) != manifest.id:
+        raise ContentError("changed since it was written", where=str(path), hint=AGAIN)
+    return manifest
+
+
+def _refuse_older(path: Path) -> None:
+    content = read_json(path)
+    found = content.get("schema") if isinstance(content, dict) else None
+    if isinstance(found, int) and not isinstance(found, bool) and found < SCHEMA:
+        raise ContentError(
+            f"version {found} is older than {SCHEMA}: this bundle was trained by an earlier version of OpMark",
+            where=f"{path}: schema",
+            hint="train it again: `opmark predictors train`",
+        )
