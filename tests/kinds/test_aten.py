@@ -9,7 +9,7 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Setting
 from opmark.core.tensor import TensorSpec
 from opmark.kinds import GENERIC, KINDS, of_aten
-from opmark.kinds._aten import calls as _aten
+from opmark.kinds._aten import calls
 
 ATEN = [name for name in KINDS.names() if "aten" in KINDS.load(name).languages]
 
@@ -92,7 +92,7 @@ def test_a_matrix_stored_transposed_is_told_by_its_strides():
 
 def test_a_copy_of_a_permuted_view_is_a_transpose():
     call = AtenCall(
-        op="clone.default", arguments=(spec(2, 3, 4),), outputs=(spec(2, 3, 4),), strides=(_aten.swapped((2, 3, 4)),)
+        op="clone.default", arguments=(spec(2, 3, 4),), outputs=(spec(2, 3, 4),), strides=(calls.swapped((2, 3, 4)),)
     )
     params = of_aten(call)[0].params
     assert (params["op"], params["shapes"], params["arguments"]) == ("transpose", ((2, 4, 3),), (0, 2, 1))
@@ -136,7 +136,7 @@ def test_channels_last_images_are_another_kernel():
         op="conv2d.default",
         arguments=plain.arguments,
         outputs=plain.outputs,
-        strides=(_aten.channels_last(shape), None),
+        strides=(calls.channels_last(shape), None),
     )
     assert of_aten(plain)[0].params["channels_last"] is False
     assert of_aten(other)[0].params["channels_last"] is True
@@ -160,8 +160,8 @@ def test_a_stranger_is_the_bytes_it_moves():
 def test_strides_agree_with_torch(shape):
     import torch
 
-    assert _aten.dense(shape) == torch.empty(shape).stride()
+    assert calls.dense(shape) == torch.empty(shape).stride()
     if len(shape) > 1:
-        assert _aten.swapped(shape) == torch.empty((*shape[:-2], shape[-1], shape[-2])).transpose(-1, -2).stride()
+        assert calls.swapped(shape) == torch.empty((*shape[:-2], shape[-1], shape[-2])).transpose(-1, -2).stride()
     if len(shape) == 4:
-        assert _aten.channels_last(shape) == torch.empty(shape, memory_format=torch.channels_last).stride()
+        assert calls.channels_last(shape) == torch.empty(shape, memory_format=torch.channels_last).stride()

@@ -9,8 +9,8 @@ from opmark.core.kind import Setting
 from opmark.kinds import KINDS, of_onnx
 from opmark.kinds._onnx.movement import NAMES
 from opmark.kinds._onnx.nodes import qualified
-from opmark.kinds._shared import movement as _movement_draw
-from opmark.kinds.movement import ARGUMENTS, VIEWS, Movement
+from opmark.kinds._shared import movement_draw
+from opmark.kinds._shared.movement import ARGUMENTS, VIEWS, Movement
 from opmark.models.capture.onnx_session import block_width
 
 EXAMPLES = [
@@ -82,7 +82,7 @@ def test_drawing_makes_every_operation_of_the_language(language: str) -> None:
     source = random.Random(0)
     setting = Setting(language=language)
     points = ({name: axis.at(source.random()) for name, axis in kind.space.items()} for _ in range(3000))
-    made = {drawn["op"] for values in points if (drawn := _movement_draw.draw(values, setting))}
+    made = {drawn["op"] for values in points if (drawn := movement_draw.draw(values, setting))}
     named = set(kind.space["op"].values)
     assert made | named <= set(ARGUMENTS)
     assert {"transpose", "concat", "cast", "expand"} <= made

@@ -1,5 +1,6 @@
-"""What a kernel family must say about itself; one file of `opmark.kinds` per family."""
+"""The interface of a kernel family; one file of `opmark.kinds` per family."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ FLOATING = frozenset({"float64", "float32", "float16", "bfloat16"})
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An axis that takes one of a few values, all equally likely (repeat one to prefer it)."""
+    """An axis of a few equally likely values; a value given twice is twice as likely."""
 
     values: tuple[Any, ...]
 
@@ -30,7 +31,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A whole-number axis from `low` to `high`, spread evenly in the logarithm, rounded to a `multiple`."""
+    """An axis of integers from `low` to `high`, evenly spread in the logarithm and rounded to a `multiple`."""
 
     low: int
     high: int
@@ -47,7 +48,7 @@ Axis = Choice | Range
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a drawn kernel is for: a graph language, an element type, and the host's blocked-layout width."""
+    """The graph language and element type a kernel is drawn for, and the width of the host's blocked layout."""
 
     language: str
     dtype: str = "float32"
@@ -55,20 +56,23 @@ class Setting:
 
 
 class Kind(ABC, Generic[P]):
-    """A kernel family. `P` is a frozen dataclass whose fields are everything that changes what runs."""
+    """A kernel family. `P` is a frozen dataclass of everything that changes the computation."""
 
     name: ClassVar[str]
     parameters: type[P]
-    # Features that are codes, not sizes; a learner must not order them.
+    # Features that are codes and not sizes; a learner must not order them.
     categories: ClassVar[tuple[str, ...]] = ()
-    # The default space a suite draws from; a suite may replace axes by name.
+    # The space that suites draw from by default; a suite may replace axes by name.
     space: ClassVar[Mapping[str, Axis]] = {}
-    # Whether a kernel of this kind does multiply-accumulate work (what must never hide in `bytes-moved`).
+    # Kernels with more work than this are not drawn.
+    most_flops: ClassVar[float] = math.inf
+    most_bytes: ClassVar[float] = math.inf
+    # Whether kernels multiply and accumulate; such work must never hide in `bytes-moved`.
     matrix: ClassVar[bool] = False
     languages: ClassVar[tuple[str, ...]] = LANGUAGES
-    # The element types that a suite can ask for and get such kernels; `int8` stands for unsigned eight bits too.
+    # The element types a suite can ask for; `int8` stands for unsigned eight bits too.
     dtypes: ClassVar[frozenset[str]] = FLOATING
-    # What `from_onnx` and `from_aten` may accept: `Conv`, `com.microsoft:FusedConv`; ATen names without overload.
+    # The operators `from_onnx` and `from_aten` may accept, such as `com.microsoft:FusedConv`; ATen names lack overloads.
     onnx_ops: ClassVar[frozenset[str]] = frozenset()
     aten_ops: ClassVar[frozenset[str]] = frozenset()
 
@@ -78,54 +82,59 @@ class Kind(ABC, Generic[P]):
 
     @abstractmethod
     def features(self, p: P) -> dict[str, float]:
-        """Family-specific numbers for a learner, the same names for every `p`; sizes raw, not logged."""
+        """Family-specific numbers for a learner, with the same names for every `p`; sizes are raw, not logarithms."""
 
     def details(self, p: P) -> dict[str, float]:
-        """Further numbers for a learner that are no sizes: shares, waste, switches between ways to compute.
+        """Further numbers for a learner that are not sizes: shares, waste, switches between algorithms.
 
-        The same names for every `p`; taken as they are, and no range of them is kept.
+        The names are the same for every `p`. Learners take the values as they are and keep no range of them.
         """
         del p
         return {}
 
     @abstractmethod
     def shape_group(self, p: P) -> str:
-        """What kernels must share to stand on one side of a split: siblings that differ only in channels, say."""
+        """A label of the split that `p` belongs to; siblings that differ only in channels share it, for example."""
 
     @abstractmethod
     def draw(self, values: Mapping[str, Any], setting: Setting) -> P | None:
-        """The kernel at a point of `space` (one value per axis), or None where the combination makes no sense."""
+        """The kernel at a point of `space` (one value per axis), or None where the values do not fit together."""
 
     @abstractmethod
     def vary(self, p: P, width: float, extent: float) -> P:
         """A relative of `p`: channels or features scaled by `width`, spatial or sequence sizes by `extent`."""
 
     def from_onnx(self, node: OnnxNode) -> P | None:
-        """The parameters of `node`, or None where it is not of this family."""
+        """The parameters of `node`, or None where the family does not cover it."""
         del node
         return None
 
     def to_onnx(self, p: P) -> OnnxNode | None:
-        """The node to run for `p`, or None where ONNX Runtime has no such kernel."""
+        """The node that computes `p`, or None where ONNX Runtime has no such kernel."""
         del p
         return None
 
     def from_aten(self, call: AtenCall) -> P | None:
-        """The parameters of `call`, or None where it is not of this family."""
+        """The parameters of `call`, or None where the family does not cover it."""
         del call
         return None
 
     def to_aten(self, p: P) -> AtenCall | None:
-        """The call to run for `p`, or None where torch has no such kernel."""
+        """The call that computes `p`, or None where torch has no such kernel."""
         del p
         return None
+
+    def within_limits(self, p: P) -> P | None:
+        """`p`, or None where its work exceeds `most_flops` or `most_bytes`."""
+        work = self.work(p)
+        return p if work.flops <= self.most_flops and work.moved_bytes <= self.most_bytes else None
 
     def kernel(self, p: P) -> Kernel:
         """`p` as a kernel."""
         return Kernel.of(self.name, plain(p))
 
     def parse(self, kernel: Kernel) -> P:
-        """The parameters of `kernel`. Raises `ContentError` on a missing or unknown one."""
+        """The parameters of `kernel`. Raises `ContentError` where one is missing or unknown."""
         try:
             return self.parameters(**{name: frozen(value) for name, value in kernel.parameters})
         except (TypeError, ValueError) as error:

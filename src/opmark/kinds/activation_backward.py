@@ -9,7 +9,7 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
+from opmark.kinds._aten import calls
 from opmark.kinds._shared.shapes import code, size_bytes, varied, without_channels
 
 # By operation: the ATen name, and what follows the gradient and the saved tensor.
@@ -35,7 +35,6 @@ _FLOPS = {
 _FROM_ATEN = {name: op for op, (name, _) in reversed(_CALLS.items()) if op != "gelu-tanh"}
 # Append only: a learner's category codes are the places in this list.
 OPERATIONS = tuple(_CALLS)
-_MOST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +52,7 @@ class ActivationBackwardKind(Kind[ActivationBackward]):
 
     name = "activation-backward"
     parameters = ActivationBackward
+    most_bytes = 128 * 2**20
     categories = ("op",)
     languages = ("aten",)
     aten_ops = frozenset(_FROM_ATEN)
@@ -93,22 +93,22 @@ class ActivationBackwardKind(Kind[ActivationBackward]):
         }[values["form"]]
         strided = values["strided"] and values["form"] == "image" and batch > 1
         p = ActivationBackward(op=values["op"], shape=shape, strided=strided, dtype=setting.dtype)
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: ActivationBackward, width: float, extent: float) -> ActivationBackward:
         return replace(p, shape=varied(p.shape, width, extent))
 
     def from_aten(self, call: AtenCall) -> ActivationBackward | None:
-        name = _aten.operator(call)
+        name = calls.operator(call)
         # The saved tensor of `elu` stands last.
-        x = _aten.tensor(call, 5 if name == "elu_backward" else 1)
-        gradient = _aten.tensor(call, 0)
+        x = calls.tensor(call, 5 if name == "elu_backward" else 1)
+        gradient = calls.tensor(call, 0)
         if x is None or gradient is None or gradient.shape != x.shape or gradient.dtype != x.dtype:
             return None
         op = _FROM_ATEN[name]
         if op == "gelu" and call.keywords.get("approximate", "none") == "tanh":
             op = "gelu-tanh"
-        strides = _aten.stride(call, 0)
+        strides = calls.stride(call, 0)
         strided = strides is not None and strides == _sliced(x.shape, strides[0])
         return ActivationBackward(op=op, shape=x.shape, strided=strided, dtype=x.dtype)
 
@@ -116,14 +116,14 @@ class ActivationBackwardKind(Kind[ActivationBackward]):
         x, (name, numbers) = TensorSpec(p.shape, p.dtype), _CALLS[p.op]
         strides = (_sliced(p.shape, 2 * math.prod(p.shape[1:])),) if p.strided else ()
         if p.op == "elu":
-            return _aten.build(name, x, *numbers, x, outputs=[x], strides=strides)
+            return calls.build(name, x, *numbers, x, outputs=[x], strides=strides)
         more: dict[str, Any] = {"approximate": "tanh"} if p.op == "gelu-tanh" else {}
-        return _aten.build(name, x, x, *numbers, outputs=[x], strides=strides, **more)
+        return calls.build(name, x, x, *numbers, outputs=[x], strides=strides, **more)
 
 
 def _sliced(shape: tuple[int, ...], step: int) -> tuple[int, ...]:
     """Strides of a contiguous tensor but for its first axis."""
-    return (step, *_aten.dense(shape)[1:])
+    return (step, *calls.dense(shape)[1:])
 
 
 KIND = ActivationBackwardKind()

@@ -1,6 +1,5 @@
 """Attention as one kernel: softmax(Q·Kᵀ·scale + mask)·V, with or without the projections before it."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,8 +8,9 @@ from opmark.core.call import AtenCall, OnnxNode, Operand
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _attention_aten
+from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, qualified, weight
+from opmark.kinds._shared.attention import AttentionSizes, attention_features, is_flat, resized, sizes_of
 from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 _PACKED = f"{MICROSOFT}:Attention"
@@ -18,28 +18,28 @@ _MULTI_HEAD = f"{MICROSOFT}:MultiHeadAttention"
 _NATIVE = "Attention"
 # Append only. The first three are ONNX Runtime's, the rest torch's ways to run the same mathematics.
 VARIANTS = ("native", "multi-head", "packed", "flash", "efficient", "math", "overrideable", "cudnn")
-_MOST_FLOPS = 6_000_000_000
+# ATen's fused kernels (the composite call chooses among them and is not recorded itself). By name: the variant, where
+# the mask stands (a keyword where None), and where `is_causal` stands.
+_PREFIX = "_scaled_dot_product_"
+_FLASH = f"{_PREFIX}flash_attention_for_cpu"
+_CALLS: dict[str, tuple[str, int | None, int]] = {
+    _FLASH: ("flash", None, 4),
+    f"{_PREFIX}flash_attention": ("flash", None, 4),
+    f"{_PREFIX}efficient_attention": ("efficient", 3, 6),
+    f"{_PREFIX}cudnn_attention": ("cudnn", 3, 6),
+    f"{_PREFIX}fused_attention_overrideable": ("overrideable", 3, 5),
+}
 _PER_SCORE_FLOPS = 12  # scale, mask, and a softmax
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attention:
-    """`heads` query heads over `kv_heads` key heads; `variant` says which implementation runs.
+class Attention(AttentionSizes):
+    """`variant` is the implementation that runs.
 
-    `mask` is the mask's shape (empty for none), `mask_dtype` its type; `hidden` is the width of the input that a
-    packed kernel projects itself, 0 for the others; `flat` says that heads are folded into the last axis.
+    `hidden` is the width of the input that a packed kernel projects itself, 0 for the others; `flat` folds the heads
+    into the last axis.
     """
 
-    batch: int
-    heads: int
-    kv_heads: int
-    query_length: int
-    key_length: int
-    head_size: int
-    value_size: int
-    causal: bool = False
-    mask: tuple[int, ...] = ()
-    mask_dtype: str = ""
     variant: str = "native"
     hidden: int = 0
     bias: bool = False
@@ -53,9 +53,10 @@ class AttentionKind(Kind[Attention]):
     name = "attention"
     parameters = Attention
     matrix = True
+    most_flops = 6_000_000_000
     categories = ("variant",)
     onnx_ops = frozenset({_NATIVE, _PACKED, _MULTI_HEAD})
-    aten_ops = _attention_aten.NAMES
+    aten_ops = frozenset(_CALLS)
     space = {
         "batch": Choice((1, 1, 1, 2, 4, 8)),
         "heads": Choice((2, 4, 6, 8, 12, 12, 16, 32)),
@@ -69,37 +70,20 @@ class AttentionKind(Kind[Attention]):
     }
 
     def work(self, p: Attention) -> Work:
-        scores = p.batch * p.heads * p.query_length * p.key_length
-        # A causal kernel skips what lies above the diagonal; the convention is to count half of a square.
-        seen = scores * (p.key_length - p.query_length / 2) / p.key_length if p.causal else float(scores)
-        flops = round(seen * (2 * p.head_size + 2 * p.value_size + _PER_SCORE_FLOPS))
-        written = size_bytes((p.batch, p.heads, p.query_length, p.value_size), p.dtype)
-        mask_bytes = size_bytes(p.mask, p.mask_dtype) if p.mask_dtype else 0
-        weight_bytes = 0
+        flops = round(p.seen_scores * (2 * p.head_size + 2 * p.value_size + _PER_SCORE_FLOPS))
+        q, k, v, result = (size_bytes(shape, p.dtype) for shape in p.head_shapes)
+        weight_bytes, wide = 0, p.heads * (2 * p.head_size + p.value_size)
         if p.hidden:
-            wide = p.heads * (2 * p.head_size + p.value_size)
             flops += 2 * p.batch * p.query_length * p.hidden * wide
             weight_bytes = size_bytes((p.hidden + p.bias, wide), p.dtype)
             read = size_bytes((p.batch, p.query_length, p.hidden), p.dtype) + weight_bytes
         else:
-            read = size_bytes((p.batch, p.heads, p.query_length, p.head_size), p.dtype)
-            read += size_bytes((p.batch, p.kv_heads, p.key_length, p.head_size + p.value_size), p.dtype)
-            if p.bias:
-                weight_bytes = size_bytes((p.heads, 2 * p.head_size + p.value_size), p.dtype)
-                read += weight_bytes
-        return Work(flops=flops, read_bytes=read + mask_bytes, written_bytes=written, weight_bytes=weight_bytes)
+            weight_bytes = size_bytes((wide,), p.dtype) if p.bias else 0
+            read = q + k + v + weight_bytes
+        return Work(flops=flops, read_bytes=read + p.mask_bytes, written_bytes=result, weight_bytes=weight_bytes)
 
     def features(self, p: Attention) -> dict[str, float]:
-        return {
-            "batch": p.batch,
-            "heads": p.heads,
-            "kv_heads": p.kv_heads,
-            "query_length": p.query_length,
-            "key_length": p.key_length,
-            "head_size": p.head_size,
-            "value_size": p.value_size,
-            "causal": float(p.causal),
-            "mask_elements": math.prod(p.mask) if p.mask_dtype else 0,
+        return attention_features(p) | {
             "variant": code(p.variant, VARIANTS),
             "hidden": p.hidden,
             "bias": float(p.bias),
@@ -133,28 +117,13 @@ class AttentionKind(Kind[Attention]):
             flat=variant == "multi-head",
             dtype=setting.dtype,
         )
-        return p if self.work(p).flops <= _MOST_FLOPS else None
+        return self.within_limits(p)
 
     def vary(self, p: Attention, width: float, extent: float) -> Attention:
-        ratio = p.heads // p.kv_heads
-        kv_heads = scaled(p.kv_heads, width)
         key_length = scaled(p.key_length, extent)
         query_length = key_length if p.query_length == p.key_length else min(p.query_length, key_length)
-        mask = tuple(
-            {(-1, p.key_length): key_length, (-2, p.query_length): query_length, (-3, p.heads): kv_heads * ratio}.get(
-                (axis - len(p.mask), size), size
-            )
-            for axis, size in enumerate(p.mask)
-        )
-        return replace(
-            p,
-            heads=kv_heads * ratio,
-            kv_heads=kv_heads,
-            key_length=key_length,
-            query_length=query_length,
-            hidden=scaled(p.hidden, width) if p.hidden else 0,
-            mask=mask,
-        )
+        hidden = scaled(p.hidden, width) if p.hidden else 0
+        return replace(p, **resized(p, width, query_length, key_length), hidden=hidden)
 
     def from_onnx(self, node: OnnxNode) -> Attention | None:
         readers = {_NATIVE: _from_native, _MULTI_HEAD: _from_multi_head, _PACKED: _from_packed}
@@ -165,11 +134,28 @@ class AttentionKind(Kind[Attention]):
         return builders[p.variant](p) if p.variant in builders else None
 
     def from_aten(self, call: AtenCall) -> Attention | None:
-        found = _attention_aten.read(call)
-        return None if found is None else Attention(**found)
+        variant, mask_at, causal_at = _CALLS[calls.operator(call)]
+        mask = calls.keyword_tensor(call, "attn_mask") if mask_at is None else calls.tensor(call, mask_at, "attn_bias")
+        sizes = sizes_of(*(calls.tensor(call, index) for index in range(3)), mask)
+        if sizes is None:
+            return None
+        causal = bool(calls.argument(call, causal_at, "is_causal", False))
+        return Attention(**sizes, causal=causal, variant=variant, flat=is_flat(calls.stride(call, 0)))
 
     def to_aten(self, p: Attention) -> AtenCall | None:
-        return _attention_aten.write(p)
+        if p.variant in {"native", "multi-head", "packed", "math"} or p.hidden or p.bias:
+            return None
+        *shapes, result_shape = p.head_shapes
+        strides = [calls.permuted(shape, (0, 2, 1, 3)) if p.flat else None for shape in shapes]
+        mask = TensorSpec(p.mask, p.mask_dtype) if p.mask_dtype else None
+        specs, result = [TensorSpec(shape, p.dtype) for shape in shapes], TensorSpec(result_shape, p.dtype)
+        if p.variant == "flash":
+            rows = TensorSpec((p.batch, p.heads, p.query_length), "float32")
+            more: dict[str, Any] = {"attn_mask": mask} if mask else {}
+            return calls.build(_FLASH, *specs, 0.0, p.causal, outputs=[result, rows], strides=strides, **more)
+        # Other devices choose their own variant there.
+        name = "scaled_dot_product_attention"
+        return calls.build(name, *specs, mask, 0.0, p.causal, outputs=[result], strides=strides)
 
 
 def _mask(operand: Operand | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Kind, Range, Setting
 from opmark.core.tensor import TensorSpec, dtype_bytes
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
+from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import build, data
 from opmark.kinds._shared.shapes import scaled
 
@@ -74,7 +74,7 @@ class BytesMovedKind(Kind[BytesMoved]):
 
     def to_aten(self, p: BytesMoved) -> AtenCall | None:
         spec = TensorSpec((copied_elements(p),), p.dtype)
-        return _aten.build("clone", spec, outputs=[spec])
+        return calls.build("clone", spec, outputs=[spec])
 
 
 def copied_elements(p: BytesMoved) -> int:

@@ -1,15 +1,14 @@
 """Convolution over one or two axes, with what runtimes fuse into it."""
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.kind import Choice, Kind, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _conv_aten
+from opmark.kinds._aten import calls, windows
 from opmark.kinds._onnx.activations import (
     ACTIVATIONS,
     activation_flops,
@@ -18,69 +17,31 @@ from opmark.kinds._onnx.activations import (
     fusable,
 )
 from opmark.kinds._onnx.nodes import MICROSOFT, NCHWC, build, data, present, qualified, weight
-from opmark.kinds._shared.shapes import code, resolved_pads, scaled, size_bytes, valid_taps, waste, window_output
+from opmark.kinds._onnx.windows import read_window, window_attributes
+from opmark.kinds._shared import convolution
+from opmark.kinds._shared.convolution import Convolution
+from opmark.kinds._shared.shapes import code
 
 _FUSED = f"{MICROSOFT}:FusedConv"
 _BLOCKED = f"{NCHWC}:Conv"
-_MOST_FLOPS = 6_000_000_000
-_MOST_BYTES = 128 * 2**20
+# Where stride, padding and dilation stand in calls that keep them elsewhere than the general one does.
+_PLACES = {"mkldnn_convolution": (4, 3, 5), "cudnn_convolution": (3, 2, 4)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conv:
-    """`size` and `kernel` have one entry per spatial axis; `pads` all begins, then all ends.
+class Conv(Convolution):
+    """`block` is the width of the blocked channel layout, 0 for the plain one.
 
-    `block` is the width of the blocked channel layout, 0 for the plain one; a blocked kernel whose dense input has
-    fewer channels than a block reads it plain. `channels_last` is torch's memory format.
-    `residual` adds a tensor of the output's shape before `activation`.
+    A blocked kernel whose dense input has fewer channels than a block reads it plain. `channels_last` is torch's memory
+    format. `residual` adds a tensor of the output's shape before `activation`.
     """
 
-    batch: int
-    channels_in: int
-    channels_out: int
-    size: tuple[int, ...]
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
-    pads: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int = 1
     bias: bool = True
     activation: str = ""
     residual: bool = False
     block: int = 0
     channels_last: bool = False
     dtype: str = "float32"
-
-    @property
-    def output_size(self) -> tuple[int, ...]:
-        """Spatial shape of the result."""
-        axes = len(self.size)
-        return tuple(
-            window_output(
-                self.size[axis],
-                self.kernel[axis],
-                self.stride[axis],
-                self.pads[axis] + self.pads[axes + axis],
-                self.dilation[axis],
-            )
-            for axis in range(axes)
-        )
-
-    @property
-    def output(self) -> tuple[int, ...]:
-        """Shape of the result."""
-        return (self.batch, self.channels_out, *self.output_size)
-
-    @property
-    def weight(self) -> tuple[int, ...]:
-        """Shape of the weights."""
-        return (self.channels_out, self.channels_in // self.groups, *self.kernel)
-
-    @property
-    def valid(self) -> bool:
-        """Whether such a convolution exists."""
-        divides = self.channels_in % self.groups == 0 and self.channels_out % self.groups == 0
-        return divides and min(self.output_size) > 0
 
 
 class ConvKind(Kind[Conv]):
@@ -89,62 +50,24 @@ class ConvKind(Kind[Conv]):
     name = "conv"
     parameters = Conv
     matrix = True
+    most_flops = convolution.MOST_FLOPS
+    most_bytes = convolution.MOST_BYTES
     categories = ("activation",)
     onnx_ops = frozenset({"Conv", _FUSED, _BLOCKED})
-    aten_ops = _conv_aten.NAMES
+    aten_ops = frozenset({"convolution", "_convolution", "conv1d", "conv2d", *_PLACES})
     space = {
-        "batch": Choice((1, 1, 1, 1, 2, 4, 8)),
-        "size": Range(7, 224),
-        "channels_in": Range(3, 1024),
-        "channels_out": Range(8, 1024, 8),
-        "kernel": Choice((1, 1, 1, 3, 3, 3, 5, 7, 11)),
-        "stride": Choice((1, 1, 1, 2, 2, 4)),
-        "dilation": Choice((1, 1, 1, 1, 1, 1, 1, 2)),
-        "padding": Choice(("same", "same", "same", "none")),
-        "groups": Choice(("dense", "dense", "dense", "dense", "depthwise", "depthwise", "grouped")),
-        "bias": Choice((True, True, True, False)),
+        **convolution.SPACE,
         "activation": Choice(("", "relu", "relu", "clip")),
         "residual": Choice((False, False, False, True)),
-        "layout": Choice(("blocked", "blocked", "blocked", "plain")),
+        **convolution.LAYOUT,
     }
 
     def work(self, p: Conv) -> Work:
-        elements = math.prod(p.output)
-        weight_bytes = size_bytes(p.weight, p.dtype) + (size_bytes((p.channels_out,), p.dtype) if p.bias else 0)
-        written = size_bytes(p.output, p.dtype)
-        per_element = 2 * math.prod(p.weight[1:]) + p.bias + p.residual + activation_flops(p.activation)
-        return Work(
-            flops=elements * per_element,
-            read_bytes=size_bytes((p.batch, p.channels_in, *p.size), p.dtype)
-            + weight_bytes
-            + (written if p.residual else 0),
-            written_bytes=written,
-            weight_bytes=weight_bytes,
-        )
+        fused = p.residual + activation_flops(p.activation)
+        return convolution.convolution_work(p, p.dtype, bias=p.bias, further_flops=fused, residual=p.residual)
 
     def features(self, p: Conv) -> dict[str, float]:
-        rows = p.batch * math.prod(p.output_size)
-        depth = math.prod(p.weight[1:])
-        return {
-            "batch": p.batch,
-            "channels_in": p.channels_in,
-            "channels_out": p.channels_out,
-            "height": p.size[0] if len(p.size) > 1 else 1,
-            "width": p.size[-1],
-            "output_height": p.output_size[0] if len(p.size) > 1 else 1,
-            "output_width": p.output_size[-1],
-            "kernel_height": p.kernel[0] if len(p.kernel) > 1 else 1,
-            "kernel_width": p.kernel[-1],
-            "stride": max(p.stride),
-            "dilation": max(p.dilation),
-            "padded": float(any(p.pads)),
-            "groups": p.groups,
-            "group_channels_in": p.channels_in // p.groups,
-            "group_channels_out": p.channels_out // p.groups,
-            "gemm_m": rows,
-            "gemm_k": depth,
-            "depthwise": float(p.groups > 1 and p.groups == p.channels_in),
-            "pointwise": float(math.prod(p.kernel) == 1),
+        return convolution.convolution_features(p) | {
             "bias": float(p.bias),
             "residual": float(p.residual),
             "activation": code(p.activation, ACTIVATIONS),
@@ -154,87 +77,31 @@ class ConvKind(Kind[Conv]):
         }
 
     def details(self, p: Conv) -> dict[str, float]:
-        positions = math.prod(p.output_size)
-        pointwise = math.prod(p.kernel) == 1
-        return {
-            "valid_taps": _valid_taps(p),
-            # Inner loops of vector units hold six positions times four vectors of filters in registers.
-            "position_waste": waste(positions if pointwise else p.output_size[-1], 6),
-            "filter_waste": waste(-(-p.channels_out // p.groups // 16), 4),
-            "strided": float(max(p.stride) > 1),
-            "as_product": float(pointwise and max(p.stride) == 1 and p.groups == 1),
-            "single_position": float(positions == 1),
-            "grouped": float(1 < p.groups < p.channels_in),
-        }
+        return convolution.convolution_details(p)
 
     def shape_group(self, p: Conv) -> str:
-        form = "depthwise" if p.groups == p.channels_in > 1 else f"g{p.groups}" if p.groups > 1 else "dense"
-        return f"{p.batch}-{p.size}-{p.kernel}-{p.stride}-{p.dilation}-{form}"
+        return convolution.convolution_group(p)
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Conv | None:
-        kernel, stride, dilation = values["kernel"], values["stride"], values["dilation"]
-        channels_in, channels_out, form = values["channels_in"], values["channels_out"], values["groups"]
-        if stride > kernel > 1 or (kernel == 1 and (stride > 2 or dilation > 1)):
+        onnx, blocked = setting.language == "onnx", values["layout"] == "blocked"
+        found = convolution.drawn_sizes(values, setting.block if blocked and onnx else 0)
+        if found is None:
             return None
-        block = setting.block if values["layout"] == "blocked" and setting.language == "onnx" else 0
-        groups = 1
-        if form != "dense":
-            channels_in = channels_out = scaled(max(channels_in, 16), 1.0000001, 16)
-            groups = channels_in if form == "depthwise" else 4
-            if form == "grouped" and block and (channels_in // groups) % block:
-                block = 0
-        elif block:
-            # The runtime pads the channels of blocked tensors, all but the plain input of a first layer.
-            channels_in = channels_in if channels_in < block else -(-channels_in // block) * block
-            channels_out = -(-channels_out // block) * block
-        onnx = setting.language == "onnx"
-        pad = dilation * (kernel - 1) // 2 if values["padding"] == "same" else 0
+        sizes, block = found
+        plain = values["groups"] == "dense" and values["stride"] == 1
         p = Conv(
-            batch=values["batch"],
-            channels_in=channels_in,
-            channels_out=channels_out,
-            size=(values["size"],) * 2,
-            kernel=(kernel,) * 2,
-            stride=(stride,) * 2,
-            pads=(pad,) * 4,
-            dilation=(dilation,) * 2,
-            groups=groups,
+            **sizes,
             bias=values["bias"],
             activation=values["activation"] if onnx else "",
-            residual=bool(values["residual"] and onnx and form == "dense" and stride == 1),
+            residual=bool(values["residual"] and onnx and plain),
             block=block,
-            channels_last=values["layout"] == "plain" and not onnx and channels_in > 1,
+            channels_last=not blocked and not onnx and sizes["channels_in"] > 1,
             dtype=setting.dtype,
         )
-        if not p.valid:
-            return None
-        work = self.work(p)
-        return p if work.flops <= _MOST_FLOPS and work.moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p) if p.valid else None
 
     def vary(self, p: Conv, width: float, extent: float) -> Conv:
-        multiple = p.block or 1
-        if p.groups > 1:
-            per_group = max(1, p.channels_in // p.groups)
-            if per_group == 1:
-                groups = scaled(p.groups, width, multiple)
-                sizes: dict[str, Any] = {
-                    "groups": groups,
-                    "channels_in": groups,
-                    "channels_out": groups * p.channels_out // p.groups,
-                }
-            else:
-                sizes = {
-                    "channels_in": p.groups * scaled(per_group, width, multiple),
-                    "channels_out": p.groups * scaled(p.channels_out // p.groups, width, multiple),
-                }
-        else:
-            fixed = p.channels_in <= 4 or p.channels_in < p.block
-            sizes = {
-                "channels_in": p.channels_in if fixed else scaled(p.channels_in, width, multiple),
-                "channels_out": scaled(p.channels_out, width, multiple),
-            }
-        varied = replace(p, **sizes, size=tuple(1 if n == 1 else scaled(n, extent) for n in p.size))
-        return varied if varied.valid else replace(varied, size=p.size)
+        return convolution.resized(p, width, extent, p.block)
 
     def from_onnx(self, node: OnnxNode) -> Conv | None:
         x, w = present(node, 0), present(node, 1)
@@ -242,26 +109,13 @@ class ConvKind(Kind[Conv]):
         if x is None or w is None or activation is None or len(x.spec.shape) not in {3, 4}:
             return None
         size, kernel = x.spec.shape[2:], w.spec.shape[2:]
-        ones = (1,) * len(size)
-        stride = tuple(node.attributes.get("strides", ones))
-        dilation = tuple(node.attributes.get("dilations", ones))
-        pads = node.attributes.get("pads")
         return Conv(
             batch=x.spec.shape[0],
             channels_in=x.spec.shape[1],
             channels_out=w.spec.shape[0],
             size=size,
             kernel=kernel,
-            stride=stride,
-            pads=resolved_pads(
-                str(node.attributes.get("auto_pad", "NOTSET")),
-                tuple(pads) if pads else None,
-                size=size,
-                kernel=kernel,
-                stride=stride,
-                dilation=dilation,
-            ),
-            dilation=dilation,
+            **read_window(node, size, kernel),
             groups=x.spec.shape[1] // w.spec.shape[1],
             bias=present(node, 2) is not None,
             activation=activation,
@@ -274,32 +128,54 @@ class ConvKind(Kind[Conv]):
         if not fusable(p.activation):
             return None
         name = _BLOCKED if p.block else _FUSED if p.activation or p.residual else "Conv"
-        attributes = {
-            "kernel_shape": p.kernel,
-            "strides": p.stride,
-            "pads": p.pads,
-            "dilations": p.dilation,
-            "group": p.groups,
-            **activation_to_onnx(p.activation),
-        }
         inputs = [
-            data((p.batch, p.channels_in, *p.size), p.dtype),
+            data(p.input_shape, p.dtype),
             weight(p.weight, p.dtype),
             weight((p.channels_out,), p.dtype) if p.bias else None,
-            data(p.output, p.dtype) if p.residual else None,
+            data(p.output_shape, p.dtype) if p.residual else None,
         ]
-        return build(name, inputs, [TensorSpec(p.output, p.dtype)], attributes, block=p.block)
+        attributes = window_attributes(p.kernel, p.stride, p.pads, p.dilation, p.groups)
+        outputs = [TensorSpec(p.output_shape, p.dtype)]
+        return build(name, inputs, outputs, {**attributes, **activation_to_onnx(p.activation)}, block=p.block)
 
     def from_aten(self, call: AtenCall) -> Conv | None:
-        found = _conv_aten.read(call)
-        return None if found is None else Conv(**found)
+        name = calls.operator(call)
+        x, w = calls.tensor(call, 0), calls.tensor(call, 1)
+        if x is None or w is None or len(x.shape) not in {3, 4} or len(w.shape) != len(x.shape):
+            return None
+        if name in {"convolution", "_convolution"} and calls.argument(call, 6, "transposed", False):
+            return None
+        axes = len(x.shape) - 2
+        stride, padding, dilation = (
+            calls.argument(call, index, word, default)
+            for index, word, default in zip(
+                _PLACES.get(name, (3, 4, 5)), ("stride", "padding", "dilation"), (1, 0, 1), strict=True
+            )
+        )
+        dilation = calls.each(dilation, axes)
+        return Conv(
+            batch=x.shape[0],
+            channels_in=x.shape[1],
+            channels_out=w.shape[0],
+            size=x.shape[2:],
+            kernel=w.shape[2:],
+            stride=calls.each(stride, axes),
+            pads=windows.both_sides(padding, w.shape[2:], dilation),
+            dilation=dilation,
+            groups=x.shape[1] // w.shape[1],
+            # cuDNN's call has no bias.
+            bias=name != "cudnn_convolution" and calls.tensor(call, 2, "bias") is not None,
+            channels_last=windows.is_channels_last(call, (0, x), (1, w)),
+            dtype=x.dtype,
+        )
 
     def to_aten(self, p: Conv) -> AtenCall | None:
-        return _conv_aten.write(p)
-
-
-def _valid_taps(p: Conv) -> float:
-    return valid_taps(p.size, p.output_size, kernel=p.kernel, stride=p.stride, pads=p.pads, dilation=p.dilation)
+        # Torch fuses nothing into a convolution.
+        if p.activation or p.residual or p.block:
+            return None
+        return windows.convolution_call(
+            p, p.output_shape, p.weight, bias=p.bias, dtype=p.dtype, channels_last=p.channels_last
+        )
 
 
 KIND = ConvKind()

@@ -2,40 +2,27 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
-from opmark.kinds._conv_aten import is_channels_last
-from opmark.kinds._shared.shapes import size_bytes
-from opmark.kinds.conv import KIND as CONV
-from opmark.kinds.conv import Conv
-from opmark.kinds.conv_transpose import ConvTranspose
-
-_MOST_FLOPS = 8_000_000_000
-_MOST_BYTES = 128 * 2**20
+from opmark.kinds._aten import calls, windows
+from opmark.kinds._shared import convolution
+from opmark.kinds._shared.convolution import Convolution, ConvolutionSizes
+from opmark.kinds._shared.shapes import Shape, size_bytes
+from opmark.kinds._shared.windows import transposed_outputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvBackward:
-    """Of the convolution with these sizes, or the transposed one; `pads` has one entry per axis, the same both sides.
+class ConvBackward(ConvolutionSizes):
+    """Gradients of the convolution with these sizes, or of the transposed one; `pads` has one entry per axis.
 
-    `input_gradient`, `weight_gradient` and `bias` say which gradients there are; `channels_last` is the layout.
+    `input_gradient`, `weight_gradient` and `bias` name the gradients; `channels_last` is the memory layout.
     """
 
-    batch: int
-    channels_in: int
-    channels_out: int
-    size: tuple[int, ...]
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
-    pads: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int = 1
     input_gradient: bool = True
     weight_gradient: bool = True
     bias: bool = False
@@ -45,23 +32,26 @@ class ConvBackward:
     dtype: str = "float32"
 
     @property
-    def forward(self) -> Conv | ConvTranspose:
-        """The convolution whose gradients these are."""
-        sizes: dict[str, Any] = {
-            "batch": self.batch,
-            "channels_in": self.channels_in,
-            "channels_out": self.channels_out,
-            "size": self.size,
-            "kernel": self.kernel,
-            "stride": self.stride,
-            "pads": self.pads * 2,
-            "dilation": self.dilation,
-            "groups": self.groups,
-            "dtype": self.dtype,
-        }
+    def forward(self) -> Convolution:
+        """The convolution that is not transposed."""
+        return Convolution(**(convolution.sizes_of(self) | {"pads": self.pads * 2}))
+
+    @property
+    def output_shape(self) -> Shape:
+        """Shape of the forward pass's result, and of its gradient."""
+        if not self.transposed:
+            return self.forward.output_shape
+        size = transposed_outputs(
+            self.size, self.kernel, self.stride, self.pads * 2, self.dilation, output_pads=self.output_pads
+        )
+        return (self.batch, self.channels_out, *size)
+
+    @property
+    def weight(self) -> Shape:
+        """Shape of the weights."""
         if self.transposed:
-            return ConvTranspose(**sizes, output_pads=self.output_pads)
-        return Conv(**sizes, channels_last=self.channels_last)
+            return (self.channels_in, self.channels_out // self.groups, *self.kernel)
+        return self.forward.weight
 
 
 class ConvBackwardKind(Kind[ConvBackward]):
@@ -70,84 +60,73 @@ class ConvBackwardKind(Kind[ConvBackward]):
     name = "conv-backward"
     parameters = ConvBackward
     matrix = True
+    most_flops = 8_000_000_000
+    most_bytes = 128 * 2**20
     languages = ("aten",)
     aten_ops = frozenset({"convolution_backward"})
     space = {
-        **{name: axis for name, axis in CONV.space.items() if name not in {"activation", "residual"}},
+        **convolution.SPACE,
+        **convolution.LAYOUT,
         "first": Choice((False, False, False, False, True)),
     }
 
     def work(self, p: ConvBackward) -> Work:
-        forward, item = p.forward, p.dtype
-        x, w = size_bytes((p.batch, p.channels_in, *p.size), item), size_bytes(forward.weight, item)
-        elements = math.prod(forward.output)
-        per_gradient = (
-            2 * math.prod((p.batch, p.channels_in, *p.size)) * math.prod(forward.weight[1:])
-            if p.transposed
-            else 2 * elements * math.prod(forward.weight[1:])
-        )
-        bias_bytes = size_bytes((p.channels_out,), item)
+        x, w = size_bytes(p.input_shape, p.dtype), size_bytes(p.weight, p.dtype)
+        elements = math.prod(p.output_shape)
+        per_gradient = 2 * math.prod(p.input_shape if p.transposed else p.output_shape) * math.prod(p.weight[1:])
         return Work(
             flops=per_gradient * (p.input_gradient + p.weight_gradient) + elements * p.bias,
-            read_bytes=size_bytes(forward.output, item) + x * p.weight_gradient + w * p.input_gradient,
-            written_bytes=x * p.input_gradient + w * p.weight_gradient + bias_bytes * p.bias,
+            read_bytes=size_bytes(p.output_shape, p.dtype) + x * p.weight_gradient + w * p.input_gradient,
+            written_bytes=x * p.input_gradient
+            + w * p.weight_gradient
+            + size_bytes((p.channels_out,), p.dtype) * p.bias,
             weight_bytes=w * p.input_gradient,
         )
 
     def features(self, p: ConvBackward) -> dict[str, float]:
-        forward = p.forward
-        result = forward.output[2:]
-        return {
-            "batch": p.batch,
-            "channels_in": p.channels_in,
-            "channels_out": p.channels_out,
-            "height": p.size[0] if len(p.size) > 1 else 1,
-            "width": p.size[-1],
-            "output_height": result[0] if len(p.size) > 1 else 1,
-            "output_width": result[-1],
-            "kernel_height": p.kernel[0] if len(p.kernel) > 1 else 1,
-            "kernel_width": p.kernel[-1],
-            "stride": max(p.stride),
-            "dilation": max(p.dilation),
-            "padded": float(any(p.pads)),
-            "groups": p.groups,
-            "group_channels_in": p.channels_in // p.groups,
-            "group_channels_out": p.channels_out // p.groups,
-            "rows": p.batch * math.prod(result),
-            "depth": math.prod(forward.weight[1:]),
-            "input_gradient": float(p.input_gradient),
-            "weight_gradient": float(p.weight_gradient),
-            "bias": float(p.bias),
-            "transposed": float(p.transposed),
-            "channels_last": float(p.channels_last),
-        }
+        output_size = p.output_shape[2:]
+        return (
+            convolution.image_features(p, output_size)
+            | convolution.group_features(p)
+            | {
+                "rows": p.batch * math.prod(output_size),
+                "depth": math.prod(p.weight[1:]),
+                "input_gradient": float(p.input_gradient),
+                "weight_gradient": float(p.weight_gradient),
+                "bias": float(p.bias),
+                "transposed": float(p.transposed),
+                "channels_last": float(p.channels_last),
+            }
+        )
 
     def shape_group(self, p: ConvBackward) -> str:
         return f"{p.size}-{p.kernel}-{p.stride}-{p.groups > 1}"
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> ConvBackward | None:
-        drawn = CONV.draw({**values, "activation": "", "residual": False}, replace(setting, language="aten"))
-        if drawn is None:
+        found = convolution.drawn_sizes(values)
+        if found is None:
             return None
-        found = _of(drawn, input_gradient=not values["first"], weight_gradient=True, bias=drawn.bias)
-        work = self.work(found)
-        return found if work.flops <= _MOST_FLOPS and work.moved_bytes <= _MOST_BYTES else None
+        sizes, _ = found
+        forward, bias = Convolution(**sizes), values["bias"]
+        if not convolution.may_be_drawn(forward, setting.dtype, bias=bias):
+            return None
+        p = ConvBackward(
+            **(sizes | {"pads": forward.pads[:2]}),
+            input_gradient=not values["first"],
+            bias=bias,
+            channels_last=values["layout"] == "plain" and forward.channels_in > 1,
+            dtype=setting.dtype,
+        )
+        return self.within_limits(p)
 
     def vary(self, p: ConvBackward, width: float, extent: float) -> ConvBackward:
         if p.transposed:
             return p
-        forward = p.forward
-        assert isinstance(forward, Conv)
-        return _of(
-            CONV.vary(forward, width, extent),
-            input_gradient=p.input_gradient,
-            weight_gradient=p.weight_gradient,
-            bias=p.bias,
-            output_pads=p.output_pads,
-        )
+        after = convolution.sizes_of(convolution.resized(p.forward, width, extent))
+        return replace(p, **(after | {"pads": p.pads}))
 
     def from_aten(self, call: AtenCall) -> ConvBackward | None:
-        x, w = _aten.tensor(call, 1), _aten.tensor(call, 2)
+        x, w = calls.tensor(call, 1), calls.tensor(call, 2)
         if x is None or w is None or len(x.shape) not in {3, 4}:
             return None
         axes = len(x.shape) - 2
@@ -158,49 +137,38 @@ class ConvBackwardKind(Kind[ConvBackward]):
             channels_out=w.shape[1] * groups if transposed else w.shape[0],
             size=x.shape[2:],
             kernel=w.shape[2:],
-            stride=_aten.each(stride, axes),
-            pads=_aten.each(pads, axes),
-            dilation=_aten.each(dilation, axes),
+            stride=calls.each(stride, axes),
+            pads=calls.each(pads, axes),
+            dilation=calls.each(dilation, axes),
             groups=groups,
             input_gradient=mask[0],
             weight_gradient=mask[1],
             bias=mask[2],
             transposed=transposed,
-            output_pads=_aten.each(output_pads, axes) if transposed else (),
-            channels_last=is_channels_last(call, (1, x), (2, w)) and not transposed,
+            output_pads=calls.each(output_pads, axes) if transposed else (),
+            channels_last=windows.is_channels_last(call, (1, x), (2, w)) and not transposed,
             dtype=x.dtype,
         )
 
     def to_aten(self, p: ConvBackward) -> AtenCall | None:
-        forward, axes = p.forward, len(p.size)
-        x, w = (p.batch, p.channels_in, *p.size), forward.weight
-        layouts = (_aten.channels_last(forward.output), _aten.channels_last(x)) if p.channels_last else ()
+        shapes = (p.input_shape, p.weight, (p.channels_out,))
+        layouts = (calls.channels_last(p.output_shape), calls.channels_last(p.input_shape))
         mask = (p.input_gradient, p.weight_gradient, p.bias)
-        results = (x, w, (p.channels_out,))
-        return _aten.build(
+        return calls.build(
             "convolution_backward",
-            TensorSpec(forward.output, p.dtype),
-            TensorSpec(x, p.dtype),
-            TensorSpec(w, p.dtype),
+            *(TensorSpec(shape, p.dtype) for shape in (p.output_shape, p.input_shape, p.weight)),
             (p.channels_out if p.bias else 0,),
             p.stride,
             p.pads,
             p.dilation,
             p.transposed,
-            p.output_pads or (0,) * axes,
+            p.output_pads or (0,) * len(p.size),
             p.groups,
             mask,
-            outputs=[TensorSpec(shape, p.dtype) for shape, asked in zip(results, mask, strict=True) if asked],
+            outputs=[TensorSpec(shape, p.dtype) for shape, asked in zip(shapes, mask, strict=True) if asked],
             weights=(2,),
-            strides=layouts,
+            strides=layouts if p.channels_last else (),
         )
-
-
-def _of(forward: Conv, **flags: Any) -> ConvBackward:
-    """The gradients of `forward`, whose pads are the same on both sides."""
-    known = {field.name for field in fields(ConvBackward)}
-    sizes = {name: value for name, value in asdict(forward).items() if name in known}
-    return ConvBackward(**(sizes | {"pads": forward.pads[: len(forward.size)]} | flags))
 
 
 KIND = ConvBackwardKind()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from opmark.core.call import OnnxNode, Operand
@@ -11,7 +11,6 @@ from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, weight
 from opmark.kinds._onnx.quantised import (
-    EIGHT_BITS,
     is_per_channel,
     nchw,
     nhwc,
@@ -19,37 +18,26 @@ from opmark.kinds._onnx.quantised import (
     weight_quantisation,
     zero_point,
 )
-from opmark.kinds._shared.shapes import code, resolved_pads
-from opmark.kinds.conv import KIND as CONV
-from opmark.kinds.conv import Conv
+from opmark.kinds._onnx.windows import read_window, window_attributes
+from opmark.kinds._shared import convolution
+from opmark.kinds._shared.convolution import Convolution
+from opmark.kinds._shared.shapes import EIGHT_BITS, code
 
-_LAST = f"{MICROSOFT}:QLinearConv"
+_CHANNELS_LAST = f"{MICROSOFT}:QLinearConv"
 OPERATIONS = ("qlinear", "integer")
 # Per element of the result: scale, round, add and clamp.
 _REQUANTISE = 3
-_GEOMETRY = (
-    "batch", "channels_in", "channels_out", "size", "kernel", "stride", "pads", "dilation", "groups", "bias",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvInt8:
-    """`qlinear` gives eight bits, `integer` 32-bit sums; shapes as in `Conv`, always told channels first.
+class ConvInt8(Convolution):
+    """`qlinear` gives eight bits, `integer` 32-bit sums; sizes are given channels first in either layout.
 
-    `channels_last` is how tensors lie in memory; `per_channel` is a scale per output channel; `dtype` and
-    `weight_dtype` are of the image and of the weights.
+    `channels_last` is the layout of the tensors in memory; `per_channel` is a scale per output channel; `dtype` and
+    `weight_dtype` are the element types of the image and of the weights.
     """
 
     op: str
-    batch: int
-    channels_in: int
-    channels_out: int
-    size: tuple[int, ...]
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
-    pads: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int = 1
     bias: bool = False
     channels_last: bool = False
     per_channel: bool = False
@@ -57,21 +45,15 @@ class ConvInt8:
     dtype: str = "uint8"
 
     @property
-    def plain(self) -> Conv:
-        """The convolution without its element types."""
-        return Conv(**{name: getattr(self, name) for name in _GEOMETRY}, dtype=self.dtype)
-
-    @property
     def input(self) -> TensorSpec:
-        """The image as it lies in memory."""
-        shape = (self.batch, self.channels_in, *self.size)
-        return TensorSpec(nhwc(shape) if self.channels_last else shape, self.dtype)
+        """The image as stored."""
+        return TensorSpec(nhwc(self.input_shape) if self.channels_last else self.input_shape, self.dtype)
 
     @property
     def output(self) -> TensorSpec:
-        """The result as it lies in memory."""
-        shape = self.plain.output
-        return TensorSpec(nhwc(shape) if self.channels_last else shape, "int32" if self.op == "integer" else self.dtype)
+        """The result as stored."""
+        shape = nhwc(self.output_shape) if self.channels_last else self.output_shape
+        return TensorSpec(shape, "int32" if self.op == "integer" else self.dtype)
 
 
 class ConvInt8Kind(Kind[ConvInt8]):
@@ -83,28 +65,27 @@ class ConvInt8Kind(Kind[ConvInt8]):
     languages = ("onnx",)
     dtypes = frozenset({"int8"})
     categories = ("op", "types")
-    onnx_ops = frozenset({"QLinearConv", _LAST, "ConvInteger"})
+    onnx_ops = frozenset({"QLinearConv", _CHANNELS_LAST, "ConvInteger"})
     space = {
-        **{name: axis for name, axis in CONV.space.items() if name not in {"activation", "residual", "layout"}},
+        **convolution.SPACE,
         "op": Choice(("qlinear", "qlinear", "qlinear", "integer")),
         "channels_last": Choice((True, True, True, False)),
         "per_channel": Choice((False, False, False, True)),
     }
 
     def work(self, p: ConvInt8) -> Work:
-        weight_bytes = math.prod(p.plain.weight) + 4 * p.channels_out * (p.bias + p.per_channel)
-        per_element = 2 * math.prod(p.plain.weight[1:]) + p.bias + (_REQUANTISE if p.op == "qlinear" else 0)
+        depth = math.prod(p.weight[1:])
+        weight_bytes = p.channels_out * depth + 4 * p.channels_out * (p.bias + p.per_channel)
         return Work(
-            flops=p.output.elements * per_element,
+            flops=p.output.elements * (2 * depth + p.bias + (_REQUANTISE if p.op == "qlinear" else 0)),
             read_bytes=p.input.size_bytes + weight_bytes,
             written_bytes=p.output.size_bytes,
             weight_bytes=weight_bytes,
         )
 
     def features(self, p: ConvInt8) -> dict[str, float]:
-        fused = {"residual", "activation", "block", "channels_last", "plain_input"}
-        geometry = {name: value for name, value in CONV.features(p.plain).items() if name not in fused}
-        return geometry | {
+        return convolution.convolution_features(p) | {
+            "bias": float(p.bias),
             "op": code(p.op, OPERATIONS),
             # Which of the four pairs of signed and unsigned bytes: each has its own inner loop.
             "types": 2 * code(p.dtype, EIGHT_BITS) + code(p.weight_dtype, EIGHT_BITS),
@@ -113,31 +94,30 @@ class ConvInt8Kind(Kind[ConvInt8]):
         }
 
     def details(self, p: ConvInt8) -> dict[str, float]:
-        return CONV.details(p.plain)
+        return convolution.convolution_details(p)
 
     def shape_group(self, p: ConvInt8) -> str:
-        return f"{p.op}-{CONV.shape_group(p.plain)}"
+        return f"{p.op}-{convolution.convolution_group(p)}"
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> ConvInt8 | None:
-        if setting.language != "onnx":
+        found = convolution.drawn_sizes(values)
+        if setting.language != "onnx" or found is None:
             return None
-        plain = {"activation": "", "residual": False, "layout": "plain"}
-        found = CONV.draw({**values, **plain}, setting)
-        if found is None:
+        sizes, _ = found
+        if not convolution.may_be_drawn(Convolution(**sizes), setting.dtype, bias=values["bias"]):
             return None
-        integer = values["op"] == "integer"
-        geometry = {name: getattr(found, name) for name in _GEOMETRY}
+        qlinear = values["op"] == "qlinear"
         return ConvInt8(
-            **geometry | ({"bias": False} if integer else {}),
+            **sizes,
             op=values["op"],
-            channels_last=values["channels_last"] and not integer,
-            per_channel=values["per_channel"] and not integer,
-            weight_dtype="uint8" if integer else "int8",
+            bias=values["bias"] and qlinear,
+            channels_last=values["channels_last"] and qlinear,
+            per_channel=values["per_channel"] and qlinear,
+            weight_dtype="int8" if qlinear else "uint8",
         )
 
     def vary(self, p: ConvInt8, width: float, extent: float) -> ConvInt8:
-        varied = CONV.vary(p.plain, width, extent)
-        return replace(p, **{name: getattr(varied, name) for name in _GEOMETRY})
+        return convolution.resized(p, width, extent)
 
     def from_onnx(self, node: OnnxNode) -> ConvInt8 | None:
         integer = node.op_type == "ConvInteger"
@@ -147,28 +127,15 @@ class ConvInt8Kind(Kind[ConvInt8]):
         if x.spec.dtype not in EIGHT_BITS or w.spec.dtype not in EIGHT_BITS:
             return None
         last = bool(node.attributes.get("channels_last", 0))
-        batch, channels_in, *size = nchw(x.spec.shape) if last else x.spec.shape
-        kernel, ones = w.spec.shape[2:], (1,) * len(size)
-        stride = tuple(node.attributes.get("strides", ones))
-        dilation = tuple(node.attributes.get("dilations", ones))
-        pads = node.attributes.get("pads")
+        shape, kernel = nchw(x.spec.shape) if last else x.spec.shape, w.spec.shape[2:]
         return ConvInt8(
             op="integer" if integer else "qlinear",
-            batch=batch,
-            channels_in=channels_in,
+            batch=shape[0],
+            channels_in=shape[1],
             channels_out=w.spec.shape[0],
-            size=tuple(size),
+            size=shape[2:],
             kernel=kernel,
-            stride=stride,
-            pads=resolved_pads(
-                str(node.attributes.get("auto_pad", "NOTSET")),
-                tuple(pads) if pads else None,
-                size=tuple(size),
-                kernel=kernel,
-                stride=stride,
-                dilation=dilation,
-            ),
-            dilation=dilation,
+            **read_window(node, shape[2:], kernel),
             groups=int(node.attributes.get("group", 1)),
             bias=not integer and present(node, 8) is not None,
             channels_last=last,
@@ -178,23 +145,17 @@ class ConvInt8Kind(Kind[ConvInt8]):
         )
 
     def to_onnx(self, p: ConvInt8) -> OnnxNode | None:
-        x, w = data(p.input.shape, p.dtype), weight(p.plain.weight, p.weight_dtype)
-        attributes = {
-            "kernel_shape": p.kernel,
-            "strides": p.stride,
-            "pads": p.pads,
-            "dilations": p.dilation,
-            "group": p.groups,
-        }
+        x, w = data(p.input.shape, p.dtype), weight(p.weight, p.weight_dtype)
+        attributes = window_attributes(p.kernel, p.stride, p.pads, p.dilation, p.groups)
         if p.op == "integer":
-            # What the image was quantised with is computed as the network runs.
+            # The image's scale and zero point are computed while the network runs.
             inputs: list[Operand | None] = [x, w, data((), p.dtype), zero_point(p.weight_dtype)]
             return build("ConvInteger", inputs, [p.output], attributes)
         factors = weight_quantisation(p.channels_out, p.weight_dtype, per_channel=p.per_channel and p.channels_out > 1)
         bias = weight((p.channels_out,), "int32") if p.bias else None
         inputs = [x, *quantisation(p.dtype), w, *factors, *quantisation(p.dtype), bias]
         if p.channels_last:
-            return build(_LAST, inputs, [p.output], attributes | {"channels_last": 1})
+            return build(_CHANNELS_LAST, inputs, [p.output], {**attributes, "channels_last": 1})
         return build("QLinearConv", inputs, [p.output], attributes)
 
 

@@ -9,51 +9,36 @@ from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _conv_aten
+from opmark.kinds._aten import calls, windows
 from opmark.kinds._onnx.nodes import build, data, present, weight
-from opmark.kinds._shared.shapes import scaled, size_bytes
-
-_MOST_FLOPS = 6_000_000_000
+from opmark.kinds._onnx.windows import window_attributes
+from opmark.kinds._shared.convolution import ConvolutionSizes, image_features
+from opmark.kinds._shared.shapes import Shape, scaled, size_bytes
+from opmark.kinds._shared.windows import transposed_outputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvTranspose:
-    """`pads` are cut from the result: all begins, then all ends; `output_pads` widen its ends."""
+class ConvTranspose(ConvolutionSizes):
+    """`pads` are cut from the result: all beginnings, then all ends; `output_pads` widen its ends."""
 
-    batch: int
-    channels_in: int
-    channels_out: int
-    size: tuple[int, ...]
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
-    pads: tuple[int, ...]
     output_pads: tuple[int, ...]
-    dilation: tuple[int, ...]
-    groups: int = 1
     bias: bool = True
     dtype: str = "float32"
 
     @property
-    def output_size(self) -> tuple[int, ...]:
+    def output_size(self) -> Shape:
         """Spatial shape of the result."""
-        axes = len(self.size)
-        return tuple(
-            (self.size[axis] - 1) * self.stride[axis]
-            - self.pads[axis]
-            - self.pads[axes + axis]
-            + self.dilation[axis] * (self.kernel[axis] - 1)
-            + 1
-            + self.output_pads[axis]
-            for axis in range(axes)
+        return transposed_outputs(
+            self.size, self.kernel, self.stride, self.pads, self.dilation, output_pads=self.output_pads
         )
 
     @property
-    def output(self) -> tuple[int, ...]:
+    def output_shape(self) -> Shape:
         """Shape of the result."""
         return (self.batch, self.channels_out, *self.output_size)
 
     @property
-    def weight(self) -> tuple[int, ...]:
+    def weight(self) -> Shape:
         """Shape of the weights, input channels first."""
         return (self.channels_in, self.channels_out // self.groups, *self.kernel)
 
@@ -64,8 +49,9 @@ class ConvTransposeKind(Kind[ConvTranspose]):
     name = "conv-transpose"
     parameters = ConvTranspose
     matrix = True
+    most_flops = 6_000_000_000
     onnx_ops = frozenset({"ConvTranspose"})
-    aten_ops = _conv_aten.TRANSPOSED_NAMES
+    aten_ops = frozenset({"convolution", "_convolution", "conv_transpose1d", "conv_transpose2d"})
     space = {
         "batch": Choice((1, 1, 1, 4)),
         "size": Range(4, 112),
@@ -79,30 +65,15 @@ class ConvTransposeKind(Kind[ConvTranspose]):
     def work(self, p: ConvTranspose) -> Work:
         positions = p.batch * math.prod(p.size)
         weight_bytes = size_bytes(p.weight, p.dtype) + (size_bytes((p.channels_out,), p.dtype) if p.bias else 0)
-        flops = 2 * positions * math.prod(p.weight) + (math.prod(p.output) if p.bias else 0)
         return Work(
-            flops=flops,
-            read_bytes=size_bytes((p.batch, p.channels_in, *p.size), p.dtype) + weight_bytes,
-            written_bytes=size_bytes(p.output, p.dtype),
+            flops=2 * positions * math.prod(p.weight) + (math.prod(p.output_shape) if p.bias else 0),
+            read_bytes=size_bytes(p.input_shape, p.dtype) + weight_bytes,
+            written_bytes=size_bytes(p.output_shape, p.dtype),
             weight_bytes=weight_bytes,
         )
 
     def features(self, p: ConvTranspose) -> dict[str, float]:
-        return {
-            "batch": p.batch,
-            "channels_in": p.channels_in,
-            "channels_out": p.channels_out,
-            "height": p.size[0] if len(p.size) > 1 else 1,
-            "width": p.size[-1],
-            "output_height": p.output_size[0] if len(p.size) > 1 else 1,
-            "output_width": p.output_size[-1],
-            "kernel_height": p.kernel[0] if len(p.kernel) > 1 else 1,
-            "kernel_width": p.kernel[-1],
-            "stride": max(p.stride),
-            "dilation": max(p.dilation),
-            "groups": p.groups,
-            "bias": float(p.bias),
-        }
+        return image_features(p, p.output_size) | {"groups": p.groups, "bias": float(p.bias)}
 
     def shape_group(self, p: ConvTranspose) -> str:
         return f"{p.batch}-{p.size}-{p.kernel}-{p.stride}-g{p.groups}"
@@ -111,7 +82,6 @@ class ConvTransposeKind(Kind[ConvTranspose]):
         kernel, stride = values["kernel"], values["stride"]
         if stride > kernel:
             return None
-        pad = (kernel - stride) // 2
         p = ConvTranspose(
             batch=values["batch"],
             channels_in=values["channels_in"],
@@ -119,13 +89,13 @@ class ConvTransposeKind(Kind[ConvTranspose]):
             size=(values["size"],) * 2,
             kernel=(kernel,) * 2,
             stride=(stride,) * 2,
-            pads=(pad,) * 4,
+            pads=((kernel - stride) // 2,) * 4,
             output_pads=(0, 0),
             dilation=(1, 1),
             bias=values["bias"],
             dtype=setting.dtype,
         )
-        return p if self.work(p).flops <= _MOST_FLOPS else None
+        return self.within_limits(p)
 
     def vary(self, p: ConvTranspose, width: float, extent: float) -> ConvTranspose:
         return replace(
@@ -148,7 +118,7 @@ class ConvTransposeKind(Kind[ConvTranspose]):
             # Only the sum of both ends matters to the time; it follows from the result's shape.
             if result is None:
                 return None
-            full = ((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(size, stride, dilation, kernel, strict=True))
+            full = transposed_outputs(size, kernel, stride, zeros * 2, dilation)
             cut = [have - want for have, want in zip(full, result.shape[2:], strict=True)]
             output_pads = tuple(max(0, -c) for c in cut)
             pads = (*(max(0, c) // 2 for c in cut), *(max(0, c) - max(0, c) // 2 for c in cut))
@@ -168,27 +138,43 @@ class ConvTransposeKind(Kind[ConvTranspose]):
         )
 
     def to_onnx(self, p: ConvTranspose) -> OnnxNode | None:
-        attributes = {
-            "kernel_shape": p.kernel,
-            "strides": p.stride,
-            "pads": p.pads,
-            "output_padding": p.output_pads,
-            "dilations": p.dilation,
-            "group": p.groups,
-        }
         inputs = [
-            data((p.batch, p.channels_in, *p.size), p.dtype),
+            data(p.input_shape, p.dtype),
             weight(p.weight, p.dtype),
             weight((p.channels_out,), p.dtype) if p.bias else None,
         ]
-        return build("ConvTranspose", inputs, [TensorSpec(p.output, p.dtype)], attributes)
+        attributes = window_attributes(p.kernel, p.stride, p.pads, p.dilation, p.groups, output_padding=p.output_pads)
+        return build("ConvTranspose", inputs, [TensorSpec(p.output_shape, p.dtype)], attributes)
 
     def from_aten(self, call: AtenCall) -> ConvTranspose | None:
-        found = _conv_aten.read_transposed(call)
-        return None if found is None else ConvTranspose(**found)
+        x, w = calls.tensor(call, 0), calls.tensor(call, 1)
+        if x is None or w is None or len(x.shape) not in {3, 4} or len(w.shape) != len(x.shape):
+            return None
+        axes = len(x.shape) - 2
+        general = calls.operator(call) in {"convolution", "_convolution"}
+        if general and not calls.argument(call, 6, "transposed", False):
+            return None
+        dilation_at, output_pads_at, groups_at = (5, 7, 8) if general else (7, 5, 6)
+        groups = int(calls.argument(call, groups_at, "groups", 1))
+        return ConvTranspose(
+            batch=x.shape[0],
+            channels_in=x.shape[1],
+            channels_out=w.shape[1] * groups,
+            size=x.shape[2:],
+            kernel=w.shape[2:],
+            stride=calls.each(calls.argument(call, 3, "stride", 1), axes),
+            pads=calls.each(calls.argument(call, 4, "padding", 0), axes) * 2,
+            output_pads=calls.each(calls.argument(call, output_pads_at, "output_padding", 0), axes),
+            dilation=calls.each(calls.argument(call, dilation_at, "dilation", 1), axes),
+            groups=groups,
+            bias=calls.tensor(call, 2, "bias") is not None,
+            dtype=x.dtype,
+        )
 
     def to_aten(self, p: ConvTranspose) -> AtenCall | None:
-        return _conv_aten.write_transposed(p)
+        return windows.convolution_call(
+            p, p.output_shape, p.weight, bias=p.bias, dtype=p.dtype, transposed=True, output_pads=p.output_pads
+        )
 
 
 KIND = ConvTransposeKind()

@@ -9,13 +9,25 @@ from opmark.core.call import AtenCall, OnnxNode, Operand
 from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec, broadcast_shape
 from opmark.core.work import Work
-from opmark.kinds import _functions_aten
+from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import build, constant, data, present, qualified, weight
-from opmark.kinds._onnx.quantised import EIGHT_BITS, interleaved, quantisation, spread
-from opmark.kinds._shared.functions import BINARY, COMPARISONS, FLOPS, FROM_ONNX, LOGICAL, ONNX, OPERATIONS, UNARY
-from opmark.kinds._shared.shapes import code, size_bytes, varied, varied_like, without_channels
+from opmark.kinds._onnx.quantised import interleaved, quantisation, spread
+from opmark.kinds._shared.functions import (
+    ATEN,
+    ATEN_BINARY,
+    ATEN_UNARY,
+    BINARY,
+    COMPARISONS,
+    FLOPS,
+    FROM_ATEN,
+    FROM_ONNX,
+    LOGICAL,
+    ONNX,
+    OPERATIONS,
+    UNARY,
+)
+from opmark.kinds._shared.shapes import EIGHT_BITS, code, size_bytes, varied, varied_like, without_channels
 
-_MOST_BYTES = 128 * 2**20
 # What networks do in place.
 _IN_PLACE = frozenset({"relu", "clip", "sigmoid", "hard-swish", "leaky-relu", "add", "mul", "sub", "div"})
 _PARAMETERS: dict[str, dict[str, Any]] = {
@@ -25,6 +37,10 @@ _PARAMETERS: dict[str, dict[str, Any]] = {
     "silu": {"alpha": 1.0},
 }
 _QUANTISED = "qlinear-"
+# ATen's names whose overload with a number is called Scalar, and those that have one overload only.
+_SCALAR_OVERLOADS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "remainder"})
+_PLAIN = frozenset({"maximum", "minimum", "logical_and", "logical_or", "logical_xor", "floor_divide", "_prelu_kernel"})
+_NUMBERS = {"clip": (0.0, 6.0), "leaky-relu": (0.01,)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +81,11 @@ class ElementwiseKind(Kind[Elementwise]):
 
     name = "elementwise"
     parameters = Elementwise
+    most_bytes = 128 * 2**20
     categories = ("op",)
     dtypes = FLOATING | {"int8"}
     onnx_ops = frozenset(FROM_ONNX)
-    aten_ops = _functions_aten.NAMES
+    aten_ops = frozenset(FROM_ATEN) | frozenset(f"{name}_" for name in FROM_ATEN)
     space = {
         "arity": Choice(("unary", "binary", "binary", "where")),
         "unary": Choice(UNARY),
@@ -162,7 +179,7 @@ class ElementwiseKind(Kind[Elementwise]):
             inplace=bool(values["inplace"] and setting.language == "aten" and op in _IN_PLACE and arity != "where"),
             dtype="uint8" if op.startswith(_QUANTISED) else setting.dtype,
         )
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: Elementwise, width: float, extent: float) -> Elementwise:
         before = p.output
@@ -214,11 +231,63 @@ class ElementwiseKind(Kind[Elementwise]):
         return build(ONNX[p.op], inputs, [TensorSpec(p.output, p.output_dtype)], attributes)
 
     def from_aten(self, call: AtenCall) -> Elementwise | None:
-        found = _functions_aten.read(call)
-        return None if found is None else Elementwise(**found)
+        name = calls.operator(call)
+        inplace, name = name.endswith("_"), name.removesuffix("_")
+        op = FROM_ATEN[name]
+        # A `masked_fill` is given its number beside the two tensors.
+        count = 1 if name in ATEN_UNARY else 2 if name in ATEN_BINARY else 3
+        operands = [calls.argument(call, index) for index in range(count)]
+        if op == "gelu" and call.keywords.get("approximate", "none") == "tanh":
+            op = "gelu-tanh"
+        tensors = [item for item in operands if isinstance(item, TensorSpec)]
+        if not tensors or any(item is None or isinstance(item, tuple) for item in operands):
+            return None
+        power = op == "pow" and isinstance(operands[1], (int, float))
+        values = [item for item in operands[1 if op == "where" else 0 :] if isinstance(item, TensorSpec)]
+        return Elementwise(
+            op=op,
+            shapes=tuple(item.shape if isinstance(item, TensorSpec) else () for item in operands),
+            constant=tuple(
+                index
+                for index, item in enumerate(operands)
+                if not isinstance(item, TensorSpec) or calls.is_weight(call, index)
+            ),
+            exponent=float(operands[1]) if power else None,
+            inplace=inplace,
+            dtype=(values or tensors)[0].dtype,
+        )
 
     def to_aten(self, p: Elementwise) -> AtenCall | None:
-        return _functions_aten.write(p)
+        op = "gelu" if p.op == "gelu-tanh" else p.op
+        name = ATEN.get(op)
+        if name is None or len(p.shapes) > 3 or (p.inplace and op in {"where", "prelu", *COMPARISONS}):
+            return None
+        name = "_prelu_kernel" if name == "prelu" else name
+        operands: list[Any] = [TensorSpec(shape, dtype) for shape, dtype in zip(p.shapes, p.dtypes, strict=True)]
+        keywords: dict[str, Any] = {"approximate": "tanh"} if p.op == "gelu-tanh" else {}
+        overload, weights = "", list(p.constant)
+        # A constant scalar on the right is given as a number where its overload asks for one.
+        number: Any = 2 if "int" in p.dtype else True if p.dtype == "bool" else 0.5
+        if len(operands) == 1:
+            operands += _NUMBERS.get(op, ())
+        elif op == "masked-fill":
+            operands, overload = [*operands, number], ".Scalar"
+        elif op == "where":
+            overload = ".self"
+        elif len(operands) == 3:
+            overload = ".Tensor" if op == "lerp" else ""
+        elif op == "pow" and p.exponent is None:
+            overload = ".Tensor" if p.inplace else ".Tensor_Tensor"
+        elif name not in _PLAIN:
+            fixed = p.exponent is not None or (1 in p.constant and p.shapes[1] == ())
+            if fixed:
+                operands[1] = number if p.exponent is None else p.exponent
+                weights = [index for index in weights if index != 1]
+            overload = ".Scalar" if fixed and name in _SCALAR_OVERLOADS else ".Tensor"
+            overload = ".Tensor_Scalar" if op == "pow" else overload
+        called = f"{name}_" if p.inplace else name
+        outputs = [TensorSpec(p.output, p.output_dtype)]
+        return calls.build(f"{called}{overload}", *operands, outputs=outputs, weights=weights, **keywords)
 
 
 def _quantised(op: str) -> str | None:

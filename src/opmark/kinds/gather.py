@@ -9,10 +9,9 @@ from opmark.core.call import AtenCall, OnnxNode, Operand
 from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _gather_aten
+from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import build, constant, data, present, weight
-from opmark.kinds._onnx.quantised import EIGHT_BITS
-from opmark.kinds._shared.shapes import code, scaled, size_bytes, varied, without_channels
+from opmark.kinds._shared.shapes import EIGHT_BITS, code, scaled, size_bytes, varied, without_channels
 
 _ONNX = {
     "gather": "Gather",
@@ -72,7 +71,7 @@ class GatherKind(Kind[Gather]):
     categories = ("op",)
     dtypes = FLOATING | {"int8"}
     onnx_ops = frozenset(_FROM_ONNX)
-    aten_ops = _gather_aten.NAMES
+    aten_ops = frozenset({"embedding", "index_select", "gather", "scatter", "index"})
     space = {
         "op": Choice(("embedding", "embedding", "embedding", "gather", "gather-elements", "scatter-elements")),
         "rows": Range(2, 65536),
@@ -175,11 +174,69 @@ class GatherKind(Kind[Gather]):
         return build(_ONNX[p.op], inputs, [TensorSpec(p.output, p.dtype)], attributes)
 
     def from_aten(self, call: AtenCall) -> Gather | None:
-        found = _gather_aten.read(call)
-        return None if found is None else Gather(**found)
+        name, x = calls.operator(call), calls.tensor(call, 0)
+        if x is None:
+            return None
+        if name == "index":
+            return _indexed(call, x)
+        places = calls.tensor(call, 1 if name == "embedding" else 2)
+        if places is None or (name == "scatter" and calls.tensor(call, 3) is None):
+            return None
+        return Gather(
+            op={"gather": "gather-elements", "scatter": "scatter-elements"}.get(name, "gather"),
+            shape=x.shape,
+            indices=places.shape,
+            axis=0 if name == "embedding" else int(call.arguments[1]) % len(x.shape),
+            table=calls.is_weight(call, 0),
+            index_dtype=places.dtype,
+            dtype=x.dtype,
+        )
 
     def to_aten(self, p: Gather) -> AtenCall | None:
-        return _gather_aten.write(p)
+        x, places = TensorSpec(p.shape, p.dtype), TensorSpec(p.indices, p.index_dtype)
+        result, weights = [TensorSpec(p.output, p.dtype)], (0,) if p.table else ()
+        if p.single is not None:
+            return None
+        match p.op:
+            case "gather" if p.axis == 0 and len(p.shape) == 2 and p.table:
+                return calls.build("embedding", x, places, outputs=result, weights=weights)
+            case "gather" if len(p.indices) == 1:
+                return calls.build("index_select", x, p.axis, places, outputs=result, weights=weights)
+            case "gather":
+                lists = (*(None for _ in range(p.axis)), places)
+                return calls.build("index.Tensor", x, lists, outputs=result, weights=weights)
+            case "gather-nd" if p.batch_axes == 0:
+                lists = (TensorSpec(p.indices[:-1], p.index_dtype),) * p.indices[-1]
+                return calls.build("index.Tensor", x, lists, outputs=result, weights=weights)
+            case "gather-elements":
+                return calls.build("gather", x, p.axis, places, outputs=result, weights=weights)
+            case "scatter-elements":
+                updates = TensorSpec(p.updates, p.dtype)
+                return calls.build("scatter.src", x, p.axis, places, updates, outputs=result, weights=weights)
+        return None
+
+
+def _indexed(call: AtenCall, x: TensorSpec) -> Gather | None:
+    """The gather that indexing by lists amounts to; several lists over the first axes are one list of tuples."""
+    lists = call.arguments[1]
+    given = [axis for axis, item in enumerate(lists) if isinstance(item, TensorSpec)]
+    if not given or any(lists[axis].dtype == "bool" for axis in given):
+        return None
+    op, axis, indices = "gather", given[0], lists[given[0]].shape
+    if len(given) > 1:
+        if given != list(range(len(given))):
+            return None
+        result, rest = call.outputs[0].shape, len(x.shape) - len(given)
+        op, axis, indices = "gather-nd", 0, (*result[: len(result) - rest], len(given))
+    return Gather(
+        op=op,
+        shape=x.shape,
+        indices=indices,
+        axis=axis,
+        table=calls.is_weight(call, 0),
+        index_dtype=lists[given[0]].dtype,
+        dtype=x.dtype,
+    )
 
 
 KIND = GatherKind()

@@ -9,14 +9,13 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
+from opmark.kinds._aten import calls
 from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 # Append only: a learner's category codes are the places in this list.
 OPERATIONS = ("embedding", "index-add", "index-put", "index-put-accumulate", "scatter-add")
 _NAMES = frozenset({"embedding_dense_backward", "index_add", "index_add_", "index_put", "index_put_"})
 _SCATTERS = frozenset({"scatter_add", "scatter_add_"})
-_MOST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +48,7 @@ class GatherBackwardKind(Kind[GatherBackward]):
 
     name = "gather-backward"
     parameters = GatherBackward
+    most_bytes = 128 * 2**20
     categories = ("op",)
     languages = ("aten",)
     aten_ops = _NAMES | _SCATTERS
@@ -98,7 +98,7 @@ class GatherBackwardKind(Kind[GatherBackward]):
             places = (values["length"], values["width"])
         inplace = values["inplace"] and op != "embedding"
         p = GatherBackward(op=op, shape=shape, indices=places, inplace=inplace, dtype=setting.dtype)
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: GatherBackward, width: float, extent: float) -> GatherBackward:
         if p.op == "scatter-add":
@@ -112,12 +112,12 @@ class GatherBackwardKind(Kind[GatherBackward]):
         return replace(p, shape=(*p.shape[: p.axis + p.depth], *wide), indices=places)
 
     def from_aten(self, call: AtenCall) -> GatherBackward | None:
-        name, first = _aten.operator(call), _aten.tensor(call, 0)
+        name, first = calls.operator(call), calls.tensor(call, 0)
         if first is None:
             return None
         inplace, plain = name.endswith("_"), name.removesuffix("_")
         if plain == "embedding_dense_backward":
-            places = _aten.tensor(call, 1)
+            places = calls.tensor(call, 1)
             if places is None:
                 return None
             shape = (int(call.arguments[2]), first.shape[-1])
@@ -126,7 +126,7 @@ class GatherBackwardKind(Kind[GatherBackward]):
             )
         if plain == "index_put":
             return _put(call, first, inplace=inplace)
-        places, axis = _aten.tensor(call, 2), int(call.arguments[1])
+        places, axis = calls.tensor(call, 2), int(call.arguments[1])
         if places is None or not first.shape:
             return None
         return GatherBackward(
@@ -144,17 +144,17 @@ class GatherBackwardKind(Kind[GatherBackward]):
         updates, tail = TensorSpec(p.updates, p.dtype), "_" if p.inplace else ""
         match p.op:
             case "embedding":
-                return _aten.build("embedding_dense_backward", updates, places, p.shape[0], -1, False, outputs=[table])
+                return calls.build("embedding_dense_backward", updates, places, p.shape[0], -1, False, outputs=[table])
             case "index-add" | "scatter-add":
                 name = p.op.replace("-", "_") + tail
-                return _aten.build(name, table, p.axis, places, updates, outputs=[table])
+                return calls.build(name, table, p.axis, places, updates, outputs=[table])
         lists = (*(None for _ in range(p.axis)), *(places for _ in range(p.depth)))
         accumulate = p.op.endswith("accumulate")
-        return _aten.build(f"index_put{tail}", table, lists, updates, accumulate, outputs=[table])
+        return calls.build(f"index_put{tail}", table, lists, updates, accumulate, outputs=[table])
 
 
 def _put(call: AtenCall, table: TensorSpec, *, inplace: bool) -> GatherBackward | None:
-    lists, updates = call.arguments[1], _aten.tensor(call, 2)
+    lists, updates = call.arguments[1], calls.tensor(call, 2)
     given = [axis for axis, item in enumerate(lists) if isinstance(item, TensorSpec)]
     if updates is None or not given or given != list(range(given[0], given[-1] + 1)):
         return None
@@ -162,7 +162,7 @@ def _put(call: AtenCall, table: TensorSpec, *, inplace: bool) -> GatherBackward 
     if len(shapes) > 1 or any(lists[axis].dtype == "bool" for axis in given):
         return None
     p = GatherBackward(
-        op="index-put-accumulate" if _aten.argument(call, 3, "accumulate", False) else "index-put",
+        op="index-put-accumulate" if calls.argument(call, 3, "accumulate", False) else "index-put",
         shape=table.shape,
         indices=shapes.pop(),
         axis=given[0],

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import AtenCall, OnnxNode, Operand
+from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _matmul_aten
+from opmark.kinds._aten import calls
 from opmark.kinds._onnx.activations import (
     ACTIVATIONS,
     activation_flops,
@@ -20,8 +20,6 @@ from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, weight
 from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 _FUSED = f"{MICROSOFT}:FusedGemm"
-_MOST_FLOPS = 6_000_000_000
-_MOST_BYTES = 512 * 2**20
 BIASES = ("none", "row", "column", "matrix", "scalar")
 
 
@@ -55,9 +53,11 @@ class GemmKind(Kind[Gemm]):
     name = "gemm"
     parameters = Gemm
     matrix = True
+    most_flops = 6_000_000_000
+    most_bytes = 512 * 2**20
     categories = ("activation", "bias")
     onnx_ops = frozenset({"Gemm", _FUSED})
-    aten_ops = _matmul_aten.PLAIN_NAMES
+    aten_ops = frozenset({"addmm", "mm", "mv", "addmv"})
     space = {
         "m": Range(1, 2048),
         "k": Range(16, 16384, 8),
@@ -98,8 +98,7 @@ class GemmKind(Kind[Gemm]):
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Gemm | None:
         onnx = setting.language == "onnx"
         p = Gemm(**{**values, "activation": values["activation"] if onnx else ""}, dtype=setting.dtype)
-        work = self.work(p)
-        return p if work.flops <= _MOST_FLOPS and work.moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: Gemm, width: float, extent: float) -> Gemm:
         return replace(
@@ -118,7 +117,7 @@ class GemmKind(Kind[Gemm]):
             m=m,
             k=k,
             n=n,
-            bias=_bias(c, m, n),
+            bias=_bias(c.spec if c is not None else None, m, n, vectors_too=False),
             trans_a=trans_a,
             trans_b=trans_b,
             activation=activation,
@@ -143,22 +142,47 @@ class GemmKind(Kind[Gemm]):
         return build(_FUSED if p.activation else "Gemm", inputs, [TensorSpec((p.m, p.n), p.dtype)], attributes)
 
     def from_aten(self, call: AtenCall) -> Gemm | None:
-        found = _matmul_aten.read_plain(call)
-        return None if found is None else Gemm(**found)
+        first = 1 if calls.operator(call).startswith("add") else 0
+        a, b = calls.tensor(call, first), calls.tensor(call, first + 1)
+        if a is None or b is None:
+            return None
+        m, k = a.shape
+        n = b.shape[1] if len(b.shape) == 2 else 1
+        return Gemm(
+            m=m,
+            k=k,
+            n=n,
+            bias=_bias(calls.tensor(call, 0) if first else None, m, n),
+            # Strides show what is stored transposed.
+            trans_a=calls.transposed(calls.stride(call, first)),
+            trans_b=calls.transposed(calls.stride(call, first + 1)),
+            weight=calls.is_weight(call, first + 1),
+            dtype=a.dtype,
+        )
 
     def to_aten(self, p: Gemm) -> AtenCall | None:
-        return _matmul_aten.write_plain(p)
+        # Torch fuses no activation.
+        if p.activation:
+            return None
+        left, right = (p.m, p.k), (p.k, p.n)
+        strides = [calls.swapped(left) if p.trans_a else None, calls.swapped(right) if p.trans_b else None]
+        a, b, result = (TensorSpec(shape, p.dtype) for shape in (left, right, (p.m, p.n)))
+        if p.bias_shape is None:
+            return calls.build("mm", a, b, outputs=[result], strides=strides, weights=(1,) if p.weight else ())
+        bias = TensorSpec(p.bias_shape, p.dtype)
+        weights = (0, 2) if p.weight else ()
+        return calls.build("addmm", bias, a, b, outputs=[result], strides=[None, *strides], weights=weights)
 
 
-def _bias(operand: Operand | None, m: int, n: int) -> str:
-    if operand is None:
+def _bias(spec: TensorSpec | None, m: int, n: int, *, vectors_too: bool = True) -> str:
+    """The name of a bias's shape; without `vectors_too`, one element is a scalar to a column only if it has no axes."""
+    if spec is None:
         return "none"
-    shape = operand.spec.shape
-    if operand.spec.elements == 1 and m * n > 1 and (n > 1 or len(shape) == 0):
+    if spec.elements == 1 and m * n > 1 and (vectors_too or n > 1 or len(spec.shape) == 0):
         return "scalar"
-    if shape in {(n,), (1, n)}:
+    if spec.shape in {(n,), (1, n)}:
         return "row"
-    return "matrix" if shape == (m, n) else "column"
+    return "matrix" if spec.shape == (m, n) else "column"
 
 
 KIND = GemmKind()

@@ -10,13 +10,28 @@ from opmark.core.errors import ContentError
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec, broadcast_shape
 from opmark.core.work import Work
-from opmark.kinds import _gemm_int8_onnx
-from opmark.kinds._gemm_int8_onnx import OPERATIONS
-from opmark.kinds._onnx.quantised import EIGHT_BITS
-from opmark.kinds._shared.shapes import code, scaled, size_bytes
+from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, qualified, weight
+from opmark.kinds._onnx.quantised import is_per_channel, quantisation, weight_quantisation, zero_point
+from opmark.kinds._shared.shapes import EIGHT_BITS, code, scaled, size_bytes
 
-_MOST_FLOPS = 6_000_000_000
-_MOST_BYTES = 256 * 2**20
+# The operands of each operator in order: `a` and `b` are the two sides, `y` is the result.
+_PLACES = {
+    "matmul-integer": ("a", "b", "a_zero", "b_zero"),
+    "integer-to-float": ("a", "b", "a_scale", "b_scale", "a_zero", "b_zero", "bias"),
+    "dynamic-quantize": ("a", "b", "b_scale", "b_zero", "bias"),
+    "qlinear": ("a", "a_scale", "a_zero", "b", "b_scale", "b_zero", "y_scale", "y_zero"),
+    "qgemm": ("a", "a_scale", "a_zero", "b", "b_scale", "b_zero", "bias", "y_scale", "y_zero"),
+}
+_ONNX = {
+    "matmul-integer": "MatMulInteger",
+    "integer-to-float": f"{MICROSOFT}:MatMulIntegerToFloat",
+    "dynamic-quantize": f"{MICROSOFT}:DynamicQuantizeMatMul",
+    "qlinear": "QLinearMatMul",
+    "qgemm": f"{MICROSOFT}:QGemm",
+}
+_FROM_ONNX = {name: op for op, name in _ONNX.items()}
+# Append only: a learner's category codes are the places in this list.
+OPERATIONS = tuple(_ONNX)
 # Per element of the result: what turns a sum of products back into eight bits, or into a floating-point number.
 _REQUANTISE = 3
 _RESCALE = 1
@@ -76,10 +91,12 @@ class GemmInt8Kind(Kind[GemmInt8]):
     name = "gemm-int8"
     parameters = GemmInt8
     matrix = True
+    most_flops = 6_000_000_000
+    most_bytes = 256 * 2**20
     languages = ("onnx",)
     dtypes = frozenset({"int8"})
     categories = ("op", "types")
-    onnx_ops = _gemm_int8_onnx.NAMES
+    onnx_ops = frozenset(_FROM_ONNX)
     space = {
         "op": Choice(
             ("dynamic-quantize", "dynamic-quantize", "integer-to-float", "qgemm", "qgemm", "qlinear", "qlinear",
@@ -158,8 +175,7 @@ class GemmInt8Kind(Kind[GemmInt8]):
             fields |= {"batch_a": heads, "batch_b": heads, "m": length, "k": sizes[0], "n": sizes[1], "weight": False}
             fields["weight_dtype"] = "uint8"
         p = GemmInt8(**fields)
-        work = self.work(p)
-        return p if work.flops <= _MOST_FLOPS and work.moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: GemmInt8, width: float, extent: float) -> GemmInt8:
         m = p.m if p.m == 1 else scaled(p.m, extent)
@@ -170,20 +186,55 @@ class GemmInt8Kind(Kind[GemmInt8]):
         return replace(p, m=m, k=k, n=n)
 
     def from_onnx(self, node: OnnxNode) -> GemmInt8 | None:
-        found = _gemm_int8_onnx.read(node)
-        if found is None:
+        op = _FROM_ONNX[qualified(node)]
+        places = {name: index for index, name in enumerate(_PLACES[op])}
+        operands = {name: present(node, index) for name, index in places.items()}
+        a, b = operands["a"], operands["b"]
+        if a is None or b is None or min(len(a.spec.shape), len(b.spec.shape)) < 2 or b.spec.dtype not in EIGHT_BITS:
             return None
-        p = GemmInt8(**found)
+        trans_a, trans_b = bool(node.attributes.get("transA", 0)), bool(node.attributes.get("transB", 0))
+        m, k = reversed(a.spec.shape[-2:]) if trans_a else a.spec.shape[-2:]
+        n = b.spec.shape[-2] if trans_b else b.spec.shape[-1]
+        p = GemmInt8(
+            op=op,
+            m=m,
+            k=k,
+            n=n,
+            batch_a=a.spec.shape[:-2],
+            batch_b=b.spec.shape[:-2],
+            bias=operands.get("bias") is not None,
+            trans_a=trans_a,
+            trans_b=trans_b,
+            weight=b.constant,
+            per_channel="b_scale" in places and n > 1 and is_per_channel(node, places["b_scale"]),
+            float_result=op == "qgemm" and operands["y_scale"] is None,
+            weight_dtype=b.spec.dtype,
+            dtype="uint8" if op == "dynamic-quantize" else a.spec.dtype,
+        )
         try:
             return p if node.outputs and node.outputs[0] == p.output else None
         except ContentError:
             return None
 
     def to_onnx(self, p: GemmInt8) -> OnnxNode | None:
-        left, right = Operand(spec=p.left), Operand(spec=p.right, constant=p.weight)
-        return _gemm_int8_onnx.write(
-            p.op, left, right, p.output, n=p.n, bias=p.bias, per_channel=p.per_channel, trans=(p.trans_a, p.trans_b)
+        operands: dict[str, Operand | None] = {"a": Operand(spec=p.left)}
+        operands["b"] = Operand(spec=p.right, constant=p.weight)
+        operands["b_scale"], operands["b_zero"] = weight_quantisation(
+            p.n, p.weight_dtype, per_channel=p.per_channel and p.n > 1
         )
+        if p.op == "integer-to-float":
+            # The left side's scale and zero point are computed while the network runs.
+            operands["a_scale"], operands["a_zero"] = data((), "float32"), data((), p.left.dtype)
+        elif p.op != "dynamic-quantize":
+            operands["a_scale"], operands["a_zero"] = quantisation(p.left.dtype)
+        if p.op == "matmul-integer":
+            operands["b_zero"] = zero_point(p.weight_dtype)
+        if p.output.dtype in EIGHT_BITS:
+            operands["y_scale"], operands["y_zero"] = quantisation(p.output.dtype)
+        if p.bias:
+            operands["bias"] = weight((p.n,), "int32" if p.op == "qgemm" else "float32")
+        attributes = {"transA": int(p.trans_a), "transB": int(p.trans_b)} if p.op == "qgemm" else {}
+        return build(_ONNX[p.op], [operands.get(name) for name in _PLACES[p.op]], [p.output], attributes)
 
 
 # What dynamic quantisation makes has unsigned weights, what static makes signed ones.

@@ -9,7 +9,7 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
+from opmark.kinds._aten import calls
 from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 _NLL = {"nll_loss_forward": "nll", "nll_loss2d_forward": "nll"}
@@ -104,18 +104,18 @@ class LossKind(Kind[Loss]):
         return replace(p, shape=(scaled(rows, extent), scaled(rest[0], width), *rest[1:]))
 
     def from_aten(self, call: AtenCall) -> Loss | None:
-        name = _aten.operator(call)
+        name = calls.operator(call)
         backward = name.endswith("backward")
         first = 1 if backward else 0
-        scores, targets = _aten.tensor(call, first), _aten.tensor(call, first + 1)
+        scores, targets = calls.tensor(call, first), calls.tensor(call, first + 1)
         if scores is None or targets is None:
             return None
         if name in _PAIRS:
             at = 3 if name.startswith("binary") and not backward else first + 2 + name.startswith("binary") * backward
-            if _aten.argument(call, at, "reduction", _MEAN) != _MEAN or targets.shape != scores.shape:
+            if calls.argument(call, at, "reduction", _MEAN) != _MEAN or targets.shape != scores.shape:
                 return None
             return Loss(op=_PAIRS[name], shape=scores.shape, dtype=scores.dtype)
-        weighted = _aten.tensor(call, first + 2) is not None
+        weighted = calls.tensor(call, first + 2) is not None
         if weighted or len(scores.shape) < 2 or call.arguments[first + 3] != _MEAN:
             return None
         op = (_NLL | _NLL_BACKWARD)[name]
@@ -128,15 +128,15 @@ class LossKind(Kind[Loss]):
             name = "nll_loss2d" if len(p.shape) > 2 else "nll_loss"
             if p.op == "nll":
                 arguments: tuple[Any, ...] = (scores, targets, None, _MEAN, _IGNORED)
-                return _aten.build(f"{name}_forward", *arguments, outputs=[number, number])
+                return calls.build(f"{name}_forward", *arguments, outputs=[number, number])
             arguments = (number, scores, targets, None, _MEAN, _IGNORED, number)
-            return _aten.build(f"{name}_backward", *arguments, outputs=[scores])
+            return calls.build(f"{name}_backward", *arguments, outputs=[scores])
         name = _NAMES[p.op]
         weight = (None,) if p.op.startswith("logistic") else ()
         bend = (1.0,) if p.op.startswith("smooth") else ()
         if p.op.endswith("backward"):
-            return _aten.build(name, number, scores, targets, *weight, _MEAN, *bend, outputs=[scores])
-        return _aten.build(name, scores, targets, *weight, _MEAN, *bend, outputs=[number])
+            return calls.build(name, number, scores, targets, *weight, _MEAN, *bend, outputs=[scores])
+        return calls.build(name, scores, targets, *weight, _MEAN, *bend, outputs=[number])
 
 
 KIND = LossKind()

@@ -9,13 +9,11 @@ from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec, broadcast_shape
 from opmark.core.work import Work
-from opmark.kinds import _matmul_aten
+from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, qualified, weight
 from opmark.kinds._shared.shapes import scaled, size_bytes
 
 _FUSED = f"{MICROSOFT}:FusedMatMul"
-_MOST_FLOPS = 6_000_000_000
-_MOST_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +59,10 @@ class MatMulKind(Kind[MatMul]):
     name = "matmul"
     parameters = MatMul
     matrix = True
+    most_flops = 6_000_000_000
+    most_bytes = 256 * 2**20
     onnx_ops = frozenset({"MatMul", _FUSED})
-    aten_ops = _matmul_aten.BATCHED_NAMES
+    aten_ops = frozenset({"bmm", "baddbmm"})
     space = {
         "role": Choice(("linear", "linear", "linear", "scores", "context")),
         "batch": Choice((1, 1, 1, 1, 2, 4, 8)),
@@ -127,8 +127,7 @@ class MatMulKind(Kind[MatMul]):
             weight=values["role"] == "linear",
             dtype=setting.dtype,
         )
-        work = self.work(p)
-        return p if work.flops <= _MOST_FLOPS and work.moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: MatMul, width: float, extent: float) -> MatMul:
         if p.weight:
@@ -184,11 +183,36 @@ class MatMulKind(Kind[MatMul]):
         return build(_FUSED, inputs, outputs, attributes)
 
     def from_aten(self, call: AtenCall) -> MatMul | None:
-        found = _matmul_aten.read_batched(call)
-        return None if found is None else MatMul(**found)
+        # A `baddbmm` adds a matrix while it scales, which costs as much as scaling.
+        first = 1 if calls.operator(call) == "baddbmm" else 0
+        a, b = calls.tensor(call, first), calls.tensor(call, first + 1)
+        if a is None or b is None:
+            return None
+        return MatMul(
+            batch_a=a.shape[:1],
+            batch_b=b.shape[:1],
+            m=a.shape[1],
+            k=a.shape[2],
+            n=b.shape[2],
+            trans_a=calls.transposed(calls.stride(call, first)),
+            trans_b=calls.transposed(calls.stride(call, first + 1)),
+            scale=bool(first),
+            weight=calls.is_weight(call, first + 1),
+            dtype=a.dtype,
+        )
 
     def to_aten(self, p: MatMul) -> AtenCall | None:
-        return _matmul_aten.write_batched(p)
+        # Torch's batch axes neither broadcast nor stand elsewhere than first.
+        if p.trans_batch_a or p.trans_batch_b or p.batch_a != p.batch_b or not p.batch_a:
+            return None
+        count = math.prod(p.batch_a)
+        left, right, shape = (count, p.m, p.k), (count, p.k, p.n), (count, p.m, p.n)
+        strides = [calls.swapped(left) if p.trans_a else None, calls.swapped(right) if p.trans_b else None]
+        a, b, result = (TensorSpec(each, p.dtype) for each in (left, right, shape))
+        if not p.scale:
+            return calls.build("bmm", a, b, outputs=[result], strides=strides, weights=(1,) if p.weight else ())
+        strides, weights = [None, *strides], (2,) if p.weight else ()
+        return calls.build("baddbmm", result, a, b, alpha=0.125, outputs=[result], strides=strides, weights=weights)
 
 
 def _is_fused(p: MatMul) -> bool:

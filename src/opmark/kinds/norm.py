@@ -9,7 +9,7 @@ from opmark.core.call import AtenCall, OnnxNode, Operand
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _norm_aten
+from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, qualified, weight
 from opmark.kinds._shared.shapes import code, scaled, size_bytes, varied, without_channels
 
@@ -31,8 +31,18 @@ _ONNX = {
     "lp": "LpNormalization",
     "mean-variance": "MeanVarianceNormalization",
 }
+_ATEN = {
+    "layer": "native_layer_norm",
+    "rms": "rms_norm",
+    "group": "native_group_norm",
+    "batch": "native_batch_norm",
+    "batch-training": "native_batch_norm",
+}
+_ATEN_BATCH = frozenset(
+    {"native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training", "cudnn_batch_norm"}
+)
+_EPSILON = 1e-5
 _FROM_ONNX = {name: op for op, name in _ONNX.items()} | {"RMSNormalization": "rms"}
-_MOST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +82,10 @@ class NormKind(Kind[Norm]):
 
     name = "norm"
     parameters = Norm
+    most_bytes = 128 * 2**20
     categories = ("op",)
     onnx_ops = frozenset(_FROM_ONNX)
-    aten_ops = _norm_aten.NAMES
+    aten_ops = frozenset({"native_layer_norm", "native_group_norm", "_fused_rms_norm", "rms_norm", *_ATEN_BATCH})
     space = {
         "op": Choice(
             ("layer", "layer", "skip-layer", "rms", "skip-rms", "batch", "instance", "group", "local-response")
@@ -142,7 +153,7 @@ class NormKind(Kind[Norm]):
             sum_output=bool(op.startswith("skip") and values["sum_output"]),
             dtype=setting.dtype,
         )
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: Norm, width: float, extent: float) -> Norm:
         shape = varied(p.shape, width, extent)
@@ -208,11 +219,52 @@ class NormKind(Kind[Norm]):
         return build(_ONNX[p.op], inputs, outputs, attributes, opset=21 if p.op == "group" else 20)
 
     def from_aten(self, call: AtenCall) -> Norm | None:
-        found = _norm_aten.read(call)
-        return None if found is None else Norm(**found)
+        name, x = calls.operator(call), calls.tensor(call, 0)
+        if x is None:
+            return None
+        fields: dict[str, Any] = {}
+        scale_at = 1
+        if name in {"native_layer_norm", "_fused_rms_norm", "rms_norm"}:
+            op, scale_at = "layer" if name == "native_layer_norm" else "rms", 2
+            fields["axis"] = len(x.shape) - len(call.arguments[1])
+        elif name == "native_group_norm":
+            op = "group"
+            fields["groups"] = int(calls.argument(call, 6, "group", 1))
+        else:
+            training = name != "_native_batch_norm_legit_no_training" and calls.argument(call, 5, "training", False)
+            op = "batch-training" if training else "batch"
+        return Norm(
+            op=op,
+            shape=x.shape,
+            scale=calls.tensor(call, scale_at, "weight") is not None,
+            # RMS normalisation has no shift; the argument after its weight is a number.
+            shift=calls.tensor(call, scale_at + 1, "bias") is not None,
+            dtype=x.dtype,
+            **fields,
+        )
 
     def to_aten(self, p: Norm) -> AtenCall | None:
-        return _norm_aten.write(p)
+        x, normalised = TensorSpec(p.shape, p.dtype), p.shape[p.axis :]
+        vector = TensorSpec(normalised if p.op in {"layer", "rms"} else (p.channels,), p.dtype)
+        scale, shift = (vector if p.scale else None), (vector if p.shift else None)
+        weights = tuple(range(1, 1 + p.scale + p.shift))
+        name, outputs = _ATEN.get(p.op), [x]
+        arguments: tuple[Any, ...]
+        match p.op:
+            case "layer":
+                outputs += [TensorSpec((*p.shape[: p.axis], *(1 for _ in normalised)), p.dtype)] * 2
+                arguments = (normalised, scale, shift, _EPSILON)
+            case "rms":
+                arguments = (normalised, scale, _EPSILON)
+            case "group":
+                outputs += [TensorSpec((p.shape[0], p.groups), p.dtype)] * 2
+                arguments = (scale, shift, p.shape[0], p.channels, math.prod(p.shape[2:]), p.groups, _EPSILON)
+            case _:
+                training = p.op == "batch-training"
+                outputs += [TensorSpec((p.channels if training else 0,), p.dtype)] * 2
+                arguments = (scale, shift, vector, vector, training, 0.1, _EPSILON)
+                weights = (*weights, 1 + len(weights), 2 + len(weights))
+        return None if name is None else calls.build(name, x, *arguments, outputs=outputs, weights=weights)
 
 
 KIND = NormKind()

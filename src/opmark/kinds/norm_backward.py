@@ -9,7 +9,7 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
+from opmark.kinds._aten import calls
 from opmark.kinds._shared.shapes import code, scaled, size_bytes, varied, without_channels
 
 # Append only: a learner's category codes are the places in this list.
@@ -22,7 +22,6 @@ _ATEN = {
     "_fused_rms_norm_backward": "rms",
 }
 _EPSILON = 1e-5
-_MOST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +68,7 @@ class NormBackwardKind(Kind[NormBackward]):
 
     name = "norm-backward"
     parameters = NormBackward
+    most_bytes = 128 * 2**20
     categories = ("op",)
     languages = ("aten",)
     aten_ops = frozenset(_ATEN)
@@ -125,7 +125,7 @@ class NormBackwardKind(Kind[NormBackward]):
         # One value per channel has no deviation.
         if op == "batch-training" and batch * size * size < 2:
             return None
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: NormBackward, width: float, extent: float) -> NormBackward:
         shape = varied(p.shape, width, extent)
@@ -134,16 +134,16 @@ class NormBackwardKind(Kind[NormBackward]):
         return replace(p, shape=shape)
 
     def from_aten(self, call: AtenCall) -> NormBackward | None:
-        op, x = _ATEN[_aten.operator(call)], _aten.tensor(call, 1)
+        op, x = _ATEN[calls.operator(call)], calls.tensor(call, 1)
         if x is None:
             return None
         mask = tuple(bool(asked) for asked in call.arguments[-1])
         at, mean = {"batch": (2, 5), "layer": (5, 3), "group": (4, 2), "rms": (4, 3)}[op]
-        scale, statistics = _aten.tensor(call, at), _aten.tensor(call, mean)
+        scale, statistics = calls.tensor(call, at), calls.tensor(call, mean)
         if op == "batch" and call.arguments[7]:
             op = "batch-training"
         if op == "batch":
-            statistics = _aten.tensor(call, 3)
+            statistics = calls.tensor(call, 3)
         return NormBackward(
             op=op,
             shape=x.shape,
@@ -185,7 +185,7 @@ class NormBackwardKind(Kind[NormBackward]):
                 arguments = (x, x, scale, running, running, saved, saved, training, _EPSILON, p.mask)
                 weight = (2, 3, 4) if p.scale else (2, 3)
         name = next(name for name, op in _ATEN.items() if op == p.op.removesuffix("-training"))
-        return _aten.build(name, *arguments, outputs=outputs, weights=weight)
+        return calls.build(name, *arguments, outputs=outputs, weights=weight)
 
 
 def _statistics(op: str, dtype: str) -> str:

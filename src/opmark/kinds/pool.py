@@ -6,13 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
+from opmark.core.kind import FLOATING, Choice, Kind, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _pool_aten
+from opmark.kinds._aten import calls
+from opmark.kinds._aten.windows import adaptive_window, clipped_window
 from opmark.kinds._onnx.nodes import MICROSOFT, NCHWC, build, data, present
-from opmark.kinds._onnx.quantised import EIGHT_BITS, nchw, nhwc, quantisation
-from opmark.kinds._shared.shapes import code, resolved_pads, scaled, size_bytes, valid_taps, waste, window_output
+from opmark.kinds._onnx.quantised import nchw, nhwc, quantisation
+from opmark.kinds._onnx.windows import read_window
+from opmark.kinds._shared import pooling
+from opmark.kinds._shared.pooling import PoolSizes
+from opmark.kinds._shared.shapes import EIGHT_BITS, code, scaled, size_bytes
+from opmark.kinds._shared.windows import valid_taps, waste, window_outputs
 
 _ONNX = {
     "max": "MaxPool",
@@ -35,48 +40,27 @@ _FROM_QUANTISED = {name: op.removesuffix(_LAST) for op, name in _QUANTISED.items
 # Append only: a learner's category codes are the places in this list.
 OPERATIONS = (*_ONNX, "adaptive-average", "adaptive-max", *_QUANTISED)
 _DILATABLE_OPSET = 19
-_MOST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
-    """`size`, `kernel`, `stride`, `dilation` have one entry per spatial axis; `pads` all begins, then all ends.
+class Pool(PoolSizes):
+    """`pads` holds all beginnings, then all ends; `indices` are a second result; global pooling has a full-size kernel.
 
-    `ceil` keeps a window that hangs over the end; `count_pads` averages over padding too; `indices` are a second
-    result; `block` is the width of the blocked channel layout. Global pooling has its own size as kernel.
-    `dilatable` is the averaging that operator set 19 defined: ONNX Runtime has only a plain loop for it, about eight
-    times slower than the one before, dilated or not.
+    `block` is the width of the blocked channel layout. `dilatable` is the averaging that operator set 19 defined: ONNX
+    Runtime computes it in a plain loop, about eight times slower than the one before, dilated or not.
     """
 
-    op: str
-    batch: int
-    channels: int
-    size: tuple[int, ...]
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
     pads: tuple[int, ...]
     dilation: tuple[int, ...]
-    ceil: bool = False
-    count_pads: bool = False
     indices: bool = False
     block: int = 0
     dilatable: bool = False
-    dtype: str = "float32"
 
     @property
     def output(self) -> tuple[int, ...]:
         """Shape of the result."""
-        axes = len(self.size)
-        sizes = []
-        for axis in range(axes):
-            pad = self.pads[axis] + self.pads[axes + axis]
-            n, k, s, d = self.size[axis], self.kernel[axis], self.stride[axis], self.dilation[axis]
-            positions = window_output(n, k, s, pad, d, ceil=self.ceil)
-            # A window must start inside the input or its leading padding.
-            if self.ceil and (positions - 1) * s >= n + self.pads[axis]:
-                positions -= 1
-            sizes.append(positions)
-        return (self.batch, self.channels, *sizes)
+        positions = window_outputs(self.size, self.kernel, self.stride, self.pads, self.dilation, ceil=self.ceil)
+        return (self.batch, self.channels, *positions)
 
 
 class PoolKind(Kind[Pool]):
@@ -84,6 +68,7 @@ class PoolKind(Kind[Pool]):
 
     name = "pool"
     parameters = Pool
+    most_bytes = 128 * 2**20
     categories = ("op",)
     dtypes = FLOATING | {"int8"}
     onnx_ops = frozenset(
@@ -93,15 +78,10 @@ class PoolKind(Kind[Pool]):
             *(f"{MICROSOFT}:{name}" for name in _FROM_QUANTISED),
         }
     )
-    aten_ops = _pool_aten.NAMES
+    aten_ops = frozenset({"max_pool2d_with_indices", "avg_pool2d", "_adaptive_avg_pool2d", "adaptive_max_pool2d"})
     space = {
         "op": Choice(("max", "max", "average", "global-average")),
-        "batch": Choice((1, 1, 1, 2, 4, 8)),
-        "channels": Range(8, 2048, 8),
-        "size": Range(4, 224),
-        "kernel": Choice((2, 3, 3, 5, 7)),
-        "stride": Choice((1, 2, 2)),
-        "padding": Choice(("same", "none")),
+        **pooling.SPACE,
         "layout": Choice(("blocked", "blocked", "plain")),
         "dilatable": Choice((False, True)),
     }
@@ -115,21 +95,11 @@ class PoolKind(Kind[Pool]):
         )
 
     def features(self, p: Pool) -> dict[str, float]:
-        return {
-            "op": code(p.op, OPERATIONS),
-            "batch": p.batch,
-            "channels": p.channels,
-            "height": p.size[0] if len(p.size) > 1 else 1,
-            "width": p.size[-1],
-            "output_elements": math.prod(p.output),
-            "window": math.prod(p.kernel),
-            "stride": max(p.stride),
-            "padded": float(any(p.pads)),
-            "count_pads": float(p.count_pads),
-            "indices": float(p.indices),
-            "block": p.block,
-            "dilatable": float(p.dilatable),
-        }
+        return (
+            {"op": code(p.op, OPERATIONS)}
+            | pooling.pool_features(p, p.output)
+            | {"indices": float(p.indices), "block": p.block, "dilatable": float(p.dilatable)}
+        )
 
     def details(self, p: Pool) -> dict[str, float]:
         return {
@@ -171,15 +141,13 @@ class PoolKind(Kind[Pool]):
             dilatable=bool(onnx and op == "average" and not block and values["dilatable"]),
             dtype="uint8" if quantised else setting.dtype,
         )
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: Pool, width: float, extent: float) -> Pool:
-        size = tuple(1 if n == 1 else scaled(n, extent) for n in p.size)
         if "global" in p.op:
-            kernel = size
+            size = kernel = tuple(1 if n == 1 else scaled(n, extent) for n in p.size)
         else:
-            size = tuple(max(n, d * (k - 1) + 1) for n, k, d in zip(size, p.kernel, p.dilation, strict=True))
-            kernel = p.kernel
+            size, kernel = pooling.resized(p.size, p.kernel, p.dilation, extent), p.kernel
         return replace(p, channels=scaled(p.channels, width, p.block or 1), size=size, kernel=kernel)
 
     def from_onnx(self, node: OnnxNode) -> Pool | None:
@@ -195,24 +163,14 @@ class PoolKind(Kind[Pool]):
         ones = (1,) * len(size)
         everything = "global" in op
         kernel = size if everything else tuple(get("kernel_shape", ones))
-        stride, dilation = tuple(get("strides", ones)), tuple(get("dilations", ones))
-        pads = get("pads")
+        window = read_window(node, size, kernel) | ({"stride": ones, "dilation": ones} if everything else {})
         return Pool(
             op=op,
             batch=shape[0],
             channels=shape[1],
             size=size,
             kernel=kernel,
-            stride=ones if everything else stride,
-            pads=resolved_pads(
-                str(get("auto_pad", "NOTSET")),
-                tuple(pads) if pads else None,
-                size=size,
-                kernel=kernel,
-                stride=stride,
-                dilation=dilation,
-            ),
-            dilation=ones if everything else dilation,
+            **window,
             ceil=bool(get("ceil_mode", 0)),
             count_pads=bool(get("count_include_pad", 0)),
             indices=len(node.outputs) > 1 and node.outputs[1] is not None,
@@ -243,11 +201,58 @@ class PoolKind(Kind[Pool]):
         )
 
     def from_aten(self, call: AtenCall) -> Pool | None:
-        found = _pool_aten.read(call)
-        return None if found is None else Pool(**found)
+        name, x = calls.operator(call), calls.tensor(call, 0)
+        if x is None or len(x.shape) != 4:
+            return None
+        batch, channels, *image = x.shape
+        size = tuple(image)
+        fields: dict[str, Any] = {
+            "batch": batch,
+            "channels": channels,
+            "size": size,
+            "dilation": (1, 1),
+            "dtype": x.dtype,
+        }
+        if "adaptive" in name:
+            window = adaptive_window(size, calls.each(call.arguments[1], 2))
+            if window is None:
+                return None
+            largest = name == "adaptive_max_pool2d"
+            op = "adaptive-max" if largest else "adaptive-average"
+            return Pool(**fields, **window, op=op, pads=(0,) * 4, indices=largest)
+        kernel = calls.each(call.arguments[1], 2)
+        stride = calls.each(calls.argument(call, 2, "stride", ()) or kernel, 2)
+        pads = calls.each(calls.argument(call, 3, "padding", 0), 2) * 2
+        fields |= clipped_window(size, kernel, stride, pads) | {"pads": pads}
+        if name == "avg_pool2d":
+            ceil = calls.argument(call, 4, "ceil_mode", False)
+            count = calls.argument(call, 5, "count_include_pad", True)
+            # Without padding there is nothing to count.
+            return Pool(**fields, op="average", ceil=bool(ceil), count_pads=bool(count and any(pads)))
+        fields["dilation"] = calls.each(calls.argument(call, 4, "dilation", 1), 2)
+        return Pool(**fields, op="max", ceil=bool(calls.argument(call, 5, "ceil_mode", False)), indices=True)
 
     def to_aten(self, p: Pool) -> AtenCall | None:
-        return _pool_aten.write(p)
+        axes = len(p.size)
+        before = p.pads[:axes]
+        too_wide = any(2 * pad > k for pad, k in zip(before, p.kernel, strict=True))
+        if p.block or axes != 2 or before != p.pads[axes:] or too_wide:
+            return None
+        x, result = TensorSpec((p.batch, p.channels, *p.size), p.dtype), TensorSpec(p.output, p.dtype)
+        places, window = TensorSpec(p.output, "int64"), (p.kernel, p.stride, before)
+        match p.op:
+            case "max":
+                return calls.build("max_pool2d_with_indices", x, *window, p.dilation, p.ceil, outputs=[result, places])
+            case "average":
+                return calls.build("avg_pool2d", x, *window, p.ceil, p.count_pads, outputs=[result])
+            case "adaptive-average":
+                return calls.build("_adaptive_avg_pool2d", x, p.output[2:], outputs=[result])
+            case "adaptive-max" | "global-max":
+                return calls.build("adaptive_max_pool2d", x, p.output[2:], outputs=[result, places])
+            case "global-average":
+                # Torch turns an adaptive average of one position into this call.
+                return calls.build("mean.dim", x, (2, 3), True, outputs=[result])
+        return None
 
 
 def _quantised(op: str, *, last: bool) -> str:

@@ -2,17 +2,19 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
-from opmark.kinds._shared.shapes import code, size_bytes
-from opmark.kinds.pool import KIND as POOL
-from opmark.kinds.pool import Pool
+from opmark.kinds._aten import calls
+from opmark.kinds._aten.windows import adaptive_window, clipped_window
+from opmark.kinds._shared import pooling
+from opmark.kinds._shared.pooling import PoolSizes
+from opmark.kinds._shared.shapes import code, scaled, size_bytes
+from opmark.kinds._shared.windows import window_outputs
 
 _ATEN = {
     "max": "max_pool2d_with_indices_backward",
@@ -23,29 +25,20 @@ _ATEN = {
 _FROM_ATEN = {name: op for op, name in _ATEN.items()}
 # Append only: a learner's category codes are the places in this list.
 OPERATIONS = tuple(_ATEN)
-_MOST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolBackward:
-    """Of the pooling with these sizes; `pads` has one entry per axis, the same on both sides."""
+class PoolBackward(PoolSizes):
+    """Gradient of the pooling with these sizes; `pads` has one entry per axis, the same on both sides."""
 
-    op: str
-    batch: int
-    channels: int
-    size: tuple[int, ...]
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
     pads: tuple[int, ...] = (0, 0)
     dilation: tuple[int, ...] = (1, 1)
-    ceil: bool = False
-    count_pads: bool = False
-    dtype: str = "float32"
 
     @property
-    def forward(self) -> Pool:
-        """The pooling whose gradient this is."""
-        return Pool(**(asdict(self) | {"pads": self.pads * 2}))
+    def output(self) -> tuple[int, ...]:
+        """Shape of the forward pass's result, and of its gradient."""
+        positions = window_outputs(self.size, self.kernel, self.stride, self.pads * 2, self.dilation, ceil=self.ceil)
+        return (self.batch, self.channels, *positions)
 
 
 class PoolBackwardKind(Kind[PoolBackward]):
@@ -53,16 +46,17 @@ class PoolBackwardKind(Kind[PoolBackward]):
 
     name = "pool-backward"
     parameters = PoolBackward
+    most_bytes = 128 * 2**20
     categories = ("op",)
     languages = ("aten",)
     aten_ops = frozenset(_FROM_ATEN)
     space = {
-        **{name: axis for name, axis in POOL.space.items() if name not in {"op", "layout", "dilatable"}},
+        **pooling.SPACE,
         "op": Choice(("max", "max", "average", "adaptive-average")),
     }
 
     def work(self, p: PoolBackward) -> Work:
-        result = p.forward.output
+        result = p.output
         window = 1 if "max" in p.op else math.prod(p.kernel)
         places = size_bytes(result, "int64") if "max" in p.op else 0
         return Work(
@@ -73,18 +67,7 @@ class PoolBackwardKind(Kind[PoolBackward]):
         )
 
     def features(self, p: PoolBackward) -> dict[str, float]:
-        return {
-            "op": code(p.op, OPERATIONS),
-            "batch": p.batch,
-            "channels": p.channels,
-            "height": p.size[0],
-            "width": p.size[-1],
-            "output_elements": math.prod(p.forward.output),
-            "window": math.prod(p.kernel),
-            "stride": max(p.stride),
-            "padded": float(any(p.pads)),
-            "count_pads": float(p.count_pads),
-        }
+        return {"op": code(p.op, OPERATIONS)} | pooling.pool_features(p, p.output)
 
     def shape_group(self, p: PoolBackward) -> str:
         return f"{p.op}-{p.batch}-{p.size}-{p.kernel}-{p.stride}"
@@ -109,42 +92,34 @@ class PoolBackwardKind(Kind[PoolBackward]):
             count_pads=bool(op == "average" and pad),
             dtype=setting.dtype,
         )
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: PoolBackward, width: float, extent: float) -> PoolBackward:
-        after = POOL.vary(p.forward, width, extent)
+        channels = scaled(p.channels, width)
         if p.op.startswith("adaptive"):
-            return replace(p, channels=after.channels)
-        return replace(p, channels=after.channels, size=after.size)
+            return replace(p, channels=channels)
+        return replace(p, channels=channels, size=pooling.resized(p.size, p.kernel, p.dilation, extent))
 
     def from_aten(self, call: AtenCall) -> PoolBackward | None:
-        op, gradient, x = _FROM_ATEN[_aten.operator(call)], _aten.tensor(call, 0), _aten.tensor(call, 1)
+        op, gradient, x = _FROM_ATEN[calls.operator(call)], calls.tensor(call, 0), calls.tensor(call, 1)
         if gradient is None or x is None or len(x.shape) != 4:
             return None
         batch, channels, *rest = x.shape
         size = tuple(rest)
         fields: dict[str, Any] = {"op": op, "batch": batch, "channels": channels, "size": size, "dtype": x.dtype}
         if op.startswith("adaptive"):
-            wanted = gradient.shape[2:]
-            stride = tuple(n // m for n, m in zip(size, wanted, strict=True))
-            if min(stride) < 1:
-                return None
-            kernel = tuple(n - (m - 1) * s for n, m, s in zip(size, wanted, stride, strict=True))
-            return PoolBackward(**fields, kernel=kernel, stride=stride)
-        kernel = _aten.each(call.arguments[2], 2)
-        stride, pads = _aten.each(call.arguments[3] or kernel, 2), _aten.each(call.arguments[4], 2)
-        # A window larger than the image saw all of it once.
-        whole = tuple(n + 2 * pad for n, pad in zip(size, pads, strict=True))
-        stride = tuple(1 if k > n else s for k, n, s in zip(kernel, whole, stride, strict=True))
-        kernel = tuple(min(k, n) for k, n in zip(kernel, whole, strict=True))
-        fields |= {"kernel": kernel, "stride": stride, "pads": pads}
+            window = adaptive_window(size, gradient.shape[2:])
+            return None if window is None else PoolBackward(**fields, **window)
+        kernel = calls.each(call.arguments[2], 2)
+        stride, pads = calls.each(call.arguments[3] or kernel, 2), calls.each(call.arguments[4], 2)
+        fields |= clipped_window(size, kernel, stride, pads) | {"pads": pads}
         if op == "average":
             ceil, count = call.arguments[5:7]
             return PoolBackward(**fields, ceil=bool(ceil), count_pads=bool(count and any(pads)))
-        return PoolBackward(**fields, dilation=_aten.each(call.arguments[5], 2), ceil=bool(call.arguments[6]))
+        return PoolBackward(**fields, dilation=calls.each(call.arguments[5], 2), ceil=bool(call.arguments[6]))
 
     def to_aten(self, p: PoolBackward) -> AtenCall | None:
-        result, x = TensorSpec(p.forward.output, p.dtype), TensorSpec((p.batch, p.channels, *p.size), p.dtype)
+        result, x = TensorSpec(p.output, p.dtype), TensorSpec((p.batch, p.channels, *p.size), p.dtype)
         places, window = TensorSpec(result.shape, "int64"), (p.kernel, p.stride, p.pads)
         arguments: tuple[Any, ...] = {
             "max": (*window, p.dilation, p.ceil, places),
@@ -152,7 +127,7 @@ class PoolBackwardKind(Kind[PoolBackward]):
             "adaptive-average": (),
             "adaptive-max": (places,),
         }[p.op]
-        return _aten.build(_ATEN[p.op], result, x, *arguments, outputs=[x])
+        return calls.build(_ATEN[p.op], result, x, *arguments, outputs=[x])
 
 
 KIND = PoolBackwardKind()

@@ -19,7 +19,6 @@ OPERATIONS = tuple(_ONNX)
 # Per element: scale, round, add and clamp; subtract and scale; the first after a search for both ends of the range.
 _FLOPS = {"quantize": 4, "dequantize": 2, "dynamic": 6}
 _DTYPES = ("uint8", "int8", "int32", "uint16", "int16")
-_MOST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +50,7 @@ class QuantizeKind(Kind[Quantize]):
 
     name = "quantize"
     parameters = Quantize
+    most_bytes = 128 * 2**20
     languages = ("onnx",)
     dtypes = frozenset({"int8"})
     categories = ("op", "dtype")
@@ -109,7 +109,7 @@ class QuantizeKind(Kind[Quantize]):
             constant=fixed,
             dtype="int8" if fixed else "uint8",
         )
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: Quantize, width: float, extent: float) -> Quantize:
         return replace(p, shape=varied(p.shape, width, extent))

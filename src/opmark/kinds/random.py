@@ -9,7 +9,7 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
+from opmark.kinds._aten import calls
 from opmark.kinds._shared.shapes import code, size_bytes, varied, without_channels
 
 # By ATen name: the distribution; those with a shape for an argument make a tensor, the others fill one or take one.
@@ -35,7 +35,6 @@ _OVERLOADS = {"bernoulli": ".float"}
 OPERATIONS = tuple(_NAMES)
 # Of one number: a counter-based or a twisted generator, and what shapes its distribution.
 _FLOPS = {"bernoulli": 12, "uniform": 12, "normal": 40, "dropout": 15}
-_MOST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +51,7 @@ class RandomKind(Kind[Random]):
 
     name = "random"
     parameters = Random
+    most_bytes = 128 * 2**20
     categories = ("op",)
     languages = ("aten",)
     aten_ops = frozenset(_DISTRIBUTIONS)
@@ -86,22 +86,22 @@ class RandomKind(Kind[Random]):
             "vector": (batch, channels),
         }[values["form"]]
         p = Random(op=values["op"], shape=shape, dtype=setting.dtype)
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: Random, width: float, extent: float) -> Random:
         return replace(p, shape=varied(p.shape, width, extent))
 
     def from_aten(self, call: AtenCall) -> Random | None:
-        if not call.outputs or (_aten.overload(call) == "Tensor"):
+        if not call.outputs or (calls.overload(call) == "Tensor"):
             return None
         result = call.outputs[0]
-        return Random(op=_DISTRIBUTIONS[_aten.operator(call)], shape=result.shape, dtype=result.dtype)
+        return Random(op=_DISTRIBUTIONS[calls.operator(call)], shape=result.shape, dtype=result.dtype)
 
     def to_aten(self, p: Random) -> AtenCall | None:
         x = TensorSpec(p.shape, p.dtype)
         outputs = [x, TensorSpec(p.shape, "bool")] if p.op == "dropout" else [x]
         name = _NAMES[p.op] + _OVERLOADS.get(p.op, "")
-        return _aten.build(name, x, *_ARGUMENTS[p.op], outputs=outputs)
+        return calls.build(name, x, *_ARGUMENTS[p.op], outputs=outputs)
 
 
 KIND = RandomKind()

@@ -17,7 +17,6 @@ _FROM_ONNX = {name: cell for cell, name in _ONNX.items()}
 CELLS = tuple(_ONNX)
 _GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 _PER_UNIT_FLOPS = {"lstm": 45, "gru": 30, "rnn": 9}  # a transcendental counts as 8
-_MOST_FLOPS = 3_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +60,7 @@ class RecurrentKind(Kind[Recurrent]):
     name = "recurrent"
     parameters = Recurrent
     matrix = True
+    most_flops = 3_000_000_000
     categories = ("cell",)
     languages = ("onnx",)
     onnx_ops = frozenset(_FROM_ONNX)
@@ -108,7 +108,7 @@ class RecurrentKind(Kind[Recurrent]):
         if setting.language != "onnx" or setting.dtype not in {"float32", "float64"}:
             return None
         p = Recurrent(**values, reset_after=values["cell"] == "gru", dtype=setting.dtype)
-        return p if self.work(p).flops <= _MOST_FLOPS else None
+        return self.within_limits(p)
 
     def vary(self, p: Recurrent, width: float, extent: float) -> Recurrent:
         return replace(

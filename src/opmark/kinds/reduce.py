@@ -9,7 +9,7 @@ from opmark.core.call import AtenCall, OnnxNode, Operand
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds import _reduce_aten
+from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import build, constant, data, present, whole
 from opmark.kinds._shared.shapes import code, size_bytes, varied, without_channels
 
@@ -27,10 +27,22 @@ _REDUCTIONS = {
 _ALONG = {"argmax": "ArgMax", "argmin": "ArgMin", "cumsum": "CumSum", "topk": "TopK"}
 _ONNX = _REDUCTIONS | _ALONG
 _FROM_ONNX = {name: op for op, name in _ONNX.items()}
+# ATen's names: reductions over axes, operations along one, those with a correction, and the vector norm.
+_ATEN_OVER = {
+    "mean": "mean", "sum": "sum", "amax": "max", "amin": "min", "max": "max", "min": "min", "prod": "prod",
+    "any": "any", "all": "all", "argmax": "argmax", "argmin": "argmin", "logsumexp": "log-sum-exp",
+}  # fmt: skip
+_ATEN_ALONG = frozenset({"cumsum", "cumprod", "sort", "topk"})
+_ATEN_SPREAD = frozenset({"var", "std"})
+_ATEN_NORM = "linalg_vector_norm"
+# The overload that takes several axes and whether to keep them.
+_TO_ATEN = {
+    "mean": "mean.dim", "sum": "sum.dim_IntList", "max": "amax", "min": "amin", "log-sum-exp": "logsumexp",
+    "any": "any.dims", "all": "all.dims",
+}  # fmt: skip
 # Append only: a learner's category codes are the places in this list.
 OPERATIONS = (*_REDUCTIONS, *_ALONG, "any", "all", "var", "std", "norm", "sort", "cumprod")
 _FLOPS = {"l2": 2, "sum-square": 2, "log-sum-exp": 10, "var": 4, "std": 4, "norm": 2}
-_MOST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +81,10 @@ class ReduceKind(Kind[Reduce]):
 
     name = "reduce"
     parameters = Reduce
+    most_bytes = 128 * 2**20
     categories = ("op",)
     onnx_ops = frozenset(_FROM_ONNX)
-    aten_ops = _reduce_aten.NAMES
+    aten_ops = frozenset({*_ATEN_OVER, *_ATEN_ALONG, *_ATEN_SPREAD, _ATEN_NORM})
     space = {
         "op": Choice(("mean", "mean", "mean", "sum", "max", "prod", "argmax", "cumsum")),
         "form": Choice(("image", "image", "sequence", "pool-sequence", "channels")),
@@ -126,7 +139,7 @@ class ReduceKind(Kind[Reduce]):
             keep=True if op == "cumsum" else values["keep"],
             dtype=setting.dtype,
         )
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: Reduce, width: float, extent: float) -> Reduce:
         shape = varied(p.shape, width, extent)
@@ -179,11 +192,48 @@ class ReduceKind(Kind[Reduce]):
         return build(_ONNX[p.op], inputs, p.outputs, attributes)
 
     def from_aten(self, call: AtenCall) -> Reduce | None:
-        found = _reduce_aten.read(call)
-        return None if found is None else Reduce(**found)
+        name, x = calls.operator(call), calls.tensor(call, 0)
+        if x is None or (name in {"max", "min"} and calls.tensor(call, 1) is not None):
+            return None
+        if name in _ATEN_ALONG:
+            axes = _axes(calls.argument(call, 2 if name == "topk" else 1, "dim", -1), x)
+            k = int(call.arguments[1]) if name == "topk" else 0
+            return Reduce(op=name, shape=x.shape, axes=axes, k=k, dtype=x.dtype)
+        op, axes_at, keep_at = _ATEN_OVER.get(name, name), 1, 2
+        if name == _ATEN_NORM:
+            order = calls.argument(call, 1, "ord", 2)
+            if order not in {1, 2}:
+                return None
+            op, axes_at, keep_at = f"l{int(order)}", 2, 3
+        elif name in _ATEN_SPREAD and calls.overload(call) == "dim":
+            keep_at = 3
+        axes = _axes(calls.argument(call, axes_at, "dim"), x)
+        keep = bool(calls.argument(call, keep_at, "keepdim", False))
+        return Reduce(op=op, shape=x.shape, axes=axes, keep=keep, dtype=x.dtype)
 
     def to_aten(self, p: Reduce) -> AtenCall | None:
-        return _reduce_aten.write(p)
+        x = TensorSpec(p.shape, p.dtype)
+        if p.op in _ATEN_ALONG:
+            k = (p.k,) if p.op == "topk" else ()
+            return calls.build(p.op, x, *k, p.axes[0], outputs=p.outputs)
+        if p.op in {"l1", "l2"}:
+            return calls.build(_ATEN_NORM, x, int(p.op[1]), p.axes, p.keep, outputs=p.outputs)
+        if p.op in _ATEN_SPREAD:
+            return calls.build(f"{p.op}.correction", x, p.axes, correction=1, keepdim=p.keep, outputs=p.outputs)
+        if p.op in _TO_ATEN:
+            return calls.build(_TO_ATEN[p.op], x, p.axes, p.keep, outputs=p.outputs)
+        name = {"argmax": "argmax", "argmin": "argmin", "prod": "prod.dim_int"}.get(p.op)
+        if name is None or len(p.axes) != 1:
+            return None
+        return calls.build(name, x, p.axes[0], p.keep, outputs=p.outputs)
+
+
+def _axes(given: Any, x: TensorSpec) -> tuple[int, ...]:
+    rank = len(x.shape)
+    if given is None or given == ():
+        return tuple(range(rank))
+    listed = given if isinstance(given, tuple) else (given,)
+    return tuple(sorted(int(axis) % rank for axis in listed)) if rank else ()
 
 
 KIND = ReduceKind()

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kind import Choice, Kind, Range, Setting
+from opmark.core.kind import Kind, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
+from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import build, constant, data, present
 from opmark.kinds._onnx.quantised import nchw, nhwc
-from opmark.kinds._shared.shapes import code, size_bytes, varied, without_channels
+from opmark.kinds._shared import resampling
+from opmark.kinds._shared.shapes import code, size_bytes, without_channels
 
 # Append only: a learner's category codes are the places in these lists.
 MODES = ("nearest", "linear", "cubic", "area")
@@ -24,7 +25,6 @@ _LAST = "-nhwc"
 _CODED = (*MODES, *(f"{mode}{_LAST}" for mode in MODES))
 _ATEN = {"upsample_nearest2d": "nearest", "upsample_bilinear2d": "linear", "upsample_bicubic2d": "cubic"}
 _FLOPS = {"nearest": 0, "linear": 8, "cubic": 40, "area": 4}
-_MOST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +53,11 @@ class ResizeKind(Kind[Resize]):
 
     name = "resize"
     parameters = Resize
+    most_bytes = 128 * 2**20
     categories = ("mode", "coordinates")
     onnx_ops = frozenset({"Resize", "Upsample"})
     aten_ops = frozenset(_ATEN)
-    space = {
-        "batch": Choice((1, 1, 1, 2, 4)),
-        "channels": Range(3, 1024),
-        "size": Range(4, 128),
-        "factor": Choice((0.5, 2, 2, 2, 4)),
-        "mode": Choice(("nearest", "nearest", "linear", "linear", "cubic")),
-        "coordinates": Choice(("asymmetric", "half_pixel", "align_corners")),
-    }
+    space = resampling.SPACE
 
     def work(self, p: Resize) -> Work:
         written = size_bytes(p.output, p.dtype)
@@ -96,24 +90,20 @@ class ResizeKind(Kind[Resize]):
         return f"{p.mode}-{without_channels(p.shape)}-{without_channels(p.output)}"
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Resize | None:
-        size, mode, coordinates = values["size"], values["mode"], values["coordinates"]
+        mode, coordinates = values["mode"], values["coordinates"]
         if setting.language == "aten":
             coordinates = "asymmetric" if mode == "nearest" else "half_pixel"
-        lead = (values["batch"], values["channels"])
         p = Resize(
-            shape=(*lead, size, size),
-            output=(*lead, int(size * values["factor"]), int(size * values["factor"])),
+            **resampling.drawn_shapes(values),
             mode=mode,
             coordinates=coordinates,
             rounding="floor" if mode == "nearest" else "",
             dtype=setting.dtype,
         )
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p)
 
     def vary(self, p: Resize, width: float, extent: float) -> Resize:
-        shape = varied(p.shape, width, extent)
-        grown = (max(1, m * after // n) for n, m, after in zip(p.shape[2:], p.output[2:], shape[2:], strict=True))
-        return replace(p, shape=shape, output=(*shape[:2], *grown))
+        return replace(p, **resampling.resized(p.shape, p.output, width, extent))
 
     def from_onnx(self, node: OnnxNode) -> Resize | None:
         x, result, get = present(node, 0), node.outputs[0], node.attributes.get
@@ -148,11 +138,11 @@ class ResizeKind(Kind[Resize]):
         return build("Resize", inputs, [TensorSpec(output, p.dtype)], attributes)
 
     def from_aten(self, call: AtenCall) -> Resize | None:
-        x, mode = _aten.tensor(call, 0), _ATEN.get(_aten.operator(call))
+        x, mode = calls.tensor(call, 0), _ATEN.get(calls.operator(call))
         # Sizes given as factors come as a list of numbers in place of the second argument.
         if x is None or mode is None or len(x.shape) != 4:
             return None
-        aligned = mode != "nearest" and bool(_aten.argument(call, 2, "align_corners", False))
+        aligned = mode != "nearest" and bool(calls.argument(call, 2, "align_corners", False))
         plain = "asymmetric" if mode == "nearest" else "half_pixel"
         return Resize(
             shape=x.shape,
@@ -171,7 +161,7 @@ class ResizeKind(Kind[Resize]):
             return None
         x, result = TensorSpec(p.shape, p.dtype), TensorSpec(p.output, p.dtype)
         more = () if p.mode == "nearest" else (aligned,)
-        return _aten.build(names[p.mode], x, p.output[2:], *more, outputs=[result])
+        return calls.build(names[p.mode], x, p.output[2:], *more, outputs=[result])
 
 
 KIND = ResizeKind()

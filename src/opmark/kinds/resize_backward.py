@@ -9,10 +9,9 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Kind, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
+from opmark.kinds._aten import calls
+from opmark.kinds._shared import resampling
 from opmark.kinds._shared.shapes import code, size_bytes, without_channels
-from opmark.kinds.resize import KIND as RESIZE
-from opmark.kinds.resize import Resize
 
 _ATEN = {
     "nearest": "upsample_nearest2d_backward",
@@ -23,7 +22,6 @@ _FROM_ATEN = {name: mode for mode, name in _ATEN.items()}
 _FLOPS = {"nearest": 1, "linear": 12, "cubic": 48}
 # Append only: a learner's category codes are the places in this list.
 MODES = tuple(_ATEN)
-_MOST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +40,11 @@ class ResizeBackwardKind(Kind[ResizeBackward]):
 
     name = "resize-backward"
     parameters = ResizeBackward
+    most_bytes = 128 * 2**20
     categories = ("mode",)
     languages = ("aten",)
     aten_ops = frozenset(_FROM_ATEN)
-    space = RESIZE.space
+    space = resampling.SPACE
 
     def work(self, p: ResizeBackward) -> Work:
         return Work(
@@ -69,23 +68,20 @@ class ResizeBackwardKind(Kind[ResizeBackward]):
         return f"{p.mode}-{without_channels(p.shape)}-{without_channels(p.output)}"
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> ResizeBackward | None:
-        drawn = RESIZE.draw(values, setting)
-        if drawn is None:
-            return None
-        aligned = drawn.mode != "nearest" and values["coordinates"] == "align_corners"
-        p = ResizeBackward(shape=drawn.shape, output=drawn.output, mode=drawn.mode, aligned=aligned, dtype=drawn.dtype)
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        mode = values["mode"]
+        aligned = mode != "nearest" and values["coordinates"] == "align_corners"
+        shapes = resampling.drawn_shapes(values)
+        return self.within_limits(ResizeBackward(**shapes, mode=mode, aligned=aligned, dtype=setting.dtype))
 
     def vary(self, p: ResizeBackward, width: float, extent: float) -> ResizeBackward:
-        after = RESIZE.vary(Resize(shape=p.shape, output=p.output, mode=p.mode), width, extent)
-        return replace(p, shape=after.shape, output=after.output)
+        return replace(p, **resampling.resized(p.shape, p.output, width, extent))
 
     def from_aten(self, call: AtenCall) -> ResizeBackward | None:
-        gradient, mode = _aten.tensor(call, 0), _FROM_ATEN[_aten.operator(call)]
-        shape = _aten.argument(call, 2, "input_size")
+        gradient, mode = calls.tensor(call, 0), _FROM_ATEN[calls.operator(call)]
+        shape = calls.argument(call, 2, "input_size")
         if gradient is None or not shape or len(shape) != 4:
             return None
-        aligned = mode != "nearest" and bool(_aten.argument(call, 3, "align_corners", False))
+        aligned = mode != "nearest" and bool(calls.argument(call, 3, "align_corners", False))
         return ResizeBackward(
             shape=tuple(int(size) for size in shape),
             output=gradient.shape,
@@ -97,7 +93,7 @@ class ResizeBackwardKind(Kind[ResizeBackward]):
     def to_aten(self, p: ResizeBackward) -> AtenCall | None:
         more = () if p.mode == "nearest" else (p.aligned,)
         gradient, x = TensorSpec(p.output, p.dtype), TensorSpec(p.shape, p.dtype)
-        return _aten.build(_ATEN[p.mode], gradient, p.output[2:], p.shape, *more, outputs=[x])
+        return calls.build(_ATEN[p.mode], gradient, p.output[2:], p.shape, *more, outputs=[x])
 
 
 KIND = ResizeBackwardKind()

@@ -9,10 +9,8 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
+from opmark.kinds._aten import calls
 from opmark.kinds._shared.shapes import scaled, size_bytes, varied, without_channels
-
-_MOST_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +41,7 @@ class SliceBackwardKind(Kind[SliceBackward]):
 
     name = "slice-backward"
     parameters = SliceBackward
+    most_bytes = 128 * 2**20
     languages = ("aten",)
     aten_ops = frozenset({"slice_backward", "select_backward"})
     space = {
@@ -89,7 +88,7 @@ class SliceBackwardKind(Kind[SliceBackward]):
         }[values["part"]]
         single = values["part"] == "one" and form != "heads"
         p = SliceBackward(shape=shape, axis=axis, start=start, end=end, step=step, single=single, dtype=setting.dtype)
-        return p if start < end and self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p) if start < end else None
 
     def vary(self, p: SliceBackward, width: float, extent: float) -> SliceBackward:
         shape = varied(p.shape, width, extent)
@@ -104,13 +103,13 @@ class SliceBackwardKind(Kind[SliceBackward]):
         return replace(p, shape=shape, start=start, end=end)
 
     def from_aten(self, call: AtenCall) -> SliceBackward | None:
-        gradient, shape = _aten.tensor(call, 0), tuple(int(size) for size in call.arguments[1])
+        gradient, shape = calls.tensor(call, 0), tuple(int(size) for size in call.arguments[1])
         if gradient is None or not shape:
             return None
         axis = int(call.arguments[2]) % len(shape)
         size, place = shape[axis], int(call.arguments[3])
         place = max(0, place + size) if place < 0 else place
-        if _aten.operator(call) == "select_backward":
+        if calls.operator(call) == "select_backward":
             return SliceBackward(shape=shape, axis=axis, start=place, end=place + 1, single=True, dtype=gradient.dtype)
         end, step = int(call.arguments[4]), int(call.arguments[5])
         end = end + size if end < 0 else min(end, size)
@@ -119,8 +118,8 @@ class SliceBackwardKind(Kind[SliceBackward]):
     def to_aten(self, p: SliceBackward) -> AtenCall | None:
         gradient, whole = TensorSpec(p.gradient, p.dtype), TensorSpec(p.shape, p.dtype)
         if p.single:
-            return _aten.build("select_backward", gradient, p.shape, p.axis, p.start, outputs=[whole])
-        return _aten.build("slice_backward", gradient, p.shape, p.axis, p.start, p.end, p.step, outputs=[whole])
+            return calls.build("select_backward", gradient, p.shape, p.axis, p.start, outputs=[whole])
+        return calls.build("slice_backward", gradient, p.shape, p.axis, p.start, p.end, p.step, outputs=[whole])
 
 
 KIND = SliceBackwardKind()

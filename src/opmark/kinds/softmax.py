@@ -6,27 +6,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
+from opmark.core.kind import FLOATING, Kind, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
+from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present
-from opmark.kinds._onnx.quantised import EIGHT_BITS, interleaved, quantisation
-from opmark.kinds._shared.shapes import size_bytes, varied, without_channels
+from opmark.kinds._onnx.quantised import interleaved, quantisation
+from opmark.kinds._shared import softmax
+from opmark.kinds._shared.shapes import EIGHT_BITS, size_bytes, varied
+from opmark.kinds._shared.softmax import SoftmaxSizes
 
 _PER_ELEMENT_FLOPS = 12  # maximum, subtraction, exponential (8), sum, division
-_MOST_BYTES = 128 * 2**20
 _QUANTISED = f"{MICROSOFT}:QLinearSoftmax"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Softmax:
-    """Over `axis` (counted from the front) of a tensor; of eight-bit numbers through a table of exponentials."""
-
-    shape: tuple[int, ...]
-    axis: int
-    log: bool = False
-    dtype: str = "float32"
+class Softmax(SoftmaxSizes):
+    """Softmax of a tensor; of eight-bit numbers through a table of exponentials."""
 
 
 class SoftmaxKind(Kind[Softmax]):
@@ -34,49 +30,32 @@ class SoftmaxKind(Kind[Softmax]):
 
     name = "softmax"
     parameters = Softmax
+    most_bytes = 128 * 2**20
     dtypes = FLOATING | {"int8"}
     onnx_ops = frozenset({"Softmax", "LogSoftmax", _QUANTISED})
     aten_ops = frozenset({"_softmax", "_log_softmax", "_safe_softmax"})
-    space = {
-        "form": Choice(("attention", "attention", "logits", "image")),
-        "batch": Choice((1, 1, 1, 2, 4, 8)),
-        "heads": Choice((1, 4, 8, 12, 16, 32)),
-        "length": Range(8, 1024),
-        "classes": Range(10, 65536),
-        "log": Choice((False, False, False, True)),
-    }
+    space = softmax.SPACE
 
     def work(self, p: Softmax) -> Work:
         size = size_bytes(p.shape, p.dtype)
         return Work(flops=_PER_ELEMENT_FLOPS * math.prod(p.shape), read_bytes=size, written_bytes=size)
 
     def features(self, p: Softmax) -> dict[str, float]:
-        return {
-            "outer": math.prod(p.shape[: p.axis]),
-            "along": p.shape[p.axis],
-            "inner": math.prod(p.shape[p.axis + 1 :]),
-            "log": float(p.log),
-        }
+        return softmax.features(p)
 
     def details(self, p: Softmax) -> dict[str, float]:
         return {"contiguous": float(math.prod(p.shape[p.axis + 1 :]) == 1)}
 
     def shape_group(self, p: Softmax) -> str:
-        return f"{p.axis}-{without_channels(p.shape)}" if p.axis != len(p.shape) - 1 else f"last-{p.shape[-1]}"
+        return softmax.shape_group(p)
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Softmax | None:
-        batch, length = values["batch"], values["length"]
-        shape, axis = {
-            "attention": ((batch, values["heads"], length, length), 3),
-            "logits": ((batch * values["heads"], values["classes"]), 1),
-            "image": ((batch, min(values["classes"], 256), min(length, 128), min(length, 128)), 1),
-        }[values["form"]]
+        shape, axis = softmax.drawn_shape(values)
         quantised = setting.dtype in EIGHT_BITS
         if quantised and setting.language != "onnx":
             return None
         dtype = "uint8" if quantised else setting.dtype
-        p = Softmax(shape=shape, axis=axis, log=values["log"] and not quantised, dtype=dtype)
-        return p if self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(Softmax(shape=shape, axis=axis, log=values["log"] and not quantised, dtype=dtype))
 
     def vary(self, p: Softmax, width: float, extent: float) -> Softmax:
         return replace(p, shape=varied(p.shape, width, extent))
@@ -102,15 +81,15 @@ class SoftmaxKind(Kind[Softmax]):
         return build(name, [data(p.shape, p.dtype)], [TensorSpec(p.shape, p.dtype)], {"axis": p.axis})
 
     def from_aten(self, call: AtenCall) -> Softmax | None:
-        x = _aten.tensor(call, 0)
+        x = calls.tensor(call, 0)
         if x is None or not x.shape:
             return None
-        axis = int(_aten.argument(call, 1, "dim", -1)) % len(x.shape)
-        return Softmax(shape=x.shape, axis=axis, log=_aten.operator(call) == "_log_softmax", dtype=x.dtype)
+        axis = int(calls.argument(call, 1, "dim", -1)) % len(x.shape)
+        return Softmax(shape=x.shape, axis=axis, log=calls.operator(call) == "_log_softmax", dtype=x.dtype)
 
     def to_aten(self, p: Softmax) -> AtenCall | None:
         x = TensorSpec(p.shape, p.dtype)
-        return _aten.build("_log_softmax" if p.log else "_softmax", x, p.axis, False, outputs=[x])
+        return calls.build("_log_softmax" if p.log else "_softmax", x, p.axis, False, outputs=[x])
 
 
 KIND = SoftmaxKind()

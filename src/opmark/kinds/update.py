@@ -8,7 +8,7 @@ from opmark.core.call import AtenCall
 from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._aten import calls as _aten
+from opmark.kinds._aten import calls
 from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 # By operation: ATen name with overload, lists of tensors (the first is written), numbers, FLOPs per element.
@@ -36,7 +36,6 @@ _FUSED = {"_fused_sgd_": "sgd", "_fused_adam_": "adam", "_fused_adamw_": "adamw"
 _STEPS = {"sgd": (2, 1, 2), "sgd-momentum": (3, 2, 4), "adam": (4, 3, 16), "adamw": (4, 3, 16)}
 # Append only: a learner's category codes are the places in this list.
 OPERATIONS = (*_FOREACH, *_STEPS)
-_MOST_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +59,7 @@ class UpdateKind(Kind[Update]):
 
     name = "update"
     parameters = Update
+    most_bytes = 256 * 2**20
     categories = ("op",)
     languages = ("aten",)
     aten_ops = frozenset({*(name.partition(".")[0] for name in _FROM_FOREACH), *_FUSED})
@@ -93,7 +93,7 @@ class UpdateKind(Kind[Update]):
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Update | None:
         tensors, elements = values["tensors"], values["elements"]
         p = Update(op=values["op"], tensors=tensors, elements=elements, dtype=setting.dtype)
-        return p if elements >= 16 * tensors and self.work(p).moved_bytes <= _MOST_BYTES else None
+        return self.within_limits(p) if elements >= 16 * tensors else None
 
     def vary(self, p: Update, width: float, extent: float) -> Update:
         return replace(p, elements=max(p.tensors, scaled(p.elements, width * extent)))
@@ -102,7 +102,7 @@ class UpdateKind(Kind[Update]):
         first = call.arguments[0]
         if not first or not isinstance(first, tuple):
             return None
-        name = _aten.operator(call)
+        name = calls.operator(call)
         op = _FUSED.get(name) or _FROM_FOREACH.get(call.op)
         if op is None or len({spec.dtype for spec in first}) > 1 or call.op.endswith(".tensor_lr"):
             return None
@@ -115,15 +115,15 @@ class UpdateKind(Kind[Update]):
         specs = tuple(TensorSpec(shape, p.dtype) for shape in p.shapes)
         if p.op in _FOREACH:
             name, lists, numbers, _ = _FOREACH[p.op]
-            return _aten.build(name, *(specs for _ in range(lists)), *numbers, outputs=specs)
+            return calls.build(name, *(specs for _ in range(lists)), *numbers, outputs=specs)
         if p.op.startswith("sgd"):
             momentum = 0.9 if p.op == "sgd-momentum" else 0.0
-            return _aten.build(
+            return calls.build(
                 "_fused_sgd_", specs, specs, specs if momentum else (), outputs=specs, weight_decay=0.0,
                 momentum=momentum, lr=0.001, dampening=0.0, nesterov=False, maximize=False, is_first_step=False,
             )  # fmt: skip
         counts = tuple(TensorSpec((), "float32") for _ in specs)
-        return _aten.build(
+        return calls.build(
             f"_fused_{p.op}_", specs, specs, specs, specs, (), counts, outputs=specs, lr=0.001, beta1=0.9,
             beta2=0.999, weight_decay=0.01, eps=1e-8, amsgrad=False, maximize=False,
         )  # fmt: skip

@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 
 from opmark.kinds import KINDS
-from opmark.kinds._shared.shapes import valid_taps, waste, window_output
-from opmark.kinds.movement import Movement, moved_axes, squeezed
+from opmark.kinds._shared.movement import Movement, moved_axes, squeezed
+from opmark.kinds._shared.windows import valid_taps, waste, window_output, window_outputs
 from opmark.kinds.norm import Norm
 
 
@@ -15,12 +15,19 @@ from opmark.kinds.norm import Norm
 )
 def test_valid_taps_are_those_that_meet_the_image(kernel: int, stride: int, pad: int, dilation: int) -> None:
     size = 11
-    positions = window_output(size, kernel, stride, 2 * pad, dilation)
+    positions = window_output(size, kernel, stride, (pad, pad), dilation)
     met = sum(
         0 <= position * stride - pad + tap * dilation < size for position in range(positions) for tap in range(kernel)
     )
     found = valid_taps((size,), (positions,), kernel=(kernel,), stride=(stride,), pads=(pad, pad), dilation=(dilation,))
     assert found == pytest.approx(met / (positions * kernel))
+
+
+def test_a_window_that_hangs_over_the_end_starts_inside() -> None:
+    hanging = {"pads": (0, 0), "dilation": (1,), "ceil": True}
+    assert window_outputs((5,), (2,), (2,), **hanging) == (3,)
+    assert window_outputs((4,), (1,), (3,), **hanging) == (2,)
+    assert window_outputs((4,), (3,), (5,), **hanging) == (1,)
 
 
 def test_whole_tiles_waste_nothing() -> None:

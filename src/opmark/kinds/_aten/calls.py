@@ -32,6 +32,12 @@ def tensor(call: AtenCall, index: int, name: str = "") -> TensorSpec | None:
     return found if isinstance(found, TensorSpec) else None
 
 
+def keyword_tensor(call: AtenCall, name: str) -> TensorSpec | None:
+    """The tensor given by keyword, None where there is none."""
+    found = call.keywords.get(name)
+    return found if isinstance(found, TensorSpec) else None
+
+
 def place(call: AtenCall, index: int) -> int:
     """Which of the call's tensors the one at argument `index` is."""
     return sum(_count(item) for item in call.arguments[:index])

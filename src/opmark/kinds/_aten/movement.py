@@ -1,14 +1,12 @@
 """ATen's spelling of movements: copies whose strides say what moves, joins, padding, filling."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opmark.core.call import AtenCall
 from opmark.core.tensor import TensorSpec
-from opmark.kinds._aten import calls as _aten
-
-if TYPE_CHECKING:
-    from opmark.kinds.movement import Movement
+from opmark.kinds._aten import calls
+from opmark.kinds._shared.movement import Movement
 
 _FILLS = frozenset(
     {"full", "zeros", "ones", "new_ones", "new_zeros", "new_full", "full_like", "zeros_like", "ones_like",
@@ -18,10 +16,10 @@ _FILLS = frozenset(
 
 def read(call: AtenCall) -> dict[str, Any] | None:
     """The fields of a `Movement`, or None where a form is not covered."""
-    return _READERS[_aten.operator(call)](call)
+    return _READERS[calls.operator(call)](call)
 
 
-def write(p: "Movement") -> AtenCall | None:
+def write(p: Movement) -> AtenCall | None:
     """The call, or None where torch has no such operation."""
     writer = _WRITERS.get(p.op)
     return writer(p) if writer is not None else None
@@ -30,8 +28,8 @@ def write(p: "Movement") -> AtenCall | None:
 def _copy(call: AtenCall) -> dict[str, Any] | None:
     """A copy into fresh contiguous memory: how the source is strided is what it does."""
     # `copy_` has its destination first.
-    at = 1 if _aten.operator(call) == "copy_" else 0
-    x, found = _aten.tensor(call, at), _aten.stride(call, at)
+    at = 1 if calls.operator(call) == "copy_" else 0
+    x, found = calls.tensor(call, at), calls.stride(call, at)
     if x is None:
         return None
     result = call.outputs[0]
@@ -66,9 +64,9 @@ def _join(call: AtenCall) -> dict[str, Any] | None:
     parts = tuple(item for item in call.arguments[0] if item.shape != (0,))
     if not parts:
         return None
-    stack = _aten.operator(call) == "stack"
+    stack = calls.operator(call) == "stack"
     rank = len(parts[0].shape) + stack
-    axis = int(_aten.argument(call, 1, "dim", 0)) % rank
+    axis = int(calls.argument(call, 1, "dim", 0)) % rank
     return {
         "op": "stack" if stack else "concat",
         "shapes": tuple(item.shape for item in parts),
@@ -79,7 +77,7 @@ def _join(call: AtenCall) -> dict[str, Any] | None:
 
 
 def _pad(call: AtenCall) -> dict[str, Any] | None:
-    x = _aten.tensor(call, 0)
+    x = calls.tensor(call, 0)
     if x is None:
         return None
     given, rank = call.arguments[1], len(x.shape)
@@ -101,13 +99,13 @@ def _range(call: AtenCall) -> dict[str, Any]:
 
 def _with_arguments(op: str, *places: int) -> Callable[[AtenCall], dict[str, Any] | None]:
     def reader(call: AtenCall) -> dict[str, Any] | None:
-        x = _aten.tensor(call, 0)
+        x = calls.tensor(call, 0)
         if x is None:
             return None
         rank = len(x.shape)
         numbers: list[int] = []
         for index in places:
-            value = _aten.argument(call, index, default=())
+            value = calls.argument(call, index, default=())
             numbers += [int(item) for item in (value if isinstance(value, tuple) else (value,))]
         if op in {"roll", "flip"}:
             shifts = len(numbers) // 2 if op == "roll" else 0
@@ -120,20 +118,20 @@ def _with_arguments(op: str, *places: int) -> Callable[[AtenCall], dict[str, Any
 
 
 def _triangle(call: AtenCall) -> dict[str, Any] | None:
-    x = _aten.tensor(call, 0)
+    x = calls.tensor(call, 0)
     if x is None:
         return None
-    upper = int(_aten.operator(call) == "triu")
+    upper = int(calls.operator(call) == "triu")
     return {
         "op": "trilu",
         "shapes": (x.shape,),
-        "arguments": (upper, int(_aten.argument(call, 1, "diagonal", 0))),
+        "arguments": (upper, int(calls.argument(call, 1, "diagonal", 0))),
         "dtype": x.dtype,
     }
 
 
 def _shuffle(call: AtenCall) -> dict[str, Any] | None:
-    op = "depth-to-space" if _aten.operator(call) == "pixel_shuffle" else "space-to-depth"
+    op = "depth-to-space" if calls.operator(call) == "pixel_shuffle" else "space-to-depth"
     found = _with_arguments(op, 1)(call)
     return None if found is None or len(found["shapes"][0]) != 4 else found | {"mode": "CRD"}
 
@@ -159,95 +157,95 @@ _READERS: dict[str, Callable[[AtenCall], dict[str, Any] | None]] = {
 NAMES = frozenset(_READERS)
 
 
-def _source(p: "Movement", index: int = 0) -> TensorSpec:
+def _source(p: Movement, index: int = 0) -> TensorSpec:
     return TensorSpec(p.shapes[index], p.dtype)
 
 
-def _write_transpose(p: "Movement") -> AtenCall:
+def _write_transpose(p: Movement) -> AtenCall:
     result = p.outputs[0]
-    stored = _aten.dense(p.shapes[0])
+    stored = calls.dense(p.shapes[0])
     strides = tuple(stored[axis] for axis in p.arguments)
-    return _aten.build(
+    return calls.build(
         "clone", result, memory_format="contiguous_format", outputs=[result], strides=(strides,), weights=p.constant
     )
 
 
-def _write_expand(p: "Movement") -> AtenCall:
+def _write_expand(p: Movement) -> AtenCall:
     result, shape = p.outputs[0], p.shapes[0]
     padded = (1,) * (len(result.shape) - len(shape)) + shape
-    steps = _aten.dense(padded)
+    steps = calls.dense(padded)
     strides = tuple(
         0 if have == 1 < want else step for have, want, step in zip(padded, result.shape, steps, strict=True)
     )
-    return _aten.build(
+    return calls.build(
         "clone", result, memory_format="contiguous_format", outputs=[result], strides=(strides,), weights=p.constant
     )
 
 
-def _write_copy(p: "Movement") -> AtenCall:
-    return _aten.build("clone", _source(p), outputs=p.outputs, weights=p.constant)
+def _write_copy(p: Movement) -> AtenCall:
+    return calls.build("clone", _source(p), outputs=p.outputs, weights=p.constant)
 
 
-def _write_cast(p: "Movement") -> AtenCall:
-    return _aten.build("_to_copy", _source(p), dtype=p.to, outputs=p.outputs, weights=p.constant)
+def _write_cast(p: Movement) -> AtenCall:
+    return calls.build("_to_copy", _source(p), dtype=p.to, outputs=p.outputs, weights=p.constant)
 
 
-def _write_join(p: "Movement") -> AtenCall:
+def _write_join(p: Movement) -> AtenCall:
     parts = tuple(_source(p, index) for index in range(len(p.shapes)))
     name = "stack" if p.op == "stack" else "cat"
-    return _aten.build(name, parts, p.arguments[0], outputs=p.outputs, weights=p.constant)
+    return calls.build(name, parts, p.arguments[0], outputs=p.outputs, weights=p.constant)
 
 
-def _write_pad(p: "Movement") -> AtenCall | None:
+def _write_pad(p: Movement) -> AtenCall | None:
     if p.mode not in {"", "constant"}:
         return None
     rank = len(p.shapes[0])
     pairs = [number for axis in reversed(range(rank)) for number in (p.arguments[axis], p.arguments[rank + axis])]
-    return _aten.build("constant_pad_nd", _source(p), tuple(pairs), 0, outputs=p.outputs, weights=p.constant)
+    return calls.build("constant_pad_nd", _source(p), tuple(pairs), 0, outputs=p.outputs, weights=p.constant)
 
 
-def _write_fill(p: "Movement") -> AtenCall:
-    return _aten.build("full", p.arguments, 1, dtype=p.dtype, outputs=p.outputs)
+def _write_fill(p: Movement) -> AtenCall:
+    return calls.build("full", p.arguments, 1, dtype=p.dtype, outputs=p.outputs)
 
 
-def _write_range(p: "Movement") -> AtenCall:
-    return _aten.build("arange", p.arguments[0] if p.arguments else 1, dtype=p.dtype, outputs=p.outputs)
+def _write_range(p: Movement) -> AtenCall:
+    return calls.build("arange", p.arguments[0] if p.arguments else 1, dtype=p.dtype, outputs=p.outputs)
 
 
-def _write_roll(p: "Movement") -> AtenCall:
+def _write_roll(p: Movement) -> AtenCall:
     half = len(p.arguments) // 2
-    return _aten.build("roll", _source(p), p.arguments[:half], p.arguments[half:], outputs=p.outputs)
+    return calls.build("roll", _source(p), p.arguments[:half], p.arguments[half:], outputs=p.outputs)
 
 
-def _write_slice(p: "Movement") -> AtenCall | None:
+def _write_slice(p: Movement) -> AtenCall | None:
     """What a slice costs where somebody needs it contiguous; ATen's own slice is a view."""
     rank = len(p.shapes[0])
     steps = p.arguments[2 * rank :]
     if min(steps) < 1:
         return None
     result = p.outputs[0]
-    strides = tuple(have * step for have, step in zip(_aten.dense(p.shapes[0]), steps, strict=True))
-    return _aten.build("clone", result, memory_format="contiguous_format", outputs=[result], strides=(strides,))
+    strides = tuple(have * step for have, step in zip(calls.dense(p.shapes[0]), steps, strict=True))
+    return calls.build("clone", result, memory_format="contiguous_format", outputs=[result], strides=(strides,))
 
 
-def _write_tile(p: "Movement") -> AtenCall:
-    return _aten.build("repeat", _source(p), p.arguments, outputs=p.outputs)
+def _write_tile(p: Movement) -> AtenCall:
+    return calls.build("repeat", _source(p), p.arguments, outputs=p.outputs)
 
 
-def _write_flip(p: "Movement") -> AtenCall:
-    return _aten.build("flip", _source(p), p.arguments, outputs=p.outputs)
+def _write_flip(p: Movement) -> AtenCall:
+    return calls.build("flip", _source(p), p.arguments, outputs=p.outputs)
 
 
-def _write_triangle(p: "Movement") -> AtenCall:
+def _write_triangle(p: Movement) -> AtenCall:
     name = "triu" if p.arguments[0] else "tril"
-    return _aten.build(name, _source(p), p.arguments[1], outputs=p.outputs)
+    return calls.build(name, _source(p), p.arguments[1], outputs=p.outputs)
 
 
-def _write_shuffle(p: "Movement") -> AtenCall | None:
+def _write_shuffle(p: Movement) -> AtenCall | None:
     if p.mode not in {"", "CRD"} and p.op == "depth-to-space":
         return None
     name = "pixel_shuffle" if p.op == "depth-to-space" else "pixel_unshuffle"
-    return _aten.build(name, _source(p), p.arguments[0], outputs=p.outputs)
+    return calls.build(name, _source(p), p.arguments[0], outputs=p.outputs)
 
 
 _WRITERS: dict[str, Callable[[Any], AtenCall | None]] = {

@@ -18,6 +18,7 @@ from opmark.kinds._onnx.nodes import (
     whole,
 )
 from opmark.kinds._onnx.quantised import interleaved, quantisation, spread
+from opmark.kinds._shared.movement import Movement
 from opmark.kinds._shared.shapes import Shape
 
 _NAMES = {
@@ -201,22 +202,13 @@ _READERS: dict[str, Callable[[OnnxNode, Shape, TensorSpec], dict[str, Any] | Non
 }
 
 
-def write(
-    op: str,
-    shapes: tuple[Shape, ...],
-    arguments: tuple[int, ...],
-    outputs: tuple[TensorSpec, ...],
-    *,
-    constant_at: tuple[int, ...],
-    mode: str,
-    block: int,
-    dtype: str,
-) -> OnnxNode | None:
-    """The node of a `Movement`, or None where ONNX has none."""
+def write(p: Movement) -> OnnxNode | None:
+    """The node of a movement, or None where ONNX has none."""
+    op, shapes, arguments, dtype, mode = p.op, p.shapes, p.arguments, p.dtype, p.mode
     if op not in _NAMES:
         return None
     operands = tuple(
-        weight(shape, dtype) if place in constant_at else data(shape, dtype) for place, shape in enumerate(shapes)
+        weight(shape, dtype) if place in p.constant else data(shape, dtype) for place, shape in enumerate(shapes)
     )
     inputs: list[Operand | None] = [*operands]
     attributes: dict[str, Any] = {}
@@ -243,7 +235,7 @@ def write(
         case "expand" | "reshape" | "tile" | "squeeze" | "unsqueeze" | "constant-of-shape":
             inputs.append(constant(arguments))
         case "cast":
-            attributes = {"to": _TYPES[outputs[0].dtype]}
+            attributes = {"to": _TYPES[p.outputs[0].dtype]}
         case "reorder-input":
             attributes = {"channels_last": arguments[0]}
         case "reorder-output":
@@ -259,4 +251,4 @@ def write(
         import onnx
 
         attributes = {"value": onnx.helper.make_tensor("value", _TYPES[dtype], [1], [0])}
-    return build(_NAMES[op], inputs, outputs, attributes, block=block)
+    return build(_NAMES[op], inputs, p.outputs, attributes, block=p.block)

@@ -6,7 +6,6 @@ from opmark.core.call import OnnxNode, Operand
 from opmark.kinds._onnx.nodes import constant, present, weight
 from opmark.kinds._shared.shapes import Shape
 
-EIGHT_BITS = ("int8", "uint8")
 # Any scale will do: no kernel's time depends on it, and this one keeps sums of products inside eight bits.
 _SCALE = 0.02
 

@@ -1,4 +1,4 @@
-"""The elementwise functions: canonical names, what each costs, and their ONNX spelling."""
+"""The elementwise functions: canonical names, costs, and their names in ONNX and ATen."""
 
 # Floating-point operations per output element: comparisons and selections 1, a division or root 4, a transcendental 8.
 FLOPS = {
@@ -39,6 +39,27 @@ ONNX = {
 
 FROM_ONNX = {name: operation for operation, name in ONNX.items() if operation not in {"gelu-tanh", "silu"}}
 FROM_ONNX["com.microsoft:Gelu"] = "gelu"
+
+ATEN_UNARY = {
+    "relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "erf": "erf", "exp": "exp", "log": "log", "sqrt": "sqrt",
+    "rsqrt": "rsqrt", "neg": "neg", "reciprocal": "reciprocal", "abs": "abs", "sign": "sign", "sin": "sin",
+    "cos": "cos", "tan": "tan", "atan": "atan", "floor": "floor", "ceil": "ceil", "round": "round", "isnan": "isnan",
+    "isinf": "isinf", "expm1": "expm1", "log1p": "log1p", "logical_not": "not", "bitwise_not": "bitwise-not",
+    "gelu": "gelu", "silu": "silu", "mish": "mish", "softplus": "softplus", "elu": "elu", "hardswish": "hard-swish",
+    "hardsigmoid": "hard-sigmoid", "leaky_relu": "leaky-relu", "hardtanh": "clip", "clamp": "clip",
+    "clamp_min": "clip", "clamp_max": "clip",
+}  # fmt: skip
+ATEN_BINARY = {
+    "add": "add", "sub": "sub", "rsub": "sub", "mul": "mul", "div": "div", "pow": "pow", "remainder": "mod",
+    "fmod": "mod", "floor_divide": "floor-divide", "maximum": "max", "minimum": "min", "eq": "equal",
+    "ne": "not-equal", "lt": "less", "le": "less-or-equal", "gt": "greater", "ge": "greater-or-equal",
+    "logical_and": "and", "logical_or": "or", "logical_xor": "xor", "bitwise_and": "bitwise-and",
+    "bitwise_or": "bitwise-or", "prelu": "prelu", "_prelu_kernel": "prelu", "masked_fill": "masked-fill",
+}  # fmt: skip
+ATEN_TERNARY = {"where": "where", "addcmul": "addcmul", "addcdiv": "addcdiv", "lerp": "lerp"}
+FROM_ATEN = ATEN_UNARY | ATEN_BINARY | ATEN_TERNARY
+# The plainest ATen name of each operation: the first of those that mean it.
+ATEN = {operation: name for name, operation in reversed(FROM_ATEN.items())} | {"clip": "hardtanh"}
 
 COMPARISONS = frozenset(
     {"equal", "not-equal", "less", "less-or-equal", "greater", "greater-or-equal", "isnan", "isinf"}

@@ -1,86 +1,159 @@
-"""Drawing movements as networks make them: splitting heads, joining branches, cutting windows."""
+"""The parameters of a movement, and their geometry: result shapes, and runs of elements copied together."""
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from dataclasses import dataclass
 
-from opmark.core.kind import Setting
-from opmark.kinds._onnx.quantised import EIGHT_BITS
+from opmark.core.tensor import TensorSpec
+from opmark.kinds._shared.shapes import Shape
 
-# Blocked layouts are of floating numbers, and nobody counts in eight bits.
-_WIDE_ONLY = {"reorder-input", "reorder-output", "range", "cast"}
-_ONNX_ONLY = {"reorder-input", "reorder-output", "reshape", "squeeze", "unsqueeze", "range", "depth-to-space"}
+# The meaning of `arguments`, by operation. Append only: a learner's category codes are the places in this list.
+ARGUMENTS = {
+    "transpose": "the permutation",
+    "concat": "the axis",
+    "split": "the axis, then the sizes",
+    "slice": "all starts, all ends, all steps",
+    "pad": "all begins, then all ends",
+    "expand": "the result's shape",
+    "tile": "the repeats",
+    "cast": "nothing; `to` is the new type",
+    "reshape": "the result's shape",
+    "flatten": "the axis",
+    "squeeze": "the axes",
+    "unsqueeze": "the axes",
+    "identity": "nothing",
+    "reorder-input": "1 if channels come last, else 0",
+    "reorder-output": "the channels to keep, then 1 if channels go last, else 0",
+    "depth-to-space": "the block size",
+    "space-to-depth": "the block size",
+    "constant-of-shape": "the shape",
+    "range": "the length",
+    "shape": "nothing",
+    "trilu": "1 for the upper triangle, then the diagonal",
+    "copy": "nothing",
+    "stack": "the axis",
+    "roll": "the shifts, then the axes",
+    "flip": "the axes",
+    "qlinear-concat": "the axis; every part is brought to the result's scale",
+}
+OPERATIONS = tuple(ARGUMENTS)
+# The result shares the input's memory, or needs no input.
+VIEWS = frozenset({"reshape", "flatten", "squeeze", "unsqueeze", "identity", "shape"})
 
 
-def draw(values: Mapping[str, Any], setting: Setting) -> dict[str, Any] | None:
-    """The fields of a `Movement`, its element type aside, or None where the point makes no sense."""
-    op, batch, channels, extent, parts = (values[name] for name in ("op", "batch", "channels", "extent", "parts"))
-    if op in _ONNX_ONLY and setting.language != "onnx":
-        return None
-    if setting.dtype in EIGHT_BITS:
-        if setting.language != "onnx" or op in _WIDE_ONLY:
-            return None
-        # Parts of a join rarely share a scale.
-        op = "qlinear-concat" if op == "concat" else op
-    shape = {
-        "heads": (batch, extent, 8, max(4, channels // 8)),
-        "image": (batch, channels, extent, extent),
-        "sequence": (batch, extent, channels),
-        "shuffle": (batch, parts, channels // parts, extent, extent),
-    }[values["form"]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Movement:
+    """`shapes` are those of the inputs; `ARGUMENTS` explains `arguments`; `constant` holds the places of constants.
+
+    `mode` is a padding mode or the element order of depth-to-space; `block` is the width of the blocked channel layout
+    that is reordered to or from.
+    """
+
+    op: str
+    shapes: tuple[Shape, ...]
+    arguments: tuple[int, ...] = ()
+    constant: tuple[int, ...] = ()
+    to: str = ""
+    mode: str = ""
+    block: int = 0
+    dtype: str = "float32"
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Every result."""
+        if self.op == "split":
+            axis, *sizes = self.arguments
+            shape = self.shapes[0]
+            return tuple(TensorSpec((*shape[:axis], size, *shape[axis + 1 :]), self.dtype) for size in sizes)
+        if self.op == "shape":
+            return (TensorSpec((len(self.shapes[0]),), "int64"),)
+        return (TensorSpec(_result(self), self.to or self.dtype),)
+
+
+def _result(p: Movement) -> Shape:
+    shape, arguments = (p.shapes[0] if p.shapes else ()), p.arguments
     rank = len(shape)
-    last = rank - 1
-    if op in {"slice", "split"} and setting.language == "aten":
-        # There both are views; what copies is whoever needs the part contiguous.
-        return {"op": "copy", "shapes": ((shape[0], max(1, shape[1] // parts), *shape[2:]),)}
-    match op:
+    match p.op:
         case "transpose":
-            orders = {
-                "heads": ((0, 2, 1, 3), (0, 2, 3, 1), (0, 2, 1, 3)),
-                "image": ((0, 2, 3, 1), (0, 1, 3, 2), (0, 3, 1, 2)),
-                "sequence": ((0, 2, 1), (1, 0, 2), (2, 0, 1)),
-                "shuffle": ((0, 2, 1, 3, 4), (0, 1, 3, 2, 4), (0, 1, 3, 4, 2)),
-            }
-            return {"op": op, "shapes": (shape,), "arguments": orders[values["form"]][values["order"]]}
+            return tuple(shape[axis] for axis in arguments)
         case "concat" | "qlinear-concat":
-            axis = 1 if values["form"] != "sequence" or values["order"] else last
-            return {"op": op, "shapes": (shape,) * parts, "arguments": (axis,)}
-        case "split":
-            axis = 1 if values["form"] == "image" else last
-            size = max(1, shape[axis] // parts)
-            whole = (*shape[:axis], size * parts, *shape[axis + 1 :])
-            return {"op": op, "shapes": (whole,), "arguments": (axis, *(size,) * parts)}
+            axis = arguments[0]
+            return (*shape[:axis], sum(other[axis] for other in p.shapes), *shape[axis + 1 :])
+        case "stack":
+            axis = arguments[0]
+            return (*shape[:axis], len(p.shapes), *shape[axis:])
         case "slice":
-            axis = (1, rank - 1, rank - 2)[values["order"]]
-            size = max(1, shape[axis] // parts)
-            starts = tuple(shape[axis] - size if a == axis else 0 for a in range(rank))
-            return {"op": op, "shapes": (shape,), "arguments": (*starts, *shape, *(1,) * rank)}
+            starts, ends, steps = arguments[:rank], arguments[rank : 2 * rank], arguments[2 * rank :]
+            return tuple(len(range(*item)) for item in zip(starts, ends, steps, strict=True))
         case "pad":
-            if rank != 4:
-                return None
-            sides = (0, 0, parts - 1, parts - 1)
-            return {"op": op, "shapes": (shape,), "arguments": (*sides, *sides), "mode": "constant"}
-        case "expand":
-            axis = values["order"]
-            small = tuple(1 if a == axis else n for a, n in enumerate(shape))
-            result = tuple(max(2, n) if a == axis else n for a, n in enumerate(shape))
-            return {"op": op, "shapes": (small,), "arguments": result}
+            return tuple(n + arguments[axis] + arguments[rank + axis] for axis, n in enumerate(shape))
+        case "expand" | "reshape" | "constant-of-shape" | "range":
+            return arguments
         case "tile":
-            return {"op": op, "shapes": (shape,), "arguments": tuple(parts if a == 1 else 1 for a in range(rank))}
-        case "cast":
-            return None if values["to"] == setting.dtype else {"op": op, "shapes": (shape,), "to": values["to"]}
-        case "reshape":
-            return {"op": op, "shapes": (shape,), "arguments": (*shape[:-2], shape[-2] * shape[-1])}
+            return tuple(n * repeat for n, repeat in zip(shape, arguments, strict=True))
+        case "flatten":
+            return (math.prod(shape[: arguments[0]]), math.prod(shape[arguments[0] :]))
         case "squeeze":
-            return {"op": op, "shapes": ((*shape, 1),), "arguments": (rank,)}
+            return tuple(n for axis, n in enumerate(shape) if axis not in arguments)
         case "unsqueeze":
-            return {"op": op, "shapes": (shape,), "arguments": (1,)}
-        case "range":
-            return {"op": op, "shapes": (), "arguments": (channels * parts,)}
+            rest = iter(shape)
+            return tuple(1 if axis in arguments else next(rest) for axis in range(rank + len(arguments)))
+        case "reorder-input":
+            batch, *size = shape
+            channels = size.pop() if arguments[0] else size.pop(0)
+            return (batch, -(-channels // p.block) * p.block, *size)
+        case "reorder-output":
+            batch, _, *size = shape
+            return (batch, *size, arguments[0]) if arguments[1] else (batch, arguments[0], *size)
         case "depth-to-space":
-            image = (batch, channels // 4 * 4, extent, extent)
-            return {"op": op, "shapes": (image,), "arguments": (2,), "mode": "DCR"} if rank == 4 else None
-    if not setting.block or values["form"] != "image":
-        return None
-    blocked = (batch, max(setting.block, channels // setting.block * setting.block), extent, extent)
-    arguments = (0,) if op == "reorder-input" else (blocked[1], 0)
-    return {"op": op, "shapes": (blocked,), "arguments": arguments, "block": setting.block}
+            b = arguments[0]
+            return (shape[0], shape[1] // b**2, shape[2] * b, shape[3] * b)
+        case "space-to-depth":
+            b = arguments[0]
+            return (shape[0], shape[1] * b**2, shape[2] // b, shape[3] // b)
+    return shape
+
+
+def squeezed(shape: Shape, order: Shape) -> tuple[Shape, Shape]:
+    """Shape and permutation of a transpose without axes of one element, with neighbours that stay together merged."""
+    kept = [axis for axis in order if shape[axis] != 1]
+    sources = sorted(kept)
+    blocks: list[list[int]] = []
+    for axis in kept:
+        if blocks and sources.index(axis) == sources.index(blocks[-1][-1]) + 1:
+            blocks[-1].append(axis)
+        else:
+            blocks.append([axis])
+    firsts = sorted(block[0] for block in blocks)
+    sizes = {block[0]: math.prod(shape[axis] for axis in block) for block in blocks}
+    return tuple(sizes[first] for first in firsts), tuple(firsts.index(block[0]) for block in blocks)
+
+
+def moved_axes(order: Shape) -> int:
+    """0 where nothing moves, 1 where one axis passes over others, 2 where more do."""
+    if list(order) == sorted(order):
+        return 0
+    singly = any(sorted(rest) == rest for rest in ([a for a in order if a != axis] for axis in order))
+    return 1 if singly else 2
+
+
+def copied_runs(p: Movement) -> tuple[float, float]:
+    """Length and number of the runs of neighbouring elements that are copied together."""
+    shape = p.shapes[0] if p.shapes else p.outputs[0].shape
+    total = sum(spec.elements for spec in p.outputs)
+    axis = 0
+    if p.op == "transpose":
+        shape, order = squeezed(shape, p.arguments)
+        axis = len(shape)
+        while axis > 0 and order[axis - 1] == axis - 1:
+            axis -= 1
+    elif p.op in {"concat", "qlinear-concat", "split"}:
+        # a piece of every part in turn
+        outer = math.prod(shape[: p.arguments[0]]) * max(len(p.shapes), len(p.outputs))
+        return total / max(1, outer), float(outer)
+    elif p.op in {"slice", "pad", "expand", "tile"}:
+        changed = [n != m for n, m in zip(reversed(shape), reversed(_result(p)), strict=False)]
+        axis = len(shape) - changed.index(True) - 1 if True in changed else 0
+    elif p.op.startswith("reorder"):
+        axis = 2 if p.op == "reorder-output" or not p.arguments[0] else len(shape) - 1
+    run = math.prod(shape[axis:])
+    return float(run), total / max(1, run)

@@ -1,0 +1,83 @@
+"""Windows and layouts of images as ATen's arguments say them."""
+
+from typing import Any
+
+from opmark.core.call import AtenCall
+from opmark.core.tensor import TensorSpec
+from opmark.kinds._aten import calls
+from opmark.kinds._shared.convolution import ConvolutionSizes
+from opmark.kinds._shared.shapes import Shape
+
+
+def both_sides(padding: Any, kernel: Shape, dilation: Shape) -> Shape:
+    """Pads (all beginnings, then all ends) for a number, a list, or one of the words `valid` and `same`."""
+    if padding == "valid":
+        return (0,) * (2 * len(kernel))
+    if padding == "same":
+        totals = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
+        return (*(total // 2 for total in totals), *(total - total // 2 for total in totals))
+    return calls.each(padding, len(kernel)) * 2
+
+
+def adaptive_window(size: Shape, wanted: Shape) -> dict[str, Shape] | None:
+    """The window that makes `wanted` positions; None where it would have to enlarge the image.
+
+    Windows of unequal sizes: the largest one that steps evenly stands for them.
+    """
+    stride = tuple(n // m for n, m in zip(size, wanted, strict=True))
+    if min(stride) < 1:
+        return None
+    kernel = tuple(n - (m - 1) * s for n, m, s in zip(size, wanted, stride, strict=True))
+    return {"kernel": kernel, "stride": stride}
+
+
+def clipped_window(size: Shape, kernel: Shape, stride: Shape, pads: Shape) -> dict[str, Shape]:
+    """The window without what reaches over the padded image: a larger one sees all of it once."""
+    whole = tuple(n + 2 * pad for n, pad in zip(size, pads, strict=False))
+    return {
+        "kernel": tuple(min(k, n) for k, n in zip(kernel, whole, strict=True)),
+        "stride": tuple(1 if k > n else s for k, n, s in zip(kernel, whole, stride, strict=True)),
+    }
+
+
+def is_channels_last(call: AtenCall, *tensors: tuple[int, TensorSpec]) -> bool:
+    """Whether any of the tensors (argument index and spec) makes torch compute with channels last.
+
+    A shape that is stored the same way in both layouts does not count.
+    """
+    return any(
+        len(spec.shape) == 4 and calls.stride(call, index) == calls.channels_last(spec.shape) != calls.dense(spec.shape)
+        for index, spec in tensors
+    )
+
+
+def convolution_call(
+    p: ConvolutionSizes,
+    output: Shape,
+    weight: Shape,
+    *,
+    bias: bool,
+    dtype: str,
+    channels_last: bool = False,
+    transposed: bool = False,
+    output_pads: Shape = (),
+) -> AtenCall | None:
+    """The general convolution call, or None where the pads of the two sides differ."""
+    axes = len(p.size)
+    if p.pads[:axes] != p.pads[axes:]:
+        return None
+    return calls.build(
+        "convolution",
+        TensorSpec(p.input_shape, dtype),
+        TensorSpec(weight, dtype),
+        TensorSpec((p.channels_out,), dtype) if bias else None,
+        p.stride,
+        p.pads[:axes],
+        p.dilation,
+        transposed,
+        output_pads or (0,) * axes,
+        p.groups,
+        outputs=[TensorSpec(output, dtype)],
+        weights=(1, 2) if bias else (1,),
+        strides=(calls.channels_last(p.input_shape),) if channels_last else (),
+    )
