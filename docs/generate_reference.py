@@ -128,7 +128,8 @@ def _escaped(text: str) -> str:
 
 def extensions() -> str:
     """One table per registry: the names of its extensions, and the first sentence of each file."""
-    parts = [NOTICE, "# Extensions\n", "Each extension is one file, named after the extension with `_` for `-`.\n"]
+    each = "Each extension is one file, named after it with `_` for `-`, or an entry of the table in its folder.\n"
+    parts = [NOTICE, "# Extensions\n", each]
     for title, package in EXTENSIONS:
         rows = [f"| `{item.name}` | {_cell(item.summary)} |" for item in extensions_in(package)]
         parts.append(f"## {title}\n")

@@ -4,7 +4,7 @@ import ast
 import difflib
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,8 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """The extensions of one package: the module `some_name` defines `attribute` and is registered as `some-name`.
 
-    Errors call an extension by the `noun`. Modules whose names start with `_` are not extensions.
+    A package may hold further extensions by name in a `TABLE`. Errors call an extension by the `noun`. Modules and
+    folders whose names start with `_` are not extensions.
     """
 
     package: str
@@ -34,6 +35,9 @@ class Registry(Generic[T]):
         """The extension called `name`. Raises `UnknownNameError` or `MissingExtraError`."""
         if name not in self.names():
             raise unknown_name(self.noun, name, self.names())
+        table: Mapping[str, T] = vars(importlib.import_module(self.package)).get("TABLE", {})
+        if name in table:
+            return table[name]
         try:
             module = importlib.import_module(f"{self.package}.{name.replace('-', '_')}")
         except ModuleNotFoundError as error:
@@ -94,8 +98,8 @@ def unknown_name(noun: str, name: str, known: Iterable[str]) -> OpMarkError:
 @cache
 def _module_names(package: str) -> tuple[str, ...]:
     folder = importlib.import_module(package)
-    modules = pkgutil.iter_modules(folder.__path__)
-    return tuple(sorted(item.name.replace("_", "-") for item in modules if not item.name.startswith("_")))
+    modules = [item.name for item in pkgutil.iter_modules(folder.__path__) if not item.name.startswith("_")]
+    return tuple(sorted((*(name.replace("_", "-") for name in modules), *getattr(folder, "TABLE", ()))))
 
 
 # Sort of extension: the packages that hold them.
@@ -136,11 +140,17 @@ def extensions_in(package: str) -> tuple[Extension, ...]:
     """The extensions in one package, sorted by name; nothing but the package itself is imported."""
     folder = importlib.import_module(package)
     found = [item.name for item in pkgutil.iter_modules(folder.__path__) if not item.name.startswith("_")]
-    return tuple(
+    files = [
         Extension(name=name.replace("_", "-"), summary=_sentence(Path(path) / f"{name}.py"), module=f"{package}.{name}")
         for path in folder.__path__
-        for name in sorted(found)
-    )
+        for name in found
+    ]
+    # Entries of a table have a summary of their own.
+    entries = [
+        Extension(name=name, summary=item.entry.summary, module=package)
+        for name, item in getattr(folder, "TABLE", {}).items()
+    ]
+    return tuple(sorted((*files, *entries), key=lambda item: item.name.replace("-", "_")))
 
 
 def _sentence(path: Path) -> str:

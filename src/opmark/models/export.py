@@ -27,7 +27,7 @@ def exported_zoo_model(model: str, cache: Path, dimensions: Mapping[str, int]) -
         return built.module, built.inputs
 
     # An export takes up to minutes, so a change of one family leaves those of the others as they are.
-    return _cached(build, model, ["zoo", model, sizes, code_id(*network_code(model))], cache)
+    return _cached(build, model, ["zoo", model, sizes, network_code(model)], cache)
 
 
 def exported_program(path: Path, cache: Path) -> Path:

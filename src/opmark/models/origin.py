@@ -17,9 +17,8 @@ _CAPTURE = {
     ),
     "aten": tuple(f"models/capture/{name}.py" for name in ("_recorder", "aten", "lower", "program", "training")),
 }
-_SHARED = tuple(
-    f"models/zoo/{name}.py" for name in ("__init__", "_shared/blocks", "_shared/transformers", "_shared/weights")
-)
+_ZOO = tuple(f"models/zoo/{name}.py" for name in ("__init__", "_shared/blocks", "_shared/weights"))
+_TABLE = "models/zoo/_configured/building.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +54,14 @@ def origin_of(source: Source, language: str, threads: int, sizes: Mapping[str, i
     Raises `UsageError` for a dimension that a network of the zoo does not have.
     """
     family = models().get(source.base)
-    code: tuple[str, ...] = ("kinds", *_CAPTURE[language])
+    places = ("kinds", *_CAPTURE[language])
+    code = code_id(*places)
     packages: tuple[str, ...] = () if source.is_onnx else ("torch",)
     dimensions = dict(sizes)
     if family is not None and family.onnx_path(source.base) == source.path:
         packages = family.packages
         if source.path is None:
-            code += network_code(source.base)
+            code = network_code(source.base, *places)
             dimensions = zoo_dimensions(source.base, sizes)
     if language == "onnx":
         packages += ("onnxruntime",)
@@ -72,13 +72,19 @@ def origin_of(source: Source, language: str, threads: int, sizes: Mapping[str, i
         dimensions=dict(sorted(dimensions.items())),
         content="" if source.path is None else sha256(source.path),
         versions={package: installed(package) for package in packages},
-        code=code_id(*code),
+        code=code,
     )
 
 
-def network_code(model: str) -> tuple[str, ...]:
-    """What decides the zoo network called `model`: its family's file and what all families share, no other family."""
-    return (*_SHARED, "models/zoo/" + type(family_of(model)).__module__.rpartition(".")[2] + ".py")
+def network_code(model: str, *places: str) -> str:
+    """Hash of what decides the zoo network called `model`, and of the source files at `places`.
+
+    Its family's file or entry of the table, and what all families share; a change of another family leaves it as it is.
+    """
+    family = family_of(model)
+    if family.entry is not None:
+        return content_id([code_id(*places, *_ZOO, _TABLE), family.entry])
+    return code_id(*places, *_ZOO, f"models/zoo/{family.name.replace('-', '_')}.py")
 
 
 def zoo_dimensions(model: str, sizes: Mapping[str, int]) -> dict[str, int]:

@@ -118,7 +118,9 @@ def test_gradients_of_a_depthwise_convolution_are_not_those_of_a_dense_one() -> 
 
 def test_a_network_of_seven_billion_weights_is_traced_without_computing_any() -> None:
     """Llama-7B has 225 products and 32 attentions; its 27 GB of weights are never touched."""
-    from opmark.models.zoo._shared import transformers as _transformers
+    import torch
+
+    from opmark.models.zoo._configured.building import build
     from opmark.models.zoo._shared.weights import without_initialisation
 
     sizes = {"hidden_size": 4096, "intermediate_size": 11008, "vocab_size": 32000, "use_cache": False}
@@ -126,8 +128,8 @@ def test_a_network_of_seven_billion_weights_is_traced_without_computing_any() ->
 
     def llama():
         with without_initialisation():
-            module = _transformers.build("Llama", {**sizes, **blocks}, head="ForCausalLM")
-        return module.eval().requires_grad_(False), _transformers.tokens(32000, 1, 16)
+            module = build("Llama", {**sizes, **blocks}, head="ForCausalLM")
+        return module.eval().requires_grad_(False), (torch.randint(32000, (1, 16)),)
 
     graph = capture(llama, name="llama-7b")
     calls = Counter(node.origins[0].split(".")[1] for node in graph.nodes)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from opmark.core.errors import UnknownNameError, UsageError
-from opmark.models.zoo import HELD_OUT, build, family_of, held_out, models
+from opmark.models.zoo import FAMILIES, HELD_OUT, build, family_of, held_out, models
 from opmark.models.zoo.rand_wire import wiring
 
 # What each side of the split into learned-from and held-out families must have, by one network's design.
@@ -24,8 +24,7 @@ SMALL = sorted(model for model, family in models().items() if model in family.sm
 
 
 def need(model: str) -> None:
-    made_of = vars(sys.modules[type(family_of(model)).__module__])
-    if "_transformers" in made_of and importlib.util.find_spec("transformers") is None:
+    if "transformers" in family_of(model).packages and importlib.util.find_spec("transformers") is None:
         pytest.skip("transformers is not installed")
 
 
@@ -78,7 +77,7 @@ def test_listing_the_zoo_loads_no_framework():
 
 
 def test_every_family_has_a_small_network():
-    families = {type(family).__module__: family for family in models().values()}.values()
+    families = list(FAMILIES)
     assert [family.name for family in families if not family.small] == []
     assert [name for family in families for name in family.small if name not in family.sizes] == []
 

@@ -1,12 +1,14 @@
-"""Networks by name, one family per file, built by configuration: nothing is downloaded."""
+"""Networks by name, built by configuration: nothing is downloaded. A family is a file here or an entry of a table."""
 
 from functools import cache
 
 from opmark.core.errors import UsageError
 from opmark.core.registry import Registry, unknown_name
 from opmark.models.family import Built, Family
+from opmark.models.zoo._configured import CONFIGURED
 from opmark.models.zoo._shared.held_out import HELD_OUT
 
+TABLE = {entry.name: entry.family() for entry in CONFIGURED}
 FAMILIES: Registry[Family] = Registry("opmark.models.zoo", "FAMILY", "network family")
 
 
@@ -25,7 +27,7 @@ def family_of(model: str) -> Family:
 
 
 def held_out(model: str) -> bool:
-    """Whether `model` belongs to a family that nothing is learned from. Raises as `family_of` does."""
+    """Whether nothing is learned from the family of `model`. Raises as `family_of` does."""
     return family_of(model).label(model) in HELD_OUT
 
 
@@ -33,8 +35,8 @@ def build(model: str, *, batch: int | None = None, size: int | None = None, weig
     """The network called `model` in evaluation mode, and inputs for one call; the same on every run.
 
     Without `weights` their values are whatever was in memory, which is quicker and enough for a trace.
-    Raises `UnknownNameError`, and `UsageError` for a batch or a size that cannot be and for a model
-    that is only an ONNX file.
+    Raises `UnknownNameError`, and `UsageError` for an impossible batch or size and for a model that is only an ONNX
+    file.
     """
     family = family_of(model)
     batch = family.default_batch if batch is None else batch

@@ -1,11 +1,14 @@
-"""Transformer stacks of our own: encoders, and decoders with a causal mask, attending over fused heads."""
+"""Transformer stacks of our own: encoders, and decoders with a causal mask, attending over fused heads.
 
-from typing import TYPE_CHECKING, ClassVar
+Pre-norm layers of self-attention and a GELU perceptron over token embeddings.
+"""
+
+from typing import TYPE_CHECKING
 
 from opmark.models.family import Family
 
 if TYPE_CHECKING:
-    import torch
+    from opmark.models.family import Network
 
 # Layers, width, heads.
 _SHAPES = {
@@ -18,69 +21,67 @@ _SHAPES = {
 _VOCABULARY = 8000
 
 
-class Encoder(Family):
-    """Pre-norm layers of self-attention and a GELU perceptron over token embeddings."""
+def construct(model: str, batch: int, size: int) -> "Network":
+    """The stack and a batch of token sequences."""
+    import torch
+    from torch import nn
+    from torch.nn import functional
 
-    name = "encoder"
-    sizes: ClassVar = {
+    layers, width, heads = _SHAPES[model]
+    causal = model.startswith("decoder")
+
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inward = nn.Linear(width, 3 * width)
+            self.outward = nn.Linear(width, width)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            rows, length, _ = x.shape
+            joined = self.inward(x).view(rows, length, 3, heads, width // heads)
+            query, key, value = joined.permute(2, 0, 3, 1, 4).unbind(0)
+            mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
+            result: torch.Tensor = self.outward(mixed.transpose(1, 2).reshape(rows, length, width))
+            return result
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.LayerNorm(width)
+            self.attention = Attention()
+            self.second = nn.LayerNorm(width)
+            self.perceptron = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x + self.attention(self.first(x))
+            result: torch.Tensor = x + self.perceptron(self.second(x))
+            return result
+
+    class Stack(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens = nn.Embedding(_VOCABULARY, width)
+            self.positions = nn.Parameter(torch.zeros(size, width))
+            self.layers = nn.Sequential(*(Layer() for _ in range(layers)))
+            self.norm = nn.LayerNorm(width)
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = self.norm(self.layers(self.tokens(tokens) + self.positions))
+            return result
+
+    return Stack(), (torch.randint(_VOCABULARY, (batch, size)),)
+
+
+FAMILY = Family(
+    name="encoder",
+    sizes={
         "encoder-tiny": 8,
         "encoder-small": 64,
         "encoder-medium": 128,
         "decoder-tiny": 8,
         "decoder-small": 64,
-    }
-    labels: ClassVar = {"decoder-tiny": "decoder", "decoder-small": "decoder"}
-    small: ClassVar = ("encoder-tiny", "decoder-tiny")
-
-    def construct(self, model: str, batch: int, size: int) -> "tuple[torch.nn.Module, tuple[torch.Tensor, ...]]":
-        """The stack and a batch of token sequences."""
-        import torch
-        from torch import nn
-        from torch.nn import functional
-
-        layers, width, heads = _SHAPES[model]
-        causal = model.startswith("decoder")
-
-        class Attention(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.inward = nn.Linear(width, 3 * width)
-                self.outward = nn.Linear(width, width)
-
-            def forward(self, x: torch.Tensor) -> torch.Tensor:
-                rows, length, _ = x.shape
-                joined = self.inward(x).view(rows, length, 3, heads, width // heads)
-                query, key, value = joined.permute(2, 0, 3, 1, 4).unbind(0)
-                mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=causal)
-                result: torch.Tensor = self.outward(mixed.transpose(1, 2).reshape(rows, length, width))
-                return result
-
-        class Layer(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.first = nn.LayerNorm(width)
-                self.attention = Attention()
-                self.second = nn.LayerNorm(width)
-                self.perceptron = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-            def forward(self, x: torch.Tensor) -> torch.Tensor:
-                x = x + self.attention(self.first(x))
-                result: torch.Tensor = x + self.perceptron(self.second(x))
-                return result
-
-        class Stack(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.tokens = nn.Embedding(_VOCABULARY, width)
-                self.positions = nn.Parameter(torch.zeros(size, width))
-                self.layers = nn.Sequential(*(Layer() for _ in range(layers)))
-                self.norm = nn.LayerNorm(width)
-
-            def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-                result: torch.Tensor = self.norm(self.layers(self.tokens(tokens) + self.positions))
-                return result
-
-        return Stack(), (torch.randint(_VOCABULARY, (batch, size)),)
-
-
-FAMILY = Encoder()
+    },
+    labels={"decoder-tiny": "decoder", "decoder-small": "decoder"},
+    small=("encoder-tiny", "decoder-tiny"),
+    construct=construct,
+)

@@ -1,11 +1,13 @@
-"""The nine light ImageNet networks that the onnx wheel ships for its own tests: structure without weights."""
+"""The nine light ImageNet networks that the onnx wheel ships for its own tests: structure without weights.
+
+ONNX files of opset 9 for one image of 224 × 224.
+"""
 
 import importlib.util
 from pathlib import Path
-from typing import ClassVar
 
 from opmark.core.errors import MissingExtraError
-from opmark.models.family import OnnxFamily
+from opmark.models.family import Family
 
 _FILES = {
     "light-alexnet": ("bvlc_alexnet", "alexnet"),
@@ -20,22 +22,19 @@ _FILES = {
 }
 
 
-class Light(OnnxFamily):
-    """ONNX files of opset 9 for one image of 224 × 224."""
-
-    name = "light"
-    sizes: ClassVar = dict.fromkeys(_FILES, 224)
-    labels: ClassVar = {model: label for model, (_, label) in _FILES.items()}
-    small: ClassVar = ("light-squeezenet", "light-shufflenet")
-
-    def onnx_path(self, model: str) -> Path:
-        """The file inside the installed onnx package, found without importing it."""
-        found = importlib.util.find_spec("onnx")
-        if found is None or found.origin is None:
-            raise MissingExtraError(
-                "the light networks come with onnx, which is not installed", hint="pip install onnx"
-            )
-        return Path(found.origin).parent / "backend" / "test" / "data" / "light" / f"light_{_FILES[model][0]}.onnx"
+def onnx_file(model: str) -> Path:
+    """The file inside the installed onnx package, found without importing it."""
+    found = importlib.util.find_spec("onnx")
+    if found is None or found.origin is None:
+        raise MissingExtraError("the light networks come with onnx, which is not installed", hint="pip install onnx")
+    return Path(found.origin).parent / "backend" / "test" / "data" / "light" / f"light_{_FILES[model][0]}.onnx"
 
 
-FAMILY = Light()
+FAMILY = Family(
+    name="light",
+    sizes=dict.fromkeys(_FILES, 224),
+    labels={model: label for model, (_, label) in _FILES.items()},
+    small=("light-squeezenet", "light-shufflenet"),
+    packages=("onnx",),
+    onnx_file=onnx_file,
+)

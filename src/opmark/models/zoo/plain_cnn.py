@@ -1,44 +1,33 @@
 """Small image classifiers of the three classic designs: plain, residual, inverted residual.
 
 They are what the few constants of a network's sum are fitted on, so that no named network has to be.
+
+VGG-like, ResNet-like and MobileNetV2-like networks at a quarter to a half of the usual width.
 """
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from opmark.models.family import Family
 
 if TYPE_CHECKING:
-    import torch
     from torch import nn
 
+    from opmark.models.family import Network
 
-class PlainCnn(Family):
-    """VGG-like, ResNet-like and MobileNetV2-like networks at a quarter to a half of the usual width."""
 
-    name = "plain-cnn"
-    sizes: ClassVar = {
-        "plain-tiny": 32,
-        "vgg-small": 128,
-        "resnet-small": 160,
-        "bottleneck-small": 160,
-        "mobilenet-small": 160,
-        "squeeze-small": 160,
+def construct(model: str, batch: int, size: int) -> "Network":
+    """The classifier and a batch of square images."""
+    import torch
+
+    makers = {
+        "plain-tiny": lambda: _vgg((8, 16)),
+        "vgg-small": lambda: _vgg((32, 64, 128, 256, 256)),
+        "resnet-small": lambda: _resnet((32, 64, 128, 256), bottleneck=False),
+        "bottleneck-small": lambda: _resnet((128, 256, 512, 1024), bottleneck=True),
+        "mobilenet-small": _mobilenet,
+        "squeeze-small": _squeeze,
     }
-    small: ClassVar = ("plain-tiny",)
-
-    def construct(self, model: str, batch: int, size: int) -> "tuple[nn.Module, tuple[torch.Tensor, ...]]":
-        """The classifier and a batch of square images."""
-        import torch
-
-        makers = {
-            "plain-tiny": lambda: _vgg((8, 16)),
-            "vgg-small": lambda: _vgg((32, 64, 128, 256, 256)),
-            "resnet-small": lambda: _resnet((32, 64, 128, 256), bottleneck=False),
-            "bottleneck-small": lambda: _resnet((128, 256, 512, 1024), bottleneck=True),
-            "mobilenet-small": _mobilenet,
-            "squeeze-small": _squeeze,
-        }
-        return makers[model](), (torch.randn(batch, 3, size, size),)
+    return makers[model](), (torch.randn(batch, 3, size, size),)
 
 
 def _vgg(widths: tuple[int, ...]) -> "nn.Module":
@@ -158,4 +147,16 @@ def _squeeze() -> "nn.Module":
     return nn.Sequential(*layers, nn.Conv2d(channels, 256, 1), classifier(256))
 
 
-FAMILY = PlainCnn()
+FAMILY = Family(
+    name="plain-cnn",
+    sizes={
+        "plain-tiny": 32,
+        "vgg-small": 128,
+        "resnet-small": 160,
+        "bottleneck-small": 160,
+        "mobilenet-small": 160,
+        "squeeze-small": 160,
+    },
+    small=("plain-tiny",),
+    construct=construct,
+)

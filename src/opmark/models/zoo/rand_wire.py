@@ -1,55 +1,52 @@
-"""Stages wired like a random graph, after RandWire (Xie et al., 2019): Watts–Strogatz, four neighbours, p = 0.75."""
+"""Stages wired like a random graph, after RandWire (Xie et al., 2019): Watts–Strogatz, four neighbours, p = 0.75.
+
+Every node sums what it reads, then applies ReLU and a separable convolution.
+"""
 
 import random
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from opmark.models.family import Family
 
 if TYPE_CHECKING:
     import torch
 
+    from opmark.models.family import Network
+
 # Nodes per stage and channels of each stage.
 _SHAPES = {"rand-wire-tiny": (5, (8, 16)), "rand-wire": (16, (48, 96, 192))}
 
 
-class RandWire(Family):
-    """Every node sums what it reads, then applies ReLU and a separable convolution."""
+def construct(model: str, batch: int, size: int) -> "Network":
+    """The classifier and a batch of square images."""
+    import torch
+    from torch import nn
 
-    name = "rand-wire"
-    sizes: ClassVar = {"rand-wire-tiny": 32, "rand-wire": 160}
-    small: ClassVar = ("rand-wire-tiny",)
+    from opmark.models.zoo._shared.blocks import classifier, conv_norm_relu, separable
 
-    def construct(self, model: str, batch: int, size: int) -> "tuple[torch.nn.Module, tuple[torch.Tensor, ...]]":
-        """The classifier and a batch of square images."""
-        import torch
-        from torch import nn
+    class Stage(nn.Module):
+        def __init__(self, nodes: int, channels: int, width: int, seed: int) -> None:
+            super().__init__()
+            self.sources = wiring(nodes, seed)
+            self.nodes = nn.ModuleList(
+                separable(width if sources else channels, width, stride=1 if sources else 2) for sources in self.sources
+            )
+            read = {source for sources in self.sources for source in sources}
+            self.ends = [node for node in range(nodes) if node not in read]
 
-        from opmark.models.zoo._shared.blocks import classifier, conv_norm_relu, separable
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            made: list[torch.Tensor] = []
+            for sources, node in zip(self.sources, self.nodes, strict=True):
+                made.append(node(_sum([made[source] for source in sources]) if sources else x))
+            return _sum([made[end] for end in self.ends]) / len(self.ends)
 
-        class Stage(nn.Module):
-            def __init__(self, nodes: int, channels: int, width: int, seed: int) -> None:
-                super().__init__()
-                self.sources = wiring(nodes, seed)
-                self.nodes = nn.ModuleList(
-                    separable(width if sources else channels, width, stride=1 if sources else 2)
-                    for sources in self.sources
-                )
-                read = {source for sources in self.sources for source in sources}
-                self.ends = [node for node in range(nodes) if node not in read]
-
-            def forward(self, x: torch.Tensor) -> torch.Tensor:
-                made: list[torch.Tensor] = []
-                for sources, node in zip(self.sources, self.nodes, strict=True):
-                    made.append(node(_sum([made[source] for source in sources]) if sources else x))
-                return _sum([made[end] for end in self.ends]) / len(self.ends)
-
-        nodes, widths = _SHAPES[model]
-        channels = widths[0] // 2
-        layers: list[nn.Module] = [conv_norm_relu(3, channels, 3, stride=2)]
-        for seed, width in enumerate(widths):
-            layers.append(Stage(nodes, channels, width, seed))
-            channels = width
-        return nn.Sequential(*layers, classifier(channels)), (torch.randn(batch, 3, size, size),)
+    nodes, widths = _SHAPES[model]
+    channels = widths[0] // 2
+    layers: list[nn.Module] = [conv_norm_relu(3, channels, 3, stride=2)]
+    for seed, width in enumerate(widths):
+        layers.append(Stage(nodes, channels, width, seed))
+        channels = width
+    return nn.Sequential(*layers, classifier(channels)), (torch.randn(batch, 3, size, size),)
 
 
 def wiring(nodes: int, seed: int) -> list[tuple[int, ...]]:
@@ -72,4 +69,9 @@ def _sum(tensors: "list[torch.Tensor]") -> "torch.Tensor":
     return total
 
 
-FAMILY = RandWire()
+FAMILY = Family(
+    name="rand-wire",
+    sizes={"rand-wire-tiny": 32, "rand-wire": 160},
+    small=("rand-wire-tiny",),
+    construct=construct,
+)
