@@ -1,4 +1,4 @@
-"""The two languages a kernel is written in, as plain values: an ONNX node and an ATen call."""
+"""Kernels in the two graph languages, as plain values: an ONNX node and an ATen call."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ from opmark.core.tensor import TensorSpec
 class Operand:
     """One input of an ONNX node.
 
-    `value` holds the elements of a small constant that changes what runs.
-    Whoever fills a whole-number input draws from 0 to `limit` - 1 (an index must exist), or any small number.
+    `value` holds the elements of a small constant that changes the computation. Whole-number inputs are filled with 0
+    to `limit` - 1 (an index must exist), or with any small numbers.
     """
 
     spec: TensorSpec
@@ -23,10 +23,10 @@ class Operand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxNode:
-    """One node of an ONNX graph; an omitted optional input is `None`, an omitted output too.
+    """One node of an ONNX graph; omitted optional inputs and outputs are `None`.
 
-    `block` is the width of the channel-blocked layout its tensors are stored in, 0 for the plain one;
-    the file format has no word for it, so whoever builds the node leaves it out.
+    `block` is the width of the channel-blocked layout its tensors are stored in, 0 for the plain one.
+    It is no part of the file format.
     """
 
     op_type: str
@@ -40,10 +40,10 @@ class OnnxNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtenCall:
-    """One `torch.ops.aten` call: `op` is `add.Tensor`; tensors stand as `TensorSpec` among the arguments.
+    """One `torch.ops.aten` call: `op` is `add.Tensor`; tensors among the arguments are `TensorSpec`s.
 
     A list argument is a tuple; element types, layouts and devices are strings (`"float32"`).
-    `strides[i]` belongs to the i-th tensor in argument order where it is not contiguous, else `None`.
+    `strides[i]` belongs to the i-th tensor in argument order and is `None` where that is contiguous.
     `parameters` are the indices, in argument order, of tensors that are weights.
     """
 

@@ -1,24 +1,34 @@
-"""From blocks of samples to one row: the labels, their quantiles, and what made them trustworthy or not."""
+"""Folds blocks of samples into one row: labels, quantiles, and figures of their reliability."""
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 from opmark.core.estimate import LABEL_QUANTILE, half_width, label, median, quantiles, variation
 from opmark.core.measurement import QUANTILES, USABLE, Measurement, NetworkMeasurement
 from opmark.core.records import HOT, NETWORK, ROTATED, Block, Done, KernelTrial, NetworkTrial
 
-# A copy's own time below this is the clock's noise.
+# A shorter time of a copy is noise of the clock.
 RESOLUTION_NS = 1.0
+
+
+class Scheduled(Protocol):
+    """A record of samples that notes how its process was scheduled."""
+
+    @property
+    def scheduling(self) -> str:
+        """The scheduling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
     """One label: the median over processes of each one's `label_quantile` of clean samples, in ns.
 
-    `half_width` is the 95 % confidence half-width of the label, as a fraction of it: that of each process's
-    quantile, averaged as independent ones. How far processes disagree is `variation`, and no part of it.
+    `half_width` is the 95 % confidence half-width of the label, as a fraction of it: the
+    half-widths of all processes, averaged as independent ones. `variation` is the disagreement between processes.
     """
 
     latency_ns: float
@@ -32,7 +42,7 @@ class Folded:
 
 
 def fold(blocks: Sequence[Block], which: str, overhead_ns: float) -> Folded | None:
-    """Samples of the label `which`, folded; None where there are none."""
+    """The samples of the label `which`, folded; None where there are none."""
     wanted = [block for block in blocks if block.label == which]
     if not wanted:
         return None
@@ -60,25 +70,22 @@ def fold_kernel(
     trial: KernelTrial, done: Done, blocks: Sequence[Block], *, overhead_ns: float, suite: str, environment_id: str
 ) -> Measurement:
     """The row of a finished kernel trial."""
-    hot = fold(blocks, HOT, overhead_ns) if done.status in USABLE else None
-    if hot is None:
-        return Measurement(
-            kernel=trial.kernel,
-            work=trial.work,
-            target=trial.target,
-            status=done.status,
-            reason=done.reason,
-            suite=suite,
-            environment_id=environment_id,
-        )
-    rotated = fold(blocks, ROTATED, overhead_ns)
-    first = next(block for block in blocks if block.label == HOT)
-    return Measurement(
+    row = partial(
+        Measurement,
         kernel=trial.kernel,
         work=trial.work,
         target=trial.target,
         status=done.status,
         reason=done.reason,
+        suite=suite,
+        environment_id=environment_id,
+    )
+    hot = fold(blocks, HOT, overhead_ns) if done.status in USABLE else None
+    if hot is None:
+        return row()
+    rotated = fold(blocks, ROTATED, overhead_ns)
+    first = next(block for block in blocks if block.label == HOT)
+    return row(
         latency_hot_ns=hot.latency_ns,
         latency_rotated_ns=rotated.latency_ns if rotated else None,
         overhead_ns=_enqueue_ns(blocks, overhead_ns),
@@ -91,18 +98,16 @@ def fold_kernel(
         faults_per_call=_faults(blocks, HOT),
         samples=hot.samples,
         processes=hot.processes,
-        scheduling=_scheduling(blocks),
-        suite=suite,
-        environment_id=environment_id,
+        scheduling=worst_scheduling(blocks),
     )
 
 
 def fold_network(
     trial: NetworkTrial, done: Done, blocks: Sequence[Block], *, suite: str, environment_id: str
 ) -> NetworkMeasurement:
-    """The row of a finished network trial; the call's own cost is part of it."""
-    folded = fold(blocks, NETWORK, 0.0) if done.status in USABLE else None
-    return NetworkMeasurement(
+    """The row of a finished network trial; the latency includes the cost of the call."""
+    row = partial(
+        NetworkMeasurement,
         network=trial.network,
         family=trial.family,
         target=trial.target,
@@ -112,18 +117,35 @@ def fold_network(
         size=trial.size,
         status=done.status,
         reason=done.reason,
-        latency_ns=folded.latency_ns if folded else None,
-        quantiles_ns=folded.quantiles_ns if folded else (),
         peak_memory_bytes=max((block.peak_memory_bytes or 0 for block in blocks), default=0) or None,
-        faults_per_call=_faults(blocks, NETWORK) if folded else None,
-        clean_fraction=folded.clean_fraction if folded else None,
-        clock_ratio=_clock_ratio(blocks, NETWORK) if folded else None,
-        samples=folded.samples if folded else 0,
-        processes=folded.processes if folded else 0,
-        scheduling=_scheduling(blocks),
+        scheduling=worst_scheduling(blocks),
         suite=suite,
         environment_id=environment_id,
     )
+    folded = fold(blocks, NETWORK, 0.0) if done.status in USABLE else None
+    if folded is None:
+        return row()
+    return row(
+        latency_ns=folded.latency_ns,
+        quantiles_ns=folded.quantiles_ns,
+        faults_per_call=_faults(blocks, NETWORK),
+        clean_fraction=folded.clean_fraction,
+        clock_ratio=_clock_ratio(blocks, NETWORK),
+        samples=folded.samples,
+        processes=folded.processes,
+    )
+
+
+def clean_samples(times: Sequence[float], flags: str) -> list[float]:
+    """The samples flagged `1`, or all of them where none is."""
+    clean = [ns for ns, flag in zip(times, flags, strict=True) if flag == "1"]
+    return clean or list(times)
+
+
+def worst_scheduling(blocks: Iterable[Scheduled]) -> str:
+    """The scheduling of all blocks, or the least favourable one where they differ."""
+    ways = {block.scheduling for block in blocks}
+    return next((way for way in ("unfiltered", "contended", "normal", "fifo", "device") if way in ways), "normal")
 
 
 def _together(half_widths: Sequence[float]) -> float:
@@ -131,14 +153,13 @@ def _together(half_widths: Sequence[float]) -> float:
 
 
 def _kernel_times(blocks: Sequence[Block], overhead_ns: float) -> Iterator[float]:
-    """Every clean sample of one process as the time of one kernel; all samples where none is clean.
-
-    All are times at the processor's usual clock.
-    """
+    """The clean samples of one process, or all where none is clean, as times of one kernel at the usual clock."""
     bases: dict[int, list[float]] = defaultdict(list)
     for block in blocks:
         if block.base_copies:
-            bases[block.base_copies] += [ns / block.clock_ratio for ns in _clean(block.base_ns, block.base_clean)]
+            bases[block.base_copies] += [
+                ns / block.clock_ratio for ns in clean_samples(block.base_ns, block.base_clean)
+            ]
     fraction = blocks[0].label_quantile
     fixed = {copies: label(times, fraction) for copies, times in bases.items()}
     anything_clean = any("1" in block.clean for block in blocks)
@@ -150,13 +171,8 @@ def _kernel_times(blocks: Sequence[Block], overhead_ns: float) -> Iterator[float
                 yield (ns / block.clock_ratio - below) / (block.copies - block.base_copies)
 
 
-def _clean(times: Sequence[float], flags: str) -> list[float]:
-    clean = [ns for ns, flag in zip(times, flags, strict=True) if flag == "1"]
-    return clean or list(times)
-
-
 def _enqueue_ns(blocks: Sequence[Block], overhead_ns: float) -> float:
-    """What one call costs the host: of a device, the time to hand it over."""
+    """The cost of one call on the host: for a device, the time to enqueue it."""
     found = [block.enqueue_ns for block in blocks if block.label == HOT and block.enqueue_ns is not None]
     return median(found) if found else overhead_ns
 
@@ -167,9 +183,3 @@ def _clock_ratio(blocks: Sequence[Block], which: str) -> float:
 
 def _faults(blocks: Sequence[Block], which: str) -> float:
     return median([block.faults_per_call for block in blocks if block.label == which])
-
-
-def _scheduling(blocks: Sequence[Block]) -> str:
-    """How every block was scheduled, or the least favourable way where they differ."""
-    ways = {block.scheduling for block in blocks}
-    return next((way for way in ("unfiltered", "contended", "normal", "fifo", "device") if way in ways), "normal")

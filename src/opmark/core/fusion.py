@@ -1,4 +1,4 @@
-"""Whether two operators become one kernel: what the runtime's own graph says, and what the clock says.
+"""Verdicts on the fusion of two operators into one kernel: from the runtime's graph, and from the clock.
 
 The clock's test is nn-Meter's (Zhang et al., MobiSys 2021, section 3.2): T₁ + T₂ − T₁₂ > ½·min(T₁, T₂). Where theirs
 compares means of one shape, this one has a confidence interval and may be undecided.
@@ -8,8 +8,10 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from opmark.core.estimate import label, median, quantile
+from opmark.core.folding import clean_samples, worst_scheduling
 from opmark.core.measurement import OK
 from opmark.core.records import Done, FusionRound, FusionTrial
 
@@ -18,12 +20,11 @@ NOT_FUSED = "not-fused"
 UNDECIDED = "undecided"
 VERDICTS = (FUSED, NOT_FUSED, UNDECIDED)
 
-# The share of the faster part that has to be saved.
+# The share of the faster part that a fusion has to save.
 ALPHA = 0.5
 _RESAMPLES = 500
 _CONFIDENCE = (0.025, 0.975)
 _RESOLUTION_NS = 1.0
-_WORST_FIRST = ("unfiltered", "contended", "normal", "fifo")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +32,8 @@ class FusionMeasurement:
     """One pair of operators at one shape on one target.
 
     Latencies have the call's overhead removed. `saving` is (T₁ + T₂ − T₁₂) / min(T₁, T₂) with its 95 % interval;
-    `kernels` are those of the runtime's own graph of both together, each with the operators it covers, and
-    `inserted_saved` is how many layout reorders both together do without that they need apart.
+    `kernels` are those of the runtime's graph of both together, each with the operators it covers;
+    `inserted_saved` counts the layout reorders that both need apart but not together.
     """
 
     target: str
@@ -63,7 +64,7 @@ class FusionMeasurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairVerdict:
-    """Both verdicts on a pair over all its shapes; `saving` is the median over them, `note` says why they differ."""
+    """Both verdicts on a pair over all its shapes; `saving` is their median, `note` explains a difference."""
 
     target: str
     pair: str
@@ -87,7 +88,7 @@ def saving(first_ns: float, second_ns: float, block_ns: float) -> float:
 
 
 def obeys(first_ns: float, second_ns: float, block_ns: float) -> bool:
-    """nn-Meter's rule as published, on three numbers of any one unit."""
+    """nn-Meter's published rule, for three numbers of one unit."""
     return first_ns + second_ns - block_ns > ALPHA * min(first_ns, second_ns)
 
 
@@ -101,8 +102,8 @@ def decided(low: float, high: float) -> str:
 def saving_interval(rounds: Sequence[tuple[float, float, float]], *, seed: str = "") -> tuple[float, float, float]:
     """The saving over rounds of (T₁, T₂, T₁₂), and the ends of its 95 % interval.
 
-    A percentile bootstrap over whole rounds: the three were measured next to each other in each, so what slows a
-    round down moves them together. Raises `ValueError` without rounds.
+    A percentile bootstrap over whole rounds: the three are measured next to each other in a round, so a slow
+    round moves them together. Raises `ValueError` without rounds.
     """
     if not rounds:
         raise ValueError("no rounds")
@@ -122,31 +123,25 @@ def fold_fusion(
     environment_id: str,
 ) -> FusionMeasurement:
     """The row of a finished trial."""
-    if done.status != OK or not rounds:
-        return FusionMeasurement(
-            target=trial.target,
-            pair=trial.pair,
-            first=trial.first,
-            second=trial.second,
-            shape=trial.shape,
-            status=done.status,
-            reason=done.reason,
-            suite=suite,
-            environment_id=environment_id,
-        )
-    labels = [_labels(item, overhead_ns) for item in rounds]
-    found, low, high = saving_interval(labels, seed=trial.trial)
-    first_ns, second_ns, block_ns = (max(_RESOLUTION_NS, median(times)) for times in zip(*labels, strict=True))
-    flags = "".join(text for item in rounds for text in item.clean)
-    resolved = min(first_ns, second_ns) > _RESOLUTION_NS
-    ways = {item.scheduling for item in rounds}
-    return FusionMeasurement(
+    row = partial(
+        FusionMeasurement,
         target=trial.target,
         pair=trial.pair,
         first=trial.first,
         second=trial.second,
         shape=trial.shape,
         status=done.status,
+        suite=suite,
+        environment_id=environment_id,
+    )
+    if done.status != OK or not rounds:
+        return row(reason=done.reason)
+    labels = [_labels(item, overhead_ns) for item in rounds]
+    found, low, high = saving_interval(labels, seed=trial.trial)
+    first_ns, second_ns, block_ns = (max(_RESOLUTION_NS, median(times)) for times in zip(*labels, strict=True))
+    flags = "".join(text for item in rounds for text in item.clean)
+    resolved = min(first_ns, second_ns) > _RESOLUTION_NS
+    return row(
         white_box=rounds[0].white_box,
         black_box=decided(low, high) if resolved else UNDECIDED,
         kernels=rounds[0].kernels,
@@ -161,16 +156,14 @@ def fold_fusion(
         clean_fraction=flags.count("1") / len(flags),
         samples=len(flags),
         processes=len({item.process for item in rounds}),
-        scheduling=next(way for way in (*_WORST_FIRST, *ways) if way in ways),
-        suite=suite,
-        environment_id=environment_id,
+        scheduling=worst_scheduling(rounds),
     )
 
 
 def pair_verdicts(rows: Iterable[FusionMeasurement]) -> tuple[PairVerdict, ...]:
-    """One verdict for every target and pair that was measured, in the order of `rows`.
+    """One verdict per measured target and pair, in the order of `rows`.
 
-    A verdict needs more than half of the shapes, and none that says the opposite.
+    A verdict needs more than half of the shapes and no opposite one.
     """
     groups: dict[tuple[str, str], list[FusionMeasurement]] = defaultdict(list)
     for row in rows:
@@ -216,15 +209,10 @@ def _agreed(verdicts: Sequence[str]) -> str:
 
 def _labels(item: FusionRound, overhead_ns: float) -> tuple[float, float, float]:
     first, second, block = (
-        label(_clean(times, flags)) - overhead_ns
+        label(clean_samples(times, flags)) - overhead_ns
         for times, flags in zip((item.first_ns, item.second_ns, item.block_ns), item.clean, strict=True)
     )
     return first, second, block
-
-
-def _clean(times: Sequence[float], flags: str) -> list[float]:
-    clean = [ns for ns, flag in zip(times, flags, strict=True) if flag == "1"]
-    return clean or list(times)
 
 
 def _saving_of(rounds: Sequence[tuple[float, float, float]]) -> float:

@@ -1,4 +1,4 @@
-"""The graph of kernels that a runtime really executes."""
+"""The graph of kernels that a runtime executes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class Node:
     """One kernel of a graph.
 
     `origins` are the original operators it covers (`inserted` for a layout reorder), `scope` is the module path,
-    `phase` is forward, backward or update. `free` marks what costs nothing at run time (a view, a constant).
+    `phase` is forward, backward or update. A `free` node takes no time (a view, a constant).
     """
 
     name: str
@@ -62,7 +62,7 @@ class Graph:
 
     @cached_property
     def id(self) -> str:
-        """Identity of the kernels and their wiring, whatever the tensors are called."""
+        """Identity of the kernels and their wiring; names of tensors do not count."""
         number = {name: index for index, name in enumerate([*self.inputs, *sorted(self.weights)])}
         rows = []
         for node in self.nodes:
@@ -77,7 +77,7 @@ class Graph:
 
     @cached_property
     def work(self) -> Work:
-        """Everything the graph does."""
+        """The work of all nodes."""
         total = Work(flops=0, read_bytes=0, written_bytes=0)
         for node in self.costly:
             total += node.work
@@ -92,7 +92,7 @@ class Graph:
     def peak_activation_bytes(self) -> int:
         """The largest sum of activations alive at once, in execution order, each freed after its last reader.
 
-        What a free node makes is its input's memory seen another way.
+        The output of a free node is a view of its input's memory.
         """
         memory = {name: name for name in self.tensors}
         for node in self.nodes:

@@ -21,8 +21,8 @@ def frozen(value: Any) -> Parameter:
 class Kernel:
     """`kind` names a file of `opmark.kinds`; `parameters` are sorted by name.
 
-    Everything that changes what runs is a parameter, the element type included, so that
-    (kind, parameters) is enough to build the kernel again on any machine.
+    Everything that changes the computation is a parameter, the element type included, so that (kind, parameters) is
+    enough to build the kernel again on any machine.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Kernel:
         """The parameters by name."""
         return dict(self.parameters)
 
-    # Kernels are looked up by the hundred thousand, and hashing nested shapes takes microseconds.
+    # Kernels are looked up hundreds of thousands of times, and hashing nested shapes takes microseconds.
     @cached_property
     def _hash(self) -> int:
         return hash((self.kind, self.parameters))

@@ -72,7 +72,7 @@ class Kind(ABC, Generic[P]):
     languages: ClassVar[tuple[str, ...]] = LANGUAGES
     # The element types a suite can ask for; `int8` stands for unsigned eight bits too.
     dtypes: ClassVar[frozenset[str]] = FLOATING
-    # The operators `from_onnx` and `from_aten` may accept, such as `com.microsoft:FusedConv`; ATen names lack overloads.
+    # The operators that `from_onnx` and `from_aten` may accept (`com.microsoft:FusedConv`); ATen names lack overloads.
     onnx_ops: ClassVar[frozenset[str]] = frozenset()
     aten_ops: ClassVar[frozenset[str]] = frozenset()
 

@@ -40,17 +40,17 @@ class TensorSpec:
 
     @property
     def elements(self) -> int:
-        """How many elements."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes, densely packed."""
+        """Number of bytes, densely packed."""
         return self.elements * dtype_bytes(self.dtype)
 
 
 def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that numpy-style broadcasting gives. Raises `ContentError` if there is none."""
+    """The shape after numpy-style broadcasting. Raises `ContentError` if there is none."""
     rank = max((len(shape) for shape in shapes), default=0)
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
     result = []

@@ -1,4 +1,4 @@
-"""What a kernel has to do, whatever it runs on."""
+"""The work of a kernel, independent of the hardware."""
 
 from dataclasses import dataclass
 
