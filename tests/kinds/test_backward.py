@@ -22,7 +22,7 @@ from opmark.kinds.norm_backward import OPERATIONS as NORMS
 from opmark.kinds.norm_backward import NormBackward
 from opmark.kinds.pool_backward import PoolBackward
 from opmark.kinds.random import OPERATIONS as DISTRIBUTIONS
-from opmark.kinds.random import Random
+from opmark.kinds.random import RandomNumbers
 from opmark.kinds.resize_backward import MODES, ResizeBackward
 from opmark.kinds.slice_backward import SliceBackward
 from opmark.kinds.softmax_backward import SoftmaxBackward
@@ -75,7 +75,7 @@ EVERY = [
     ("slice-backward", SliceBackward(shape=(2, 9, 4), axis=1, start=2, end=3, single=True)),
     *(("resize-backward", ResizeBackward(shape=(1, 4, 6, 6), output=(1, 4, 12, 9), mode=mode)) for mode in MODES),
     ("resize-backward", ResizeBackward(shape=(1, 4, 6, 6), output=(1, 4, 12, 9), mode="linear", aligned=True)),
-    *(("random", Random(op=op, shape=(8, 16))) for op in DISTRIBUTIONS),
+    *(("random", RandomNumbers(op=op, shape=(8, 16))) for op in DISTRIBUTIONS),
     *(("update", Update(op=op, tensors=3, elements=100)) for op in UPDATES),
 ]  # fmt: skip
 
@@ -121,7 +121,7 @@ def test_flops_are_those_that_torch_counts(name: str, p: Any) -> None:
     elif not p.causal:
         from torch.utils.flop_counter import sdpa_backward_flop_count
 
-        q, k, v, result = p.shapes
+        q, k, v, result = p.head_shapes
         counted = sdpa_backward_flop_count(result, q, k, v)
         assert counted <= kind.work(p).flops <= 1.4 * counted
 

@@ -12,7 +12,7 @@ from opmark.core.work import Work
 
 KINDS: Registry[Kind[Any]] = Registry("opmark.kinds", "KIND", "kind")
 
-# What takes everything, asked last.
+# The family that takes every operator; it is asked last.
 GENERIC = "bytes-moved"
 
 
@@ -22,13 +22,13 @@ def kind_of(kernel: Kernel) -> Kind[Any]:
 
 
 def work_of(kernel: Kernel) -> Work:
-    """FLOPs and bytes of one call of `kernel`. Raises `ContentError` where its parameters are not its kind's."""
+    """FLOPs and bytes of one call of `kernel`. Raises `ContentError` for wrong parameters."""
     kind = kind_of(kernel)
     return kind.work(kind.parse(kernel))
 
 
 def of_onnx(node: OnnxNode) -> tuple[Kernel, Work]:
-    """The kernel that `node` is; `bytes-moved` where no family takes it."""
+    """The kernel of `node`; `bytes-moved` where no other family covers it."""
     name = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
     for kind in _by_operator("onnx_ops").get(name, ()):
         parameters = kind.from_onnx(node)
@@ -40,7 +40,7 @@ def of_onnx(node: OnnxNode) -> tuple[Kernel, Work]:
 
 
 def of_aten(call: AtenCall) -> tuple[Kernel, Work]:
-    """The kernel that `call` is; `bytes-moved` where no family takes it."""
+    """The kernel of `call`; `bytes-moved` where no other family covers it."""
     name = call.op.partition(".")[0]
     for kind in _by_operator("aten_ops").get(name, ()):
         parameters = kind.from_aten(call)
@@ -53,7 +53,7 @@ def of_aten(call: AtenCall) -> tuple[Kernel, Work]:
 
 @cache
 def _by_operator(attribute: str) -> Mapping[str, tuple[Kind[Any], ...]]:
-    """The families that may take an operator, in the order of their names."""
+    """The families that may cover an operator, sorted by name."""
     found: dict[str, tuple[Kind[Any], ...]] = {}
     for kind in KINDS:
         for operator in getattr(kind, attribute):

@@ -1,4 +1,4 @@
-"""Gradients of activations: one element of the gradient and one of the saved tensor at a time."""
+"""Gradients of activations, computed from the gradient and the saved tensor element by element."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from opmark.core.work import Work
 from opmark.kinds._aten import calls
 from opmark.kinds._shared.shapes import code, size_bytes, varied, without_channels
 
-# By operation: the ATen name, and what follows the gradient and the saved tensor.
+# By operation: the ATen name, and the arguments after the gradient and the saved tensor.
 _CALLS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "relu": ("threshold_backward", (0,)),
     "clip": ("hardtanh_backward", (0.0, 6.0)),
@@ -39,7 +39,7 @@ OPERATIONS = tuple(_CALLS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActivationBackward:
-    """Both tensors have `shape`; `strided` says that the gradient is a slice of a wider one."""
+    """Both tensors have `shape`; a `strided` gradient is a slice of a wider tensor."""
 
     op: str
     shape: tuple[int, ...]
@@ -122,7 +122,7 @@ class ActivationBackwardKind(Kind[ActivationBackward]):
 
 
 def _sliced(shape: tuple[int, ...], step: int) -> tuple[int, ...]:
-    """Strides of a contiguous tensor but for its first axis."""
+    """Strides of a tensor that is contiguous in all axes but the first."""
     return (step, *calls.dense(shape)[1:])
 
 

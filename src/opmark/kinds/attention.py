@@ -16,7 +16,7 @@ from opmark.kinds._shared.shapes import code, scaled, size_bytes
 _PACKED = f"{MICROSOFT}:Attention"
 _MULTI_HEAD = f"{MICROSOFT}:MultiHeadAttention"
 _NATIVE = "Attention"
-# Append only. The first three are ONNX Runtime's, the rest torch's ways to run the same mathematics.
+# Append only. The first three are ONNX Runtime's implementations, the others torch's.
 VARIANTS = ("native", "multi-head", "packed", "flash", "efficient", "math", "overrideable", "cudnn")
 # ATen's fused kernels (the composite call chooses among them and is not recorded itself). By name: the variant, where
 # the mask stands (a keyword where None), and where `is_causal` stands.
@@ -136,7 +136,7 @@ class AttentionKind(Kind[Attention]):
     def from_aten(self, call: AtenCall) -> Attention | None:
         variant, mask_at, causal_at = _CALLS[calls.operator(call)]
         mask = calls.keyword_tensor(call, "attn_mask") if mask_at is None else calls.tensor(call, mask_at, "attn_bias")
-        sizes = sizes_of(*(calls.tensor(call, index) for index in range(3)), mask)
+        sizes = sizes_of([calls.tensor(call, index) for index in range(3)], mask)
         if sizes is None:
             return None
         causal = bool(calls.argument(call, causal_at, "is_causal", False))

@@ -97,7 +97,7 @@ class AttentionBackwardKind(Kind[AttentionBackward]):
     def from_aten(self, call: AtenCall) -> AttentionBackward | None:
         variant, mask_at, result_at, causal_at = _CALLS[calls.operator(call)]
         mask = calls.keyword_tensor(call, "attn_mask") if mask_at is None else calls.tensor(call, mask_at, "attn_mask")
-        sizes = sizes_of(*(calls.tensor(call, index) for index in (1, 2, 3)), mask)
+        sizes = sizes_of([calls.tensor(call, index) for index in (1, 2, 3)], mask)
         if sizes is None or calls.tensor(call, result_at) is None:
             return None
         causal = bool(calls.argument(call, causal_at, "is_causal", False))

@@ -1,4 +1,4 @@
-"""What no other family covers, taken as the memory traffic it causes at least."""
+"""Operators that no other family covers, as the least memory traffic they cause."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from opmark.kinds._shared.shapes import scaled
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BytesMoved:
-    """Bytes of all inputs and of all outputs; which operator it was stands in the node's origins, not here."""
+    """Bytes of all inputs and of all outputs; the node's origins name the operator."""
 
     read_bytes: int
     written_bytes: int
@@ -23,7 +23,7 @@ class BytesMoved:
 
 
 class BytesMovedKind(Kind[BytesMoved]):
-    """Memory traffic, measured as a copy of as many bytes in total."""
+    """Memory traffic, measured as a copy of the same number of bytes."""
 
     name = "bytes-moved"
     parameters = BytesMoved
@@ -78,7 +78,7 @@ class BytesMovedKind(Kind[BytesMoved]):
 
 
 def copied_elements(p: BytesMoved) -> int:
-    """Elements of a copy that reads and writes, together, as many bytes as `p` does."""
+    """Elements of a copy that moves as many bytes, read and written together, as `p`."""
     return max(1, round((p.read_bytes + p.written_bytes) / (2 * dtype_bytes(p.dtype))))
 
 

@@ -1,4 +1,4 @@
-"""Convolution over one or two axes, with what runtimes fuse into it."""
+"""Convolution over one or two axes, with the activations and sums that runtimes fuse into it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from opmark.kinds._shared.shapes import code
 
 _FUSED = f"{MICROSOFT}:FusedConv"
 _BLOCKED = f"{NCHWC}:Conv"
-# Where stride, padding and dilation stand in calls that keep them elsewhere than the general one does.
+# Places of stride, padding and dilation in the calls whose order is not the general one's.
 _PLACES = {"mkldnn_convolution": (4, 3, 5), "cudnn_convolution": (3, 2, 4)}
 
 

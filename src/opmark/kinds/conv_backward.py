@@ -1,4 +1,4 @@
-"""Gradients of a convolution: of its input, its weights and its bias, whichever are asked for, in one call."""
+"""Gradients of a convolution in one call: of its input, its weights and its bias, as requested."""
 
 import math
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class ConvBackward(ConvolutionSizes):
 
     @property
     def forward(self) -> Convolution:
-        """The convolution that is not transposed."""
+        """The convolution of these sizes, taken as not transposed."""
         return Convolution(**(convolution.sizes_of(self) | {"pads": self.pads * 2}))
 
     @property

@@ -87,7 +87,7 @@ class ConvInt8Kind(Kind[ConvInt8]):
         return convolution.convolution_features(p) | {
             "bias": float(p.bias),
             "op": code(p.op, OPERATIONS),
-            # Which of the four pairs of signed and unsigned bytes: each has its own inner loop.
+            # One of four pairs of signed and unsigned bytes; each has an inner loop of its own.
             "types": 2 * code(p.dtype, EIGHT_BITS) + code(p.weight_dtype, EIGHT_BITS),
             "channels_last": float(p.channels_last),
             "per_channel": float(p.per_channel),

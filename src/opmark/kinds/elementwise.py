@@ -1,4 +1,4 @@
-"""Functions of one element at a time, of one, two or more tensors that broadcast."""
+"""Elementwise functions of one, two or more tensors that broadcast."""
 
 import math
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from opmark.kinds._shared.functions import (
 )
 from opmark.kinds._shared.shapes import EIGHT_BITS, code, size_bytes, varied, varied_like, without_channels
 
-# What networks do in place.
+# The operations that networks apply in place.
 _IN_PLACE = frozenset({"relu", "clip", "sigmoid", "hard-swish", "leaky-relu", "add", "mul", "sub", "div"})
 _PARAMETERS: dict[str, dict[str, Any]] = {
     "leaky-relu": {"alpha": 0.01},
@@ -45,10 +45,10 @@ _NUMBERS = {"clip": (0.0, 6.0), "leaky-relu": (0.01,)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elementwise:
-    """`shapes` of the inputs in order; `constant` are the places of those that are constants.
+    """`shapes` are those of the inputs in order; `constant` holds the places of constant inputs.
 
-    `dtype` is that of the values computed on (a condition is always bool); `exponent` is that of a power by a
-    constant, for which runtimes have short cuts; `inplace` writes over the first input.
+    `dtype` is the type of the values (a condition is always bool); `exponent` is the constant exponent of a power, for
+    which runtimes have short cuts; `inplace` writes over the first input.
     """
 
     op: str
@@ -124,7 +124,7 @@ class ElementwiseKind(Kind[Elementwise]):
             "second_elements": counts[1] if len(counts) > 1 else 0,
             "third_elements": counts[2] if len(counts) > 2 else 0,
             "inner": output[-1] if output else 1,
-            # Elements in a row over which the smallest input stands still, or runs along.
+            # Consecutive elements over which the smallest input stays the same, or advances with the output.
             "smallest_run": _run(smallest, output),
             "broadcasts": float(sum(shape != output for shape in p.shapes)),
             "rank": len(output),
@@ -142,7 +142,7 @@ class ElementwiseKind(Kind[Elementwise]):
             "root": float(power in {0.5, -0.5}),
             "plain_power": float(p.op == "pow" and power not in {2.0, 3.0, 0.5, -0.5}),
             "scalar": float(any(math.prod(shape) == 1 for shape in p.shapes) and math.prod(p.output) > 1),
-            # Rows of one element: what is broadcast is fetched once per element.
+            # Rows of one element: the broadcast input is fetched once per element.
             "narrow": float(len(p.output) > 1 and p.output[-1] == 1 and len(p.shapes) > 1),
         }
 
@@ -291,14 +291,14 @@ class ElementwiseKind(Kind[Elementwise]):
 
 
 def _quantised(op: str) -> str | None:
-    """What stands for `op` among eight-bit numbers; None where nothing does."""
+    """The eight-bit operation that stands for `op`, or None."""
     nearest = {"sub": "add", "sum": "add", "add": "add", "mul": "mul", "where": "where", "leaky-relu": "leaky-relu"}
     near = nearest.get(op) or ("sigmoid" if op in {"sigmoid", "tanh", "gelu", "exp", "hard-sigmoid"} else None)
     return None if near is None else f"{_QUANTISED}{near}"
 
 
 def _small(shape: tuple[int, ...], broadcast: str) -> tuple[int, ...]:
-    """The second operand of `shape`: as large, one number per channel, one at all, or the same for every channel."""
+    """Shape of the second operand: full, one number per channel, a single number, or the same for every channel."""
     if broadcast == "none":
         return shape
     if broadcast == "scalar":
@@ -310,7 +310,7 @@ def _small(shape: tuple[int, ...], broadcast: str) -> tuple[int, ...]:
 
 
 def _run(shape: tuple[int, ...], output: tuple[int, ...]) -> float:
-    """How many consecutive elements of `output` see `shape` behave one way: moving along, or standing still."""
+    """The number of consecutive elements of `output` over which `shape` only advances, or only stays the same."""
     padded = (1,) * (len(output) - len(shape)) + shape
     run, still = 1, None
     for have, want in zip(reversed(padded), reversed(output), strict=True):

@@ -1,4 +1,4 @@
-"""Reading from, and writing to, places that other tensors name: embeddings, element and slice gathers, scatters."""
+"""Reads and writes at places given by index tensors: embeddings, gathers of elements and slices, scatters."""
 
 import math
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ _MOST_BYTES = 512 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gather:
-    """`indices` is the shape of the tensor of places along `axis`; `batch_axes` are shared by both (gather-nd).
+    """`indices` is the shape of the index tensor along `axis`; `batch_axes` are shared by both (gather-nd).
 
-    `table` says that what is read is constant; `single` is the one constant place of a gather by a constant scalar.
+    A `table` is a constant that is read; `single` is the constant index of a gather by a scalar.
     """
 
     op: str
@@ -45,12 +45,12 @@ class Gather:
 
     @property
     def writes(self) -> bool:
-        """Whether it scatters."""
+        """Whether the operation scatters."""
         return self.op in {"scatter-elements", "scatter-nd", "index-add", "index-put"}
 
     @property
     def updates(self) -> tuple[int, ...]:
-        """Shape of what is read, or of what a scatter writes."""
+        """Shape of the elements that are read, or written by a scatter."""
         if self.op in {"gather-elements", "scatter-elements"}:
             return self.indices
         if self.op in {"gather-nd", "scatter-nd"}:
@@ -151,7 +151,7 @@ class GatherKind(Kind[Gather]):
             axis=axis,
             batch_axes=int(node.attributes.get("batch_dims", 0)) if nd else 0,
             table=x.constant,
-            # Counted from the front, like every place.
+            # Counted from the front.
             single=None if single is None else single % x.spec.shape[axis],
             index_dtype=places.spec.dtype,
             dtype=x.spec.dtype,

@@ -1,4 +1,4 @@
-"""Gradients of looking rows up: every row of the gradient is added to the row it came from."""
+"""Gradients of lookups: each row of the gradient is added to the row that was looked up."""
 
 import math
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ _SCATTERS = frozenset({"scatter_add", "scatter_add_"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatherBackward:
-    """`shape` is that of the table (`axis` the one looked up along), `indices` that of the places.
+    """`shape` is the table's shape, looked up along `axis`; `indices` is the shape of the index tensor.
 
-    Putting (`index-put`) names the first `depth` axes by as many lists; `inplace` writes over the table, else
-    the table is made (embedding) or copied first.
+    An `index-put` indexes `depth` axes by as many lists. `inplace` writes over the table; otherwise the kernel makes
+    the table (embedding) or copies it first.
     """
 
     op: str
@@ -37,7 +37,7 @@ class GatherBackward:
 
     @property
     def updates(self) -> tuple[int, ...]:
-        """Shape of what is added."""
+        """Shape of the rows that are added."""
         if self.op == "scatter-add":
             return self.indices
         return (*self.shape[: self.axis], *self.indices, *self.shape[self.axis + self.depth :])

@@ -1,4 +1,4 @@
-"""Product of two matrices, as linear layers without a batch axis are: `activation(A·B + bias)`."""
+"""Product of two matrices, as in linear layers without a batch axis: `activation(A·B + bias)`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ BIASES = ("none", "row", "column", "matrix", "scalar")
 class Gemm:
     """[m, k] times [k, n]. `bias` is one of `BIASES`: a row is [n], a column [m, 1], a matrix [m, n].
 
-    `trans_a` and `trans_b` say that the operand is stored transposed; `weight` that B is constant.
+    `trans_a` and `trans_b` mark operands stored transposed; `weight` marks a constant B.
     """
 
     m: int
@@ -117,7 +117,7 @@ class GemmKind(Kind[Gemm]):
             m=m,
             k=k,
             n=n,
-            bias=_bias(c.spec if c is not None else None, m, n, vectors_too=False),
+            bias=_bias(c.spec if c is not None else None, m, n, lone_rows=False),
             trans_a=trans_a,
             trans_b=trans_b,
             activation=activation,
@@ -126,7 +126,7 @@ class GemmKind(Kind[Gemm]):
         )
 
     def to_onnx(self, p: Gemm) -> OnnxNode | None:
-        # The runtime's fused matrix product has every activation of its fused convolution but this one.
+        # The fused matrix product has all activations of the fused convolution except this one.
         if not fusable(p.activation) or p.activation == "clip":
             return None
         right = (p.n, p.k) if p.trans_b else (p.k, p.n)
@@ -174,11 +174,11 @@ class GemmKind(Kind[Gemm]):
         return calls.build("addmm", bias, a, b, outputs=[result], strides=[None, *strides], weights=weights)
 
 
-def _bias(spec: TensorSpec | None, m: int, n: int, *, vectors_too: bool = True) -> str:
-    """The name of a bias's shape; without `vectors_too`, one element is a scalar to a column only if it has no axes."""
+def _bias(spec: TensorSpec | None, m: int, n: int, *, lone_rows: bool = True) -> str:
+    """The name of a bias's shape; with `lone_rows`, one element is a scalar beside a single column too."""
     if spec is None:
         return "none"
-    if spec.elements == 1 and m * n > 1 and (vectors_too or n > 1 or len(spec.shape) == 0):
+    if spec.elements == 1 and m * n > 1 and (lone_rows or n > 1 or len(spec.shape) == 0):
         return "scalar"
     if spec.shape in {(n,), (1, n)}:
         return "row"

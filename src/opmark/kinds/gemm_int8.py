@@ -1,4 +1,4 @@
-"""Matrix products of eight-bit numbers, in the five forms that ONNX Runtime has for linear layers and attention."""
+"""Matrix products of eight-bit numbers in ONNX Runtime's five forms for linear layers and attention."""
 
 import math
 from collections.abc import Mapping
@@ -32,10 +32,10 @@ _ONNX = {
 _FROM_ONNX = {name: op for op, name in _ONNX.items()}
 # Append only: a learner's category codes are the places in this list.
 OPERATIONS = tuple(_ONNX)
-# Per element of the result: what turns a sum of products back into eight bits, or into a floating-point number.
+# Per element of the result: FLOPs to turn a sum of products into eight bits, or into a floating-point number.
 _REQUANTISE = 3
 _RESCALE = 1
-# Per element of a left side that is quantised on the way.
+# Per element of a left side that the kernel quantises itself.
 _QUANTISE = 6
 
 
@@ -45,8 +45,8 @@ class GemmInt8:
 
     `matmul-integer` gives 32-bit sums; `integer-to-float` scales them; `dynamic-quantize` also quantises its left side,
     which is floating; `qlinear` gives eight bits; `qgemm` too, of two matrices, or floating numbers with
-    `float_result`. `dtype` and `weight_dtype` are of the left and right side, `per_channel` is a scale per column,
-    `weight` says that the right side is constant.
+    `float_result`. `dtype` and `weight_dtype` are the types of the two sides, `per_channel` is a scale per column, and
+    `weight` marks a constant right side.
     """
 
     op: str
@@ -134,7 +134,7 @@ class GemmInt8Kind(Kind[GemmInt8]):
         batch = math.prod(p.output.shape[:-2])
         return {
             "op": code(p.op, OPERATIONS),
-            # Which of the four pairs of signed and unsigned bytes: each has its own inner loop.
+            # One of four pairs of signed and unsigned bytes; each has an inner loop of its own.
             "types": 2 * code(p.dtype, EIGHT_BITS) + code(p.weight_dtype, EIGHT_BITS),
             "products": 1 if shared else batch,
             "m": p.m * batch if shared else p.m,
@@ -167,7 +167,7 @@ class GemmInt8Kind(Kind[GemmInt8]):
             else:
                 fields |= {"batch_a": (values["batch"],)}
         else:
-            # Products of two activations: what attention multiplies.
+            # Products of two activations, as in attention.
             if op not in {"qlinear", "matmul-integer"}:
                 return None
             sizes = (head_size, length) if values["role"] == "scores" else (length, head_size)
@@ -237,7 +237,7 @@ class GemmInt8Kind(Kind[GemmInt8]):
         return build(_ONNX[p.op], [operands.get(name) for name in _PLACES[p.op]], [p.output], attributes)
 
 
-# What dynamic quantisation makes has unsigned weights, what static makes signed ones.
+# Dynamic quantisation gives unsigned weights, static quantisation signed ones.
 _UNSIGNED = frozenset({"dynamic-quantize", "integer-to-float", "matmul-integer"})
 
 KIND = GemmInt8Kind()

@@ -1,4 +1,4 @@
-"""Losses of training and their gradients: the negative logarithm of a class's probability, squares, logistic."""
+"""Training losses and their gradients: negative log-likelihood, squared error, smooth L1, logistic."""
 
 import math
 from collections.abc import Mapping
@@ -35,9 +35,9 @@ _MOST_BYTES = 128 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """`shape` is that of the scores, classes on axis 1; all are reduced to their mean.
+    """`shape` is the scores' shape, classes on axis 1; every loss is reduced to its mean.
 
-    A loss that compares element by element takes a target of the same shape, the others a class per row.
+    An elementwise loss takes a target of the same shape, the others a class per row.
     """
 
     op: str
@@ -47,7 +47,7 @@ class Loss:
 
     @property
     def classified(self) -> bool:
-        """Whether a target is a class."""
+        """Whether targets are classes."""
         return self.op.startswith("nll")
 
     @property

@@ -1,4 +1,4 @@
-"""Matrix product over batch axes that broadcast, the linear layers and attention products of transformers."""
+"""Matrix product over broadcast batch axes: the linear layers and attention products of transformers."""
 
 import math
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ _FUSED = f"{MICROSOFT}:FusedMatMul"
 class MatMul:
     """[*batch_a, m, k] times [*batch_b, k, n].
 
-    `trans_a` and `trans_b` say that the last two axes are stored swapped, `trans_batch_a` and `trans_batch_b` that
-    the rows stand before the batch axes; `scale` multiplies the result; `weight` says that the right side is constant.
+    `trans_a` and `trans_b` mark operands whose last two axes are stored swapped, `trans_batch_a` and `trans_batch_b`
+    those whose rows come before the batch axes. `scale` multiplies the result; `weight` marks a constant right side.
     """
 
     batch_a: tuple[int, ...]
@@ -86,7 +86,7 @@ class MatMulKind(Kind[MatMul]):
         )
 
     def features(self, p: MatMul) -> dict[str, float]:
-        # A left batch over one right matrix is run as one product with more rows.
+        # A left batch times one right matrix runs as one product with more rows.
         shared = math.prod(p.batch_b) == 1 and not p.trans_a
         rows = p.m * math.prod(p.batch) if shared else p.m
         return {

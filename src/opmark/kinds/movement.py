@@ -1,4 +1,4 @@
-"""Kernels that only bring elements elsewhere: transposes, joins, cuts, copies, casts, layout reorders, views."""
+"""Kernels that only move elements: transposes, joins, cuts, copies, casts, layout reorders, views."""
 
 import math
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ class MovementKind(Kind[Movement]):
             return Work(flops=0, read_bytes=0, written_bytes=0)
         written = sum(spec.size_bytes for spec in p.outputs)
         sizes = [size_bytes(shape, p.dtype) for shape in p.shapes]
-        # A slice, or anything that drops elements, only has to touch what it keeps.
+        # An operation that drops elements, such as a slice, touches only those it keeps.
         whole = p.op in {"expand", "tile", "cast"} or sum(sizes) <= written
         read = sum(sizes) if whole else written
         return Work(
@@ -85,7 +85,7 @@ class MovementKind(Kind[Movement]):
                 written = merged[order[-1]]
                 apart = math.prod(merged[order[-1] + 1 :])
         return {
-            # Of a transpose: how far apart in the input the result's neighbours lie, and how many stand in a row.
+            # Of a transpose: distance in the input between neighbours of the result, and the length of their row.
             "log_apart": math.log(apart),
             "log_written_run": math.log(max(1, written)),
             "axes": float(axes),

@@ -47,10 +47,10 @@ _FROM_ONNX = {name: op for op, name in _ONNX.items()} | {"RMSNormalization": "rm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Norm:
-    """`axis` is the first normalised axis (layer, rms), or the one axis (lp); `groups` and `window` where they apply.
+    """`axis` is the first normalised axis (layer, rms) or the only one (lp); `groups` and `window` where they apply.
 
-    `scale`, `shift` say which per-channel constants there are, `input_bias` that a skip sum adds one more, and
-    `sum_output` that it writes the sum too.
+    `scale` and `shift` are the per-channel constants; `input_bias` adds one more to a skip sum, and `sum_output` writes
+    the sum too.
     """
 
     op: str
@@ -126,7 +126,7 @@ class NormKind(Kind[Norm]):
         }
 
     def details(self, p: Norm) -> dict[str, float]:
-        # Vectors instead of images: the constants change along the row, not from row to row.
+        # Of vectors, the constants change along a row and not from row to row.
         return {"flat": float(p.op == "batch" and len(p.shape) == 2)}
 
     def shape_group(self, p: Norm) -> str:

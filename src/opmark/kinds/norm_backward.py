@@ -1,4 +1,4 @@
-"""Gradients of a normalisation: of its input, its scale and its shift, whichever are asked for, in one call."""
+"""Gradients of a normalisation in one call: of its input, its scale and its shift, as requested."""
 
 import math
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ _EPSILON = 1e-5
 class NormBackward:
     """`axis` is the first normalised axis (layer, rms), `groups` belong to group normalisation.
 
-    `scale` says that there is a per-channel factor; the gradients of input, factor and shift are there if so named.
-    `statistics` is the element type of the means and deviations that the forward pass left, `constants` that of the
-    factors.
+    `scale` is a per-channel factor; the three gradients are those of input, factor and shift.
+    `statistics` is the element type of the forward pass's means and deviations, `constants` that of
+    the factors.
     """
 
     op: str
@@ -59,7 +59,7 @@ class NormBackward:
 
     @property
     def mask(self) -> tuple[bool, ...]:
-        """Which gradients are asked for."""
+        """The gradients that are requested."""
         return (self.input_gradient, self.scale_gradient, self.shift_gradient)[: 2 if self.op == "rms" else 3]
 
 
@@ -169,7 +169,7 @@ class NormBackwardKind(Kind[NormBackward]):
         outputs = [spec for spec, asked in zip((x, vector, vector), (*p.mask, False), strict=False) if asked]
         match p.op:
             case "layer":
-                # The shift is there only to say that its gradient is wanted.
+                # The shift is given only to request its gradient.
                 shift = vector if p.shift_gradient else None
                 arguments: tuple[Any, ...] = (x, x, normalized, rows, rows, scale, shift, p.mask)
             case "rms":
@@ -189,7 +189,7 @@ class NormBackwardKind(Kind[NormBackward]):
 
 
 def _statistics(op: str, dtype: str) -> str:
-    """The element type that torch keeps means in."""
+    """The element type of torch's means."""
     return "float32" if op == "batch-training" else dtype
 
 

@@ -26,7 +26,7 @@ _ONNX = {
     "global-max": "GlobalMaxPool",
     "lp": "LpPool",
 }
-# Of eight-bit numbers; those that end in `_LAST` take and give tensors with their channels last.
+# Eight-bit operations; those that end in `_LAST` take and give tensors with channels last.
 _QUANTISED = {
     "qlinear-average": "QLinearAveragePool",
     "qlinear-global-average": "QLinearGlobalAveragePool",
@@ -256,7 +256,7 @@ class PoolKind(Kind[Pool]):
 
 
 def _quantised(op: str, *, last: bool) -> str:
-    """What stands for `op` among eight-bit numbers: maxima need no scales, so that only their layout is another."""
+    """The eight-bit operation that stands for `op`; a maximum needs no scale, only a layout."""
     name = op if op == "max" else f"qlinear-{op}"
     return name + (_LAST if last else "")
 

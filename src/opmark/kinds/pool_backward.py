@@ -1,4 +1,4 @@
-"""Gradients of pooling: spread over a window, or put where the maximum was."""
+"""Gradients of pooling: spread over a window, or placed at the maximum."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Random numbers: the masks of dropout, noise."""
+"""RandomNumbers numbers: the masks of dropout, noise."""
 
 import math
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ _FLOPS = {"bernoulli": 12, "uniform": 12, "normal": 40, "dropout": 15}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Random:
+class RandomNumbers:
     """A tensor of `shape`; `dropout` applies its mask too and returns both."""
 
     op: str
@@ -46,11 +46,11 @@ class Random:
     dtype: str = "float32"
 
 
-class RandomKind(Kind[Random]):
-    """Random numbers."""
+class RandomNumbersKind(Kind[RandomNumbers]):
+    """RandomNumbers numbers."""
 
     name = "random"
-    parameters = Random
+    parameters = RandomNumbers
     most_bytes = 128 * 2**20
     categories = ("op",)
     languages = ("aten",)
@@ -64,7 +64,7 @@ class RandomKind(Kind[Random]):
         "channels": Range(8, 4096, 8),
     }
 
-    def work(self, p: Random) -> Work:
+    def work(self, p: RandomNumbers) -> Work:
         size, dropout = size_bytes(p.shape, p.dtype), p.op == "dropout"
         return Work(
             flops=_FLOPS[p.op] * math.prod(p.shape),
@@ -72,36 +72,36 @@ class RandomKind(Kind[Random]):
             written_bytes=size + (size_bytes(p.shape, "bool") if dropout else 0),
         )
 
-    def features(self, p: Random) -> dict[str, float]:
+    def features(self, p: RandomNumbers) -> dict[str, float]:
         return {"op": code(p.op, OPERATIONS), "elements": math.prod(p.shape)}
 
-    def shape_group(self, p: Random) -> str:
+    def shape_group(self, p: RandomNumbers) -> str:
         return f"{p.op}-{without_channels(p.shape)}"
 
-    def draw(self, values: Mapping[str, Any], setting: Setting) -> Random | None:
+    def draw(self, values: Mapping[str, Any], setting: Setting) -> RandomNumbers | None:
         batch, length, channels = values["batch"], values["length"], values["channels"]
         shape = {
             "sequence": (batch, length, channels),
             "attention": (batch, values["heads"], length, length),
             "vector": (batch, channels),
         }[values["form"]]
-        p = Random(op=values["op"], shape=shape, dtype=setting.dtype)
+        p = RandomNumbers(op=values["op"], shape=shape, dtype=setting.dtype)
         return self.within_limits(p)
 
-    def vary(self, p: Random, width: float, extent: float) -> Random:
+    def vary(self, p: RandomNumbers, width: float, extent: float) -> RandomNumbers:
         return replace(p, shape=varied(p.shape, width, extent))
 
-    def from_aten(self, call: AtenCall) -> Random | None:
+    def from_aten(self, call: AtenCall) -> RandomNumbers | None:
         if not call.outputs or (calls.overload(call) == "Tensor"):
             return None
         result = call.outputs[0]
-        return Random(op=_DISTRIBUTIONS[calls.operator(call)], shape=result.shape, dtype=result.dtype)
+        return RandomNumbers(op=_DISTRIBUTIONS[calls.operator(call)], shape=result.shape, dtype=result.dtype)
 
-    def to_aten(self, p: Random) -> AtenCall | None:
+    def to_aten(self, p: RandomNumbers) -> AtenCall | None:
         x = TensorSpec(p.shape, p.dtype)
         outputs = [x, TensorSpec(p.shape, "bool")] if p.op == "dropout" else [x]
         name = _NAMES[p.op] + _OVERLOADS.get(p.op, "")
         return calls.build(name, x, *_ARGUMENTS[p.op], outputs=outputs)
 
 
-KIND = RandomKind()
+KIND = RandomNumbersKind()

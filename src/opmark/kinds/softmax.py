@@ -65,7 +65,7 @@ class SoftmaxKind(Kind[Softmax]):
         if x is None or not x.spec.shape:
             return None
         shape = x.spec.shape
-        # The quantised one has its operator set as an attribute.
+        # The quantised operator carries its operator set as an attribute.
         old = int(node.attributes.get("opset", node.opset)) < 13
         axis = int(node.attributes.get("axis", 1 if old else -1)) % len(shape)
         if old and axis != len(shape) - 1:

@@ -1,4 +1,4 @@
-"""What an optimiser does to many parameters in one call: fused steps, and one operation over lists of tensors."""
+"""Optimiser steps over many parameters in one call: fused steps, and one operation over lists of tensors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,7 +32,7 @@ _SCALAR_LISTS = {
 }
 _FROM_FOREACH = {name: op for op, (name, *_) in _FOREACH.items()} | _SCALAR_LISTS
 _FUSED = {"_fused_sgd_": "sgd", "_fused_adam_": "adam", "_fused_adamw_": "adamw"}
-# Tensors that are read and those that are written, per parameter; FLOPs per element.
+# Tensors read and written per parameter, and FLOPs per element.
 _STEPS = {"sgd": (2, 1, 2), "sgd-momentum": (3, 2, 4), "adam": (4, 3, 16), "adamw": (4, 3, 16)}
 # Append only: a learner's category codes are the places in this list.
 OPERATIONS = (*_FOREACH, *_STEPS)
@@ -40,7 +40,7 @@ OPERATIONS = (*_FOREACH, *_STEPS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """`elements` of `tensors` parameters together, spread over them as evenly as can be."""
+    """`tensors` parameters with `elements` elements in all, spread as evenly as possible."""
 
     op: str
     tensors: int
@@ -73,7 +73,7 @@ class UpdateKind(Kind[Update]):
         size = size_bytes((p.elements,), p.dtype)
         if p.op in _STEPS:
             read, written, flops = _STEPS[p.op]
-            # Adam counts its steps in a number per parameter.
+            # Adam keeps a step count per parameter.
             counts = size_bytes((p.tensors,), "float32") if p.op.startswith("adam") else 0
             return Work(flops=flops * p.elements, read_bytes=read * size + counts, written_bytes=written * size)
         _, lists, _, flops = _FOREACH[p.op]

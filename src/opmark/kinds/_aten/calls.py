@@ -1,4 +1,4 @@
-"""Reading and building ATen calls, as the families need it."""
+"""Reading and building ATen calls."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ def argument(call: AtenCall, index: int, name: str = "", default: Any = None) ->
 
 
 def tensor(call: AtenCall, index: int, name: str = "") -> TensorSpec | None:
-    """The tensor at that place, None where there is none."""
+    """The tensor at `index`, or given by `name`, or None."""
     found = argument(call, index, name)
     return found if isinstance(found, TensorSpec) else None
 
@@ -39,7 +39,7 @@ def keyword_tensor(call: AtenCall, name: str) -> TensorSpec | None:
 
 
 def place(call: AtenCall, index: int) -> int:
-    """Which of the call's tensors the one at argument `index` is."""
+    """The place among the call's tensors of the one at argument `index`."""
     return sum(_count(item) for item in call.arguments[:index])
 
 

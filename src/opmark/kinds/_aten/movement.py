@@ -1,4 +1,4 @@
-"""ATen's spelling of movements: copies whose strides say what moves, joins, padding, filling."""
+"""Movements as ATen calls: copies whose strides define the movement, joins, padding, filling."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ def write(p: Movement) -> AtenCall | None:
 
 
 def _copy(call: AtenCall) -> dict[str, Any] | None:
-    """A copy into fresh contiguous memory: how the source is strided is what it does."""
+    """A copy into new contiguous memory; the source's strides define the movement."""
     # `copy_` has its destination first.
     at = 1 if calls.operator(call) == "copy_" else 0
     x, found = calls.tensor(call, at), calls.stride(call, at)
@@ -218,7 +218,7 @@ def _write_roll(p: Movement) -> AtenCall:
 
 
 def _write_slice(p: Movement) -> AtenCall | None:
-    """What a slice costs where somebody needs it contiguous; ATen's own slice is a view."""
+    """A contiguous copy of a slice; ATen's own slice is a view."""
     rank = len(p.shapes[0])
     steps = p.arguments[2 * rank :]
     if min(steps) < 1:

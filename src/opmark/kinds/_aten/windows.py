@@ -1,4 +1,4 @@
-"""Windows and layouts of images as ATen's arguments say them."""
+"""Windows and layouts of images in ATen calls."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def both_sides(padding: Any, kernel: Shape, dilation: Shape) -> Shape:
     return calls.each(padding, len(kernel)) * 2
 
 
-def adaptive_window(size: Shape, wanted: Shape) -> dict[str, Shape] | None:
+def adaptive_window(size: Shape, wanted: Shape) -> dict[str, Any] | None:
     """The window that makes `wanted` positions; None where it would have to enlarge the image.
 
     Windows of unequal sizes: the largest one that steps evenly stands for them.
@@ -31,8 +31,8 @@ def adaptive_window(size: Shape, wanted: Shape) -> dict[str, Shape] | None:
     return {"kernel": kernel, "stride": stride}
 
 
-def clipped_window(size: Shape, kernel: Shape, stride: Shape, pads: Shape) -> dict[str, Shape]:
-    """The window without what reaches over the padded image: a larger one sees all of it once."""
+def clipped_window(size: Shape, kernel: Shape, stride: Shape, pads: Shape) -> dict[str, Any]:
+    """The window clipped to the padded image: a larger one sees all of it once."""
     whole = tuple(n + 2 * pad for n, pad in zip(size, pads, strict=False))
     return {
         "kernel": tuple(min(k, n) for k, n in zip(kernel, whole, strict=True)),

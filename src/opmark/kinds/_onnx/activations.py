@@ -30,7 +30,7 @@ _ONNX = {
     "Elu": "elu",
 }
 _TO_ONNX = {name: op_type for op_type, name in _ONNX.items()}
-# Their values change no instruction, so any usual ones stand for all.
+# Their values do not change the instructions, so usual values stand for all.
 _PARAMETERS = {"clip": (0.0, 6.0), "leaky-relu": (0.01,), "hard-sigmoid": (0.2, 0.5)}
 _FLOPS = {"": 0, "relu": 1, "clip": 2, "leaky-relu": 2, "hard-sigmoid": 4, "hard-swish": 5}
 
@@ -41,7 +41,7 @@ def activation_flops(name: str) -> int:
 
 
 def activation_from_onnx(attributes: object) -> str | None:
-    """The canonical name of the `activation` attribute, None where it is not one we know."""
+    """The canonical name of the `activation` attribute, None where it is unknown."""
     assert isinstance(attributes, dict)
     found = attributes.get("activation", "")
     return "" if not found else _ONNX.get(found)

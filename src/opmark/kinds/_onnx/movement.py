@@ -1,4 +1,4 @@
-"""ONNX's spelling of movements: many operators, each with its own way to say where elements go."""
+"""Movements as ONNX nodes: many operators, each with attributes of its own."""
 
 from collections.abc import Callable
 from typing import Any
@@ -51,7 +51,7 @@ _TYPES = {dtype: number for number, dtype in DTYPES.items()}
 
 
 def read(node: OnnxNode) -> dict[str, Any] | None:
-    """The fields of a `Movement`, or None where something that matters is not known."""
+    """The fields of a `Movement`, or None where a needed value is unknown."""
     op = _OPERATIONS[qualified(node)]
     result = node.outputs[0]
     if result is None or (node.op_type == "Dropout" and any(node.outputs[1:])):

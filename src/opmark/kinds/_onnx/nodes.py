@@ -1,4 +1,4 @@
-"""Reading and building ONNX nodes, as the families need it."""
+"""Reading and building ONNX nodes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

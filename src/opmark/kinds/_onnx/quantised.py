@@ -49,7 +49,7 @@ def interleaved(operands: tuple[Operand, ...], dtype: str) -> list[Operand | Non
 
 
 def spread(node: OnnxNode) -> tuple[Operand, ...]:
-    """The tensors of an operator whose inputs are `interleaved`: neither scales nor zero points, result's included."""
+    """The tensors among `interleaved` inputs, without scales and zero points, those of the result included."""
     places: Sequence[int]
     if node.op_type == "QLinearConcat":
         places = range(2, len(node.inputs), 3)

@@ -1,4 +1,4 @@
-"""The attributes by which ONNX says how a window slides."""
+"""The attributes of a sliding window in ONNX."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from opmark.core.call import OnnxNode
 from opmark.kinds._shared.shapes import Shape
 
 
-def read_window(node: OnnxNode, size: Shape, kernel: Shape) -> dict[str, Shape]:
+def read_window(node: OnnxNode, size: Shape, kernel: Shape) -> dict[str, Any]:
     """Stride, dilation and explicit pads (all beginnings, then all ends) of a window over an image of `size`."""
     ones = (1,) * len(size)
     stride = tuple(node.attributes.get("strides", ones))

@@ -1,6 +1,7 @@
 """Attention as forward and backward kernels share it: sizes, scores, features, relatives."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,10 +77,9 @@ def resized(p: AttentionSizes, width: float, query_length: int, key_length: int)
     }
 
 
-def sizes_of(
-    q: TensorSpec | None, k: TensorSpec | None, v: TensorSpec | None, mask: TensorSpec | None
-) -> dict[str, Any] | None:
-    """The sizes that four-axis queries, keys and values amount to; None for others."""
+def sizes_of(operands: Sequence[TensorSpec | None], mask: TensorSpec | None) -> dict[str, Any] | None:
+    """The sizes of four-axis queries, keys and values (`operands`); None for others."""
+    q, k, v = operands
     if q is None or k is None or v is None or len(q.shape) != 4:
         return None
     return {

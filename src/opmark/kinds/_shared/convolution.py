@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from opmark.core.kind import Choice, Range
+from opmark.core.kind import Axis, Choice, Range
 from opmark.core.work import Work
 from opmark.kinds._shared.shapes import Shape, scaled, size_bytes
 from opmark.kinds._shared.windows import valid_taps, waste, window_outputs
@@ -13,7 +13,7 @@ from opmark.kinds._shared.windows import valid_taps, waste, window_outputs
 MOST_FLOPS = 6_000_000_000
 MOST_BYTES = 128 * 2**20
 # Axes of a sampling space, in the order that `Conv` draws them.
-SPACE = {
+SPACE: dict[str, Axis] = {
     "batch": Choice((1, 1, 1, 1, 2, 4, 8)),
     "size": Range(7, 224),
     "channels_in": Range(3, 1024),
@@ -25,7 +25,7 @@ SPACE = {
     "groups": Choice(("dense", "dense", "dense", "dense", "depthwise", "depthwise", "grouped")),
     "bias": Choice((True, True, True, False)),
 }
-LAYOUT = {"layout": Choice(("blocked", "blocked", "blocked", "plain"))}
+LAYOUT: dict[str, Axis] = {"layout": Choice(("blocked", "blocked", "blocked", "plain"))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

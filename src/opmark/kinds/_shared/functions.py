@@ -65,7 +65,7 @@ COMPARISONS = frozenset(
     {"equal", "not-equal", "less", "less-or-equal", "greater", "greater-or-equal", "isnan", "isinf"}
 )
 LOGICAL = frozenset({"and", "or", "xor", "not"})
-# What a suite draws: one name per way of computing, since a learner carries the rest over.
+# Operations that suites draw: one per way of computing, from which a learner infers the others.
 UNARY = (
     "relu", "sigmoid", "tanh", "erf", "gelu", "exp", "sqrt", "neg", "reciprocal", "isnan", "clip", "hard-sigmoid",
     "hard-swish", "quick-gelu", "fast-gelu", "leaky-relu", "pow", "abs", "sin", "cos", "log", "softplus", "elu",

@@ -7,15 +7,16 @@ from typing import Any
 
 from opmark.core.kind import Setting
 from opmark.kinds._shared.movement import Movement
-from opmark.kinds._shared.shapes import EIGHT_BITS, scaled, varied, varied_like
+from opmark.kinds._shared.shapes import EIGHT_BITS, Shape, scaled, varied, varied_like
 
-# Blocked layouts are of floating numbers, and nobody counts in eight bits.
+# Blocked layouts hold floating-point numbers, and no network counts in eight bits.
 _WIDE_ONLY = {"reorder-input", "reorder-output", "range", "cast"}
 _ONNX_ONLY = {"reorder-input", "reorder-output", "reshape", "squeeze", "unsqueeze", "range", "depth-to-space"}
+_RESHAPING = {"cast", "reshape", "squeeze", "unsqueeze", "range", "depth-to-space"}
 
 
 def draw(values: Mapping[str, Any], setting: Setting) -> dict[str, Any] | None:
-    """The fields of a `Movement`, its element type aside, or None where the point makes no sense."""
+    """The fields of a `Movement` without its element type, or None where the values do not fit together."""
     op, batch, channels, extent, parts = (values[name] for name in ("op", "batch", "channels", "extent", "parts"))
     if op in _ONNX_ONLY and setting.language != "onnx":
         return None
@@ -30,11 +31,19 @@ def draw(values: Mapping[str, Any], setting: Setting) -> dict[str, Any] | None:
         "sequence": (batch, extent, channels),
         "shuffle": (batch, parts, channels // parts, extent, extent),
     }[values["form"]]
-    rank = len(shape)
-    last = rank - 1
     if op in {"slice", "split"} and setting.language == "aten":
-        # There both are views; what copies is whoever needs the part contiguous.
+        # ATen's slices and splits are views; a kernel that needs the part contiguous copies it.
         return {"op": "copy", "shapes": ((shape[0], max(1, shape[1] // parts), *shape[2:]),)}
+    if op in _RESHAPING:
+        return _reshaping(op, shape, values, setting)
+    if op.startswith("reorder"):
+        return _reordering(op, values, setting)
+    return _moving(op, shape, values)
+
+
+def _moving(op: str, shape: Shape, values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Operations that copy elements to other places."""
+    parts, rank, last = values["parts"], len(shape), len(shape) - 1
     match op:
         case "transpose":
             orders = {
@@ -69,6 +78,13 @@ def draw(values: Mapping[str, Any], setting: Setting) -> dict[str, Any] | None:
             return {"op": op, "shapes": (small,), "arguments": result}
         case "tile":
             return {"op": op, "shapes": (shape,), "arguments": tuple(parts if a == 1 else 1 for a in range(rank))}
+    return None
+
+
+def _reshaping(op: str, shape: Shape, values: Mapping[str, Any], setting: Setting) -> dict[str, Any] | None:
+    """Operations that keep the elements' order or make new elements."""
+    rank = len(shape)
+    match op:
         case "cast":
             return None if values["to"] == setting.dtype else {"op": op, "shapes": (shape,), "to": values["to"]}
         case "reshape":
@@ -78,13 +94,19 @@ def draw(values: Mapping[str, Any], setting: Setting) -> dict[str, Any] | None:
         case "unsqueeze":
             return {"op": op, "shapes": (shape,), "arguments": (1,)}
         case "range":
-            return {"op": op, "shapes": (), "arguments": (channels * parts,)}
+            return {"op": op, "shapes": (), "arguments": (values["channels"] * values["parts"],)}
         case "depth-to-space":
-            image = (batch, channels // 4 * 4, extent, extent)
+            image = (shape[0], values["channels"] // 4 * 4, *(values["extent"],) * 2)
             return {"op": op, "shapes": (image,), "arguments": (2,), "mode": "DCR"} if rank == 4 else None
+    return None
+
+
+def _reordering(op: str, values: Mapping[str, Any], setting: Setting) -> dict[str, Any] | None:
+    """Reorders of an image to and from the blocked layout."""
     if not setting.block or values["form"] != "image":
         return None
-    blocked = (batch, max(setting.block, channels // setting.block * setting.block), extent, extent)
+    channels = max(setting.block, values["channels"] // setting.block * setting.block)
+    blocked = (values["batch"], channels, values["extent"], values["extent"])
     arguments = (0,) if op == "reorder-input" else (blocked[1], 0)
     return {"op": op, "shapes": (blocked,), "arguments": arguments, "block": setting.block}
 

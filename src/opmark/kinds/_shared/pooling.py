@@ -3,11 +3,11 @@
 import math
 from dataclasses import dataclass
 
-from opmark.core.kind import Choice, Range
+from opmark.core.kind import Axis, Choice, Range
 from opmark.kinds._shared.shapes import Shape, scaled
 
 # Axes of a sampling space, in the order that `Pool` draws them.
-SPACE = {
+SPACE: dict[str, Axis] = {
     "batch": Choice((1, 1, 1, 2, 4, 8)),
     "channels": Range(8, 2048, 8),
     "size": Range(4, 224),

@@ -1,4 +1,4 @@
-"""Shape arithmetic that several families share."""
+"""Shape arithmetic that several kinds share."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def scaled(value: int, factor: float, multiple: int = 1) -> int:
 
 
 def channel_axis(shape: Sequence[int]) -> int:
-    """Where a tensor of this rank keeps its channels: axis 1 of images, the last axis of everything else."""
+    """The channel axis of a tensor of this rank: axis 1 of images, else the last axis."""
     return 1 if len(shape) >= 4 else max(0, len(shape) - 1)
 
 
@@ -46,11 +46,11 @@ def varied_like(shape: Shape, before: Shape, after: Shape) -> Shape:
 
 
 def without_channels(shape: Sequence[int]) -> str:
-    """What siblings that differ only in channels share, as text."""
+    """A label that siblings share which differ only in channels."""
     channel = channel_axis(shape)
     return "x".join("c" if axis == channel else str(size) for axis, size in enumerate(shape))
 
 
 def code(value: str, known: Sequence[str]) -> float:
-    """The place of `value` in `known` as a category for a learner; −1 for a stranger."""
+    """The place of `value` in `known` as a category for a learner; −1 where it is unknown."""
     return float(known.index(value)) if value in known else -1.0

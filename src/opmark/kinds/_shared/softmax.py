@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opmark.core.kind import Choice, Range
+from opmark.core.kind import Axis, Choice, Range
 from opmark.kinds._shared.shapes import Shape, without_channels
 
-SPACE = {
+SPACE: dict[str, Axis] = {
     "form": Choice(("attention", "attention", "logits", "image")),
     "batch": Choice((1, 1, 1, 2, 4, 8)),
     "heads": Choice((1, 4, 8, 12, 16, 32)),
