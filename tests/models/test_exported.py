@@ -7,7 +7,7 @@ from tests.models.onnx_models import array, model, node, saved
 
 from opmark.core.errors import ContentError, UsageError
 from opmark.models.coverage import coverage
-from opmark.models.quantised import quantised
+from opmark.models.exported import quantised
 from opmark.models.resolve import graph_of, onnx_file
 
 VARIANTS = ["int8-static", "int8-dynamic"]

@@ -7,9 +7,10 @@ import pytest
 
 from opmark.core.errors import ContentError, UnavailableError, UnknownNameError, UsageError
 from opmark.models.coverage import coverage
-from opmark.models.export import exported_zoo_model
+from opmark.models.exported import exported_zoo_model
+from opmark.models.origin import code_id
 from opmark.models.resolve import graph_of, onnx_file, torch_module
-from opmark.models.source import code_id, source_of, zoo_sizes
+from opmark.models.source import source_of, zoo_sizes
 from opmark.models.zoo import family_of
 
 OWN = ["inception-tiny", "encoder-tiny", "two-tower-tiny", "wide-and-deep-tiny", "mixture-of-experts-tiny"]

@@ -4,8 +4,7 @@ import pytest
 
 from opmark.core.errors import ContentError, UnknownNameError, UsageError
 from opmark.models.resolve import graph_of, onnx_file, torch_module
-from opmark.models.source import source_of
-from opmark.models.variant import VARIANTS, is_bf16, is_training, split_variant, variant_language
+from opmark.models.source import VARIANTS, is_bf16, is_training, source_of, split_variant, variant_language
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""Networks in: capture the graph of kernels a runtime really executes."""
+"""Networks: names, files, and the graphs of kernels that runtimes execute for them."""

@@ -1,4 +1,4 @@
-"""How much of a graph its kinds really cover, and what hides in the generic one."""
+"""The share of a graph's work that specific kinds cover, and the operators left to the generic kind."""
 
 import re
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ _MATRIX = re.compile(
 class Coverage:
     """Shares in [0, 1] of what a graph does per call.
 
-    `flops_share` is the part of the matrix work and its like that specific kinds hold: 1 unless `hidden` names
-    matrix operators in `bytes-moved`, whose FLOPs nobody knows. `generic` are the operators that are there at all.
+    `flops_share` is the kind coverage of the matrix work: 1 unless `hidden` names matrix operators in `bytes-moved`,
+    whose FLOPs are unknown. `generic` names all operators in `bytes-moved`.
     """
 
     kernels: int
@@ -31,12 +31,12 @@ class Coverage:
 
     @property
     def bytes_moved_share(self) -> float:
-        """The share of the bytes that is in `bytes-moved`."""
+        """The share of the bytes in `bytes-moved`."""
         return 1.0 - self.bytes_share
 
 
 def coverage(graph: Graph) -> Coverage:
-    """What `graph` has in specific kinds, and what only in `bytes-moved`."""
+    """The shares of `graph` in specific kinds and in `bytes-moved`."""
     nodes = list(graph.costly)
     generic = [node for node in nodes if node.kernel.kind == GENERIC]
     moved = sum(node.work.moved_bytes for node in nodes)
@@ -47,7 +47,7 @@ def coverage(graph: Graph) -> Coverage:
     return Coverage(
         kernels=len(nodes),
         generic_kernels=len(generic),
-        # FLOPs of what hides are unknown; each such kernel counts like an average one that is known.
+        # The FLOPs of hidden kernels are unknown; each counts like an average known one.
         flops_share=matrix / (matrix + len(hidden)) if hidden else 1.0,
         bytes_share=1.0 - moved_generic / moved if moved else 1.0,
         generic=labels,

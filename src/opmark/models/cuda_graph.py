@@ -1,6 +1,6 @@
-"""What eager torch runs on a CUDA GPU for a network, told from its calls on the processor.
+"""The kernels that eager torch runs on a CUDA GPU, derived from the calls on the processor.
 
-A module makes the same ATen calls on either device, but for attention: `scaled_dot_product_attention` picks a kernel
+A module makes the same ATen calls on either device except for attention: `scaled_dot_product_attention` picks a kernel
 by device, element type and mask. Capturing under fake CUDA tensors would need torch's CUDA build to make that choice:
 without it the composite falls apart into products and a softmax, which no GPU runs.
 """
@@ -22,8 +22,8 @@ _WIDEST_FLASH_HEAD = 256
 def as_on_gpu(graph: Graph) -> Graph:
     """`graph` of ATen calls, captured for the processor, as a CUDA GPU runs it.
 
-    The first kernel of torch's own order that can do it (`sdp_utils.cpp`): flash in 16 bits without a mask, else the
-    memory-efficient one. Graphs without attention come back as they are.
+    Attention takes the first suitable kernel in torch's order (`sdp_utils.cpp`): flash in 16 bits without a mask, else
+    the memory-efficient one. Graphs without attention come back unchanged.
     """
     if not any(node.kernel.kind == _ATTENTION for node in graph.nodes):
         return graph
@@ -31,7 +31,7 @@ def as_on_gpu(graph: Graph) -> Graph:
 
 
 def kernel_on_gpu(kernel: Kernel) -> Kernel:
-    """`kernel` as a CUDA GPU runs it: attention in the variant that torch picks there, all others as they are."""
+    """`kernel` as a CUDA GPU runs it: attention in the variant that torch picks there, all others unchanged."""
     if kernel.kind != _ATTENTION:
         return kernel
     kind = kind_of(kernel)

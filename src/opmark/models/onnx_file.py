@@ -1,7 +1,8 @@
-"""Reading an ONNX file: what it must be before a runtime sees it, and its open dimensions filled in."""
+"""Reading an ONNX file: checks before a runtime sees it, and values for its open dimensions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxFile:
-    """A checked file. `model` holds no external weights; `overrides` are named dimensions still to be set.
+    """A checked file. `model` holds no external weights; `overrides` are named dimensions for the runtime to set.
 
-    `changed` says that `model` differs from the file, so that a runtime must be given `model` itself.
+    Where `changed`, `model` differs from the file, and a runtime must be given `model` itself.
     """
 
     path: Path
@@ -38,7 +39,7 @@ def read(path: Path, dimensions: Mapping[str, int]) -> OnnxFile:
 
 
 def constant_names(graph: "onnx.GraphProto") -> set[str]:
-    """The tensors that the file itself holds."""
+    """The names of the tensors stored in the file."""
     return {item.name for item in graph.initializer} | {item.values.name for item in graph.sparse_initializer}
 
 
@@ -58,7 +59,7 @@ def _parsed(path: Path) -> "onnx.ModelProto":
         model.ParseFromString(content)
     except DecodeError:
         raise ContentError("not an ONNX file, or cut short", where=where) from None
-    # Almost any bytes parse as a message with nothing known in it.
+    # Almost any bytes parse as a message without known fields.
     if not model.HasField("graph") or not model.opset_import:
         raise ContentError("not an ONNX file", where=where)
     if not model.graph.node or not model.graph.output:
@@ -98,23 +99,14 @@ def _check_flow(model: "onnx.ModelProto", path: Path) -> None:
 def _check_acyclic(model: "onnx.ModelProto", path: Path) -> None:
     nodes = list(model.graph.node)
     makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    needs = [{makers[name] for name in node.input if name in makers} for node in nodes]
-    readers: list[list[int]] = [[] for _ in nodes]
-    for index, sources in enumerate(needs):
-        for source in sources:
-            readers[source].append(index)
-    waiting = [len(sources) for sources in needs]
-    ready = [index for index, count in enumerate(waiting) if count == 0]
-    done = 0
-    while ready:
-        done += 1
-        for reader in readers[ready.pop()]:
-            waiting[reader] -= 1
-            if waiting[reader] == 0:
-                ready.append(reader)
-    if done < len(nodes):
-        stuck = next(node for node, count in zip(nodes, waiting, strict=True) if count)
-        raise ContentError(f"the graph has a cycle through {stuck.name or stuck.output[0]!r}", where=str(path))
+    sources = ({makers[name] for name in node.input if name in makers} for node in nodes)
+    try:
+        TopologicalSorter(dict(enumerate(sources))).prepare()
+    except CycleError as error:
+        stuck = nodes[min(error.args[1])]
+        raise ContentError(
+            f"the graph has a cycle through {stuck.name or stuck.output[0]!r}", where=str(path)
+        ) from error
 
 
 def _with_dimensions(model: "onnx.ModelProto", path: Path, dimensions: Mapping[str, int]) -> OnnxFile:

@@ -1,29 +1,33 @@
-"""What decides the kernels of a model: the network itself, the packages that run it, and the code that reads it."""
+"""The origin of a graph: the network, the packages that run it, and the code that reads it."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
+import opmark
 from opmark.core.canonical import content_id
 from opmark.core.files import sha256
-from opmark.models.source import Source, code_id, zoo_sizes
+from opmark.models.source import ModelSource, zoo_sizes
 from opmark.models.zoo import family_of, models
 
-# Besides the network's own code. What begins with `onnx_` reads ONNX Runtime, the other modules trace torch.
+# Besides the network's own code. Modules called `onnx_…` read ONNX Runtime's graphs, the others trace torch.
 _CAPTURE = {
     "onnx": (
         *(f"models/capture/onnx_{name}.py" for name in ("export", "origins", "quantise", "runtime", "session")),
         "models/onnx_file.py",
     ),
-    "aten": tuple(f"models/capture/{name}.py" for name in ("_recorder", "aten", "lower", "program", "training")),
+    "aten": tuple(f"models/capture/{name}.py" for name in ("_recorder", "aten", "program", "torch_variants")),
 }
 _ZOO = tuple(f"models/zoo/{name}.py" for name in ("__init__", "_shared/blocks", "_shared/weights"))
 _TABLE = "models/zoo/_configured/building.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where a graph comes from. Two graphs of one origin are equal.
+class GraphOrigin:
+    """Everything that determines a graph: two graphs of one origin are equal.
 
     `dimensions` are those of the call, defaults included; `content` is the hash of a file, empty for a network of
     the zoo; `versions` holds an empty string for a package that is not installed.
@@ -39,7 +43,7 @@ class Origin:
 
     @property
     def id(self) -> str:
-        """Its hash."""
+        """The hash of the origin."""
         return content_id(self)
 
     @property
@@ -48,7 +52,7 @@ class Origin:
         return tuple(name for name, found in self.versions.items() if not found)
 
 
-def origin_of(source: Source, language: str, threads: int, sizes: Mapping[str, int]) -> Origin:
+def origin_of(source: ModelSource, language: str, threads: int, sizes: Mapping[str, int]) -> GraphOrigin:
     """The origin of the graph of `source` in `language`; eager torch makes the same calls with any `threads`.
 
     Raises `UsageError` for a dimension that a network of the zoo does not have.
@@ -65,7 +69,7 @@ def origin_of(source: Source, language: str, threads: int, sizes: Mapping[str, i
             dimensions = zoo_dimensions(source.base, sizes)
     if language == "onnx":
         packages += ("onnxruntime",)
-    return Origin(
+    return GraphOrigin(
         model=source.name,
         language=language,
         threads=threads if language == "onnx" else 1,
@@ -77,9 +81,9 @@ def origin_of(source: Source, language: str, threads: int, sizes: Mapping[str, i
 
 
 def network_code(model: str, *places: str) -> str:
-    """Hash of what decides the zoo network called `model`, and of the source files at `places`.
+    """Hash of the code of the zoo network called `model` and of the source files at `places`.
 
-    Its family's file or entry of the table, and what all families share; a change of another family leaves it as it is.
+    It covers the family's file or table entry and the code that all families share, but no other family.
     """
     family = family_of(model)
     if family.entry is not None:
@@ -103,3 +107,16 @@ def installed(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return ""
+
+
+@cache
+def code_id(*places: str) -> str:
+    """Hash of the source files at `places` inside the package; a change makes earlier results stale."""
+    root = Path(opmark.__file__).parent
+    digest = hashlib.sha256()
+    for place in places:
+        found = root / place
+        for path in sorted(found.rglob("*.py")) if found.is_dir() else [found]:
+            digest.update(path.relative_to(root).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

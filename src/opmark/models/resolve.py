@@ -1,4 +1,4 @@
-"""From a model and a target to the graph of kernels that the target runs, and to what can be run there."""
+"""Finds the graph of kernels, the ONNX file or the torch module of a model and a target."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,13 +10,11 @@ from opmark.core.graph import Graph
 from opmark.core.registry import require
 from opmark.core.target import parse_target_name
 from opmark.models.cuda_graph import CUDA_RUNTIME, as_on_gpu
-from opmark.models.export import exported_program, exported_zoo_model
-from opmark.models.graphs import encoding as store
+from opmark.models.exported import exported_program, exported_zoo_model, quantised
+from opmark.models.graphs import encoding
 from opmark.models.graphs.shipped import graphs_folder, stored_graph
-from opmark.models.origin import Origin, origin_of
-from opmark.models.quantised import quantised
-from opmark.models.source import Source, source_of, zoo_sizes
-from opmark.models.variant import is_bf16, is_training, variant_language
+from opmark.models.origin import GraphOrigin, origin_of
+from opmark.models.source import ModelSource, is_bf16, is_training, source_of, variant_language, zoo_sizes
 
 if TYPE_CHECKING:
     import torch
@@ -28,9 +26,9 @@ def graph_of(
     """The kernels that `target_name` runs for `model`: an `.onnx` or `.pt2` file, or a zoo name, perhaps `@VARIANT`.
 
     `dimensions` gives the open dimensions of an ONNX file, or `batch` and `size` of a zoo network.
-    A graph that travels with OpMark is taken where it is what would be captured, or where nothing can be captured.
-    Graphs and exports are kept in `cache`, the user's cache folder where it is None.
-    Raises `UsageError` for a pair that cannot be, `ContentError` for a file that is not what it should be.
+    A graph shipped with OpMark is used where a capture would give the same one, or where nothing can be captured.
+    Graphs and exports are kept in `cache`, by default the user's cache folder.
+    Raises `UsageError` for an impossible pair, `ContentError` for a damaged or wrong file.
     """
     return _graph(model, target_name, cache, dict(dimensions or {}), graphs_folder())
 
@@ -38,37 +36,35 @@ def graph_of(
 def captured_graph(
     model: str, target_name: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None
 ) -> Graph:
-    """The graph as `graph_of` gives it, captured with what is installed here and not taken from those that travel.
+    """The graph as `graph_of` gives it, always captured with the packages installed here.
 
     Raises `MissingExtraError` where a package for it is not installed, else as `graph_of` does.
     """
     return _graph(model, target_name, cache, dict(dimensions or {}), None)
 
 
-def graph_origin(model: str, target_name: str, *, dimensions: Mapping[str, int] | None = None) -> Origin:
-    """What decides the graph of `model` on `target_name` here. Raises `UsageError` for a pair that cannot be."""
+def graph_origin(model: str, target_name: str, *, dimensions: Mapping[str, int] | None = None) -> GraphOrigin:
+    """The origin of the graph of `model` on `target_name`. Raises `UsageError` for an impossible pair."""
     source = source_of(model)
     runtime, threads = parse_target_name(target_name)
     return origin_of(source, _language(source, runtime), threads, dimensions or {})
 
 
-def _graph(
-    model: str, target_name: str, cache: Path | None, sizes: Mapping[str, int], travelling: Path | None
-) -> Graph:
+def _graph(model: str, target_name: str, cache: Path | None, sizes: Mapping[str, int], shipped: Path | None) -> Graph:
     source, folder = source_of(model), cache or default_cache()
     origin = graph_origin(model, target_name, dimensions=sizes)
-    # A GPU's time is dear: whatever version of torch told which calls a network makes, measuring starts at once.
+    # GPU time is expensive: measuring starts at once, with calls captured by any version of torch.
     on_gpu = parse_target_name(target_name)[0] == CUDA_RUNTIME
     path = folder / "graphs" / f"{source.name}-{origin.id}.json"
     try:
-        graph = store.load(path)
-    except ContentError:  # not there yet, or damaged: made again either way
-        found = stored_graph(origin, travelling, any_version=on_gpu)
+        graph = encoding.load(path)
+    except ContentError:  # missing or damaged: made again
+        found = stored_graph(origin, shipped, any_version=on_gpu)
         if found is None:
             for package in origin.missing:
                 require(package)
             found = _captured(source, target_name, folder, sizes)
-            store.save(found, path)
+            encoding.save(found, path)
         graph = found
     if on_gpu:
         graph = as_on_gpu(graph)
@@ -76,7 +72,7 @@ def _graph(
 
 
 def onnx_file(model: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None) -> Path:
-    """The ONNX file that `model` is, or that it is exported or quantised to. Raises as `graph_of` does.
+    """The ONNX file of `model`, exported or quantised where needed. Raises as `graph_of` does.
 
     The open dimensions of a quantised file are filled in, those of a plain one are still open.
     """
@@ -88,10 +84,10 @@ def onnx_file(model: str, *, cache: Path | None = None, dimensions: Mapping[str,
 def torch_module(
     model: str, *, dimensions: Mapping[str, int] | None = None
 ) -> "tuple[torch.nn.Module, tuple[torch.Tensor, ...]]":
-    """The torch module that `model` is, with weights, and inputs for one call.
+    """The torch module of `model` with weights, and inputs for one call.
 
     One call of a training variant is a `TrainingStep` of them.
-    Raises `UsageError` for an ONNX file or an int8 variant, which torch has no module for.
+    Raises `UsageError` for an ONNX file or an int8 variant, which have no torch module.
     """
     source = source_of(model)
     _language(source, "torch-eager")
@@ -99,13 +95,13 @@ def torch_module(
 
 
 def default_cache() -> Path:
-    """The user's cache folder for what can be made again."""
+    """The user's cache folder for files that can be made again."""
     import platformdirs
 
     return platformdirs.user_cache_path("opmark")
 
 
-def _language(source: Source, runtime: str) -> str:
+def _language(source: ModelSource, runtime: str) -> str:
     home = variant_language(source.variant)
     if runtime.startswith("torch"):
         if home == "onnx":
@@ -131,11 +127,11 @@ def _language(source: Source, runtime: str) -> str:
             f"no kernel graphs for {runtime} yet: they are captured with the CPU provider only",
             hint="use onnxruntime-cpu-t1",
         )
-    # A made-up target runs whatever is quickest to come by.
+    # A made-up target runs the network's own language, which is quickest to capture.
     return source.language
 
 
-def _captured(source: Source, target_name: str, cache: Path, sizes: Mapping[str, int]) -> Graph:
+def _captured(source: ModelSource, target_name: str, cache: Path, sizes: Mapping[str, int]) -> Graph:
     runtime, threads = parse_target_name(target_name)
     if _language(source, runtime) == "onnx":
         from opmark.models.capture.onnx_runtime import capture as capture_onnx
@@ -150,15 +146,15 @@ def _captured(source: Source, target_name: str, cache: Path, sizes: Mapping[str,
     )
 
 
-def _onnx_file(source: Source, cache: Path, sizes: Mapping[str, int]) -> tuple[Path, Mapping[str, int]]:
-    """The file, and the dimensions that are still to be given to it."""
+def _onnx_file(source: ModelSource, cache: Path, sizes: Mapping[str, int]) -> tuple[Path, Mapping[str, int]]:
+    """The file, and the dimensions still to be set in it."""
     path, left = _plain_file(source, cache, sizes)
     if not source.variant:
         return path, left
     return quantised(path, source.variant, cache, dimensions=left, name=source.base), {}
 
 
-def _plain_file(source: Source, cache: Path, sizes: Mapping[str, int]) -> tuple[Path, Mapping[str, int]]:
+def _plain_file(source: ModelSource, cache: Path, sizes: Mapping[str, int]) -> tuple[Path, Mapping[str, int]]:
     if source.path is None:
         return exported_zoo_model(source.base, cache, sizes), {}
     if source.is_onnx:
@@ -168,7 +164,7 @@ def _plain_file(source: Source, cache: Path, sizes: Mapping[str, int]) -> tuple[
 
 
 def _module(
-    source: Source, sizes: Mapping[str, int], *, weights: bool
+    source: ModelSource, sizes: Mapping[str, int], *, weights: bool
 ) -> "tuple[torch.nn.Module, tuple[torch.Tensor, ...]]":
     if source.path is not None:
         from opmark.models.capture.program import program_of
@@ -182,13 +178,13 @@ def _module(
     built = zoo.build(source.base, batch=batch, size=size, weights=weights)
     module, inputs = built.module, built.inputs
     if is_bf16(source.variant):
-        from opmark.models.capture.lower import in_bfloat16
+        from opmark.models.capture.torch_variants import in_bfloat16
 
         module, inputs = in_bfloat16(module, inputs, weights=weights)
     return module, inputs
 
 
-def _refuse_sizes(source: Source, sizes: Mapping[str, int]) -> None:
+def _refuse_sizes(source: ModelSource, sizes: Mapping[str, int]) -> None:
     if sizes:
         raise UsageError(
             f"the shapes of {source.name}.pt2 are fixed, {', '.join(sizes)} cannot be set",

@@ -1,26 +1,27 @@
-"""What a model on the command line is: an `.onnx` file, a `.pt2` file, or a name of the zoo, perhaps `@` a variant."""
+"""The meaning of a model's name: an `.onnx` file, a `.pt2` file or a zoo network, perhaps with `@` and a variant."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-import opmark
 from opmark.core.errors import ContentError, UsageError
-from opmark.models.variant import VARIANTS, split_variant, variant_language
+from opmark.core.registry import unknown_name
 from opmark.models.zoo import family_of
 
 _A = {".onnx": "an .onnx", ".pt2": "a .pt2"}
 SUFFIXES = tuple(_A)
 _ZOO_DIMENSIONS = ("batch", "size")
+# The same network in another element type, or trained.
+INT8 = ("int8-dynamic", "int8-static")
+TORCH = ("bf16", "training", "bf16-training")
+VARIANTS = (*INT8, *TORCH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ModelSource:
     """A model and where it comes from; `path` is its file, `None` for a torch network of the zoo.
 
-    `name` is what tables call it, its variant included; `base` and `family` are of the network without it.
+    `name` is the name in tables, its variant included; `base` and `family` belong to the network without it.
     """
 
     name: str
@@ -31,17 +32,17 @@ class Source:
 
     @property
     def is_onnx(self) -> bool:
-        """Whether it is an ONNX file."""
+        """Whether the model is an ONNX file."""
         return self.path is not None and self.path.suffix == ".onnx"
 
     @property
     def language(self) -> str:
-        """The graph language it is at home in: that of its variant, else of its file."""
+        """The graph language of its variant, else of its file."""
         return variant_language(self.variant) or ("onnx" if self.is_onnx else "aten")
 
 
-def source_of(model: str) -> Source:
-    """The file or zoo network that `model` means.
+def source_of(model: str) -> ModelSource:
+    """The file or zoo network that `model` names.
 
     Raises `ContentError` for a file that is not there, `UnknownNameError` for a name the zoo does not have or a
     variant that does not exist, `UsageError` for a variant that this kind of file cannot have.
@@ -64,31 +65,48 @@ def source_of(model: str) -> Source:
         raise UsageError(
             f"{base} has no variant {variant!r}: it is {reason}", hint="use a torch network of the zoo for this variant"
         )
-    return Source(name=f"{name}{ending}", base=name, family=family, path=file, variant=variant)
+    return ModelSource(name=f"{name}{ending}", base=name, family=family, path=file, variant=variant)
 
 
 def variants_of(model: str) -> tuple[str, ...]:
-    """The variants of a network of the zoo: one that is an ONNX file has none of torch."""
+    """The variants of a zoo network; an ONNX file has no torch variants."""
     torch = family_of(model).onnx_path(model) is None
     return tuple(variant for variant in VARIANTS if torch or variant_language(variant) == "onnx")
 
 
 def zoo_sizes(dimensions: Mapping[str, int]) -> tuple[int | None, int | None]:
-    """Batch and size of a zoo network, None where the default is meant. Raises `UsageError` for other dimensions."""
+    """Batch and size of a zoo network, None for the default. Raises `UsageError` for other dimensions."""
     for name in dimensions:
         if name not in _ZOO_DIMENSIONS:
             raise UsageError(f"a network of the zoo has no dimension {name!r}", hint="it has: batch, size")
     return dimensions.get("batch"), dimensions.get("size")
 
 
-@cache
-def code_id(*places: str) -> str:
-    """Hash of the source files at `places` inside the package: what they once made is stale when they change."""
-    root = Path(opmark.__file__).parent
-    digest = hashlib.sha256()
-    for place in places:
-        found = root / place
-        for path in sorted(found.rglob("*.py")) if found.is_dir() else [found]:
-            digest.update(path.relative_to(root).as_posix().encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+def split_variant(name: str) -> tuple[str, str]:
+    """The base name and the variant of `NAME@VARIANT`; the variant is empty where there is none.
+
+    An `@` inside a path belongs to the path. Raises `UnknownNameError` for a variant that does not exist.
+    """
+    base, at, variant = name.rpartition("@")
+    if not at or "/" in variant or "\\" in variant or variant.endswith((".onnx", ".pt2")):
+        return name, ""
+    if not base:
+        raise UsageError(f"{name!r} names no network before the @", hint="write it like bert-base@int8-dynamic")
+    if variant not in VARIANTS:
+        raise unknown_name("variant of a network", variant, VARIANTS)
+    return base, variant
+
+
+def variant_language(variant: str) -> str:
+    """The graph language of a variant, `onnx` or `aten`; empty without a variant."""
+    return "" if not variant else "onnx" if variant in INT8 else "aten"
+
+
+def is_bf16(variant: str) -> bool:
+    """Whether weights and floating inputs are bfloat16."""
+    return variant.startswith("bf16")
+
+
+def is_training(variant: str) -> bool:
+    """Whether a call is a whole training step instead of a forward pass."""
+    return variant.endswith("training")

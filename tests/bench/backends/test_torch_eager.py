@@ -13,7 +13,7 @@ from opmark.core.tensor import TensorSpec
 from opmark.kinds import KINDS
 from opmark.models import zoo
 from opmark.models.capture.aten import capture
-from opmark.models.capture.lower import in_bfloat16
+from opmark.models.capture.torch_variants import in_bfloat16
 
 TARGET = BACKEND.targets("device")[0]
 

@@ -7,8 +7,7 @@ import pytest
 from opmark.bench.suite.plan import plan
 from opmark.bench.suite.shipped import find_suite
 from opmark.bench.suite.suite import NetworkSpec, Suite, load_suite, specs
-from opmark.models.source import source_of
-from opmark.models.variant import VARIANTS, split_variant
+from opmark.models.source import VARIANTS, source_of, split_variant
 from opmark.models.zoo import family_of, held_out
 
 FULL = load_suite(find_suite("full"))

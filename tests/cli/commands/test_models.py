@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from opmark.cli.main import cli
 from opmark.core.workspace import ROOMS
-from opmark.models.variant import INT8, TORCH
+from opmark.models.source import INT8, TORCH
 
 
 @pytest.fixture

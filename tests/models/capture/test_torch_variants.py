@@ -1,16 +1,15 @@
-"""A training step: its phases, its loss, and that it trains."""
+"""The variants of torch networks: bfloat16 with and without values; a training step, its phases and its loss."""
 
 import pytest
+import torch
 
 from opmark.core.errors import ContentError
 from opmark.models import zoo
 from opmark.models.capture.aten import capture
-from opmark.models.capture.training import TrainingStep, loss_of, targets_of
+from opmark.models.capture.torch_variants import TrainingStep, in_bfloat16, loss_of, targets_of
 
 
 def test_steps_make_the_loss_smaller() -> None:
-    import torch
-
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
@@ -21,8 +20,6 @@ def test_steps_make_the_loss_smaller() -> None:
 
 
 def test_phases_follow_each_other() -> None:
-    import torch
-
     heard: list[str] = []
     step = TrainingStep(torch.nn.Linear(4, 3), (torch.ones(2, 4),), enter=heard.append)
     step()
@@ -30,8 +27,6 @@ def test_phases_follow_each_other() -> None:
 
 
 def test_sequences_have_a_class_per_position_and_images_none() -> None:
-    import torch
-
     targets = targets_of(torch.zeros(2, 5, 7))
     assert targets is not None
     assert (targets.shape, int(targets.max())) == ((10,), 6)
@@ -42,8 +37,6 @@ def test_sequences_have_a_class_per_position_and_images_none() -> None:
 
 
 def test_what_has_no_weights_cannot_be_trained() -> None:
-    import torch
-
     with pytest.raises(ContentError, match="cannot be trained"):
         capture(lambda: (torch.nn.ReLU(), (torch.ones(2, 2),)), name="relu", training=True)
 
@@ -78,3 +71,25 @@ def test_the_trace_is_what_a_real_step_calls() -> None:
 def _built(name: str):
     built = zoo.build(name, batch=2)
     return built.module, built.inputs
+
+
+def module() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+
+
+def test_floats_change_and_counts_stay() -> None:
+    inputs = (torch.ones(2, 3), torch.zeros(2, dtype=torch.int64))
+    made, lowered = in_bfloat16(module(), inputs, weights=True)
+    types = {name: tensor.dtype for name, tensor in made.state_dict().items()}
+    assert types.pop("1.num_batches_tracked") == torch.int64
+    assert set(types.values()) == {torch.bfloat16}
+    assert [item.dtype for item in lowered] == [torch.bfloat16, torch.int64]
+
+
+def test_values_are_kept_only_where_they_are_asked_for() -> None:
+    before = module()
+    wanted = before[0].weight.detach().to(torch.bfloat16)
+    made, _ = in_bfloat16(before, (), weights=True)
+    assert torch.equal(made[0].weight, wanted)
+    made, _ = in_bfloat16(module(), (), weights=False)
+    assert made[0].weight.dtype == torch.bfloat16

@@ -10,7 +10,7 @@ pytest.importorskip("transformers")
 from opmark.core.graph import Graph
 from opmark.models import zoo
 from opmark.models.capture.aten import capture
-from opmark.models.capture.training import TrainingStep, loss_of
+from opmark.models.capture.torch_variants import TrainingStep, loss_of
 
 NETWORKS = ("inception-tiny", "bert-tiny", "encoder-tiny")
 # What torch counts. Fused attention on the processor it does not, nor that the bias of addmm is added.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opmark.models.graphs.refresh import Stored, held, store_graphs, targets_of, travelling
+from opmark.models.graphs.refresh import StoreOutcome, held, store_graphs, targets_of, travelling
 from opmark.models.graphs.shipped import graphs_folder
 from opmark.models.zoo import models
 
@@ -21,7 +21,9 @@ def test_graphs_are_stored_once_and_then_kept(tmp_path):
     written = path.stat().st_mtime_ns
     assert first.size_bytes == path.stat().st_size
     again, _ = store_graphs(wanted, folder, cache=cache)
-    assert again == Stored(model="plain-tiny", target="torch-eager-t1", status="kept", size_bytes=path.stat().st_size)
+    assert again == StoreOutcome(
+        model="plain-tiny", target="torch-eager-t1", status="kept", size_bytes=path.stat().st_size
+    )
     assert path.stat().st_mtime_ns == written
 
 

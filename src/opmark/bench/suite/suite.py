@@ -16,7 +16,7 @@ from opmark.core.schema import load
 from opmark.core.tensor import DTYPE_BYTES
 from opmark.core.units import parse_duration_s
 from opmark.kinds import KINDS, work_of
-from opmark.models.variant import split_variant
+from opmark.models.source import split_variant
 from opmark.models.zoo import held_out, models
 
 SCHEMA = 1

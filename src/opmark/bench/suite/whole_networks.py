@@ -8,7 +8,7 @@ from opmark.bench.suite.suite import Networks, NetworkSpec, Suite
 from opmark.bench.worker.backend import backend_of
 from opmark.core.errors import NothingSelectedError, OpMarkError, UsageError
 from opmark.models.resolve import graph_of
-from opmark.models.source import Source, source_of
+from opmark.models.source import ModelSource, source_of
 from opmark.models.zoo import FAMILIES, family_of, held_out
 
 SUITE = "models"
@@ -122,7 +122,7 @@ def select(
     )
 
 
-def _role(source: Source) -> str:
+def _role(source: ModelSource) -> str:
     """The role of a network: its family's in the zoo, and held-out for a file."""
     try:
         return "held-out" if held_out(source.base) else "training"
@@ -130,7 +130,7 @@ def _role(source: Source) -> str:
         return "held-out"
 
 
-def _dimensions(source: Source, batch: int, wanted: int | float) -> tuple[dict[str, int], str]:
+def _dimensions(source: ModelSource, batch: int, wanted: int | float) -> tuple[dict[str, int], str]:
     """The dimensions that differ from the network's own, and the reason why they cannot be set."""
     if source.path is not None:
         changed = batch != 1 or wanted != 1.0
@@ -142,7 +142,7 @@ def _dimensions(source: Source, batch: int, wanted: int | float) -> tuple[dict[s
     return dimensions | ({"size": size} if size != own else {}), ""
 
 
-def _problem(name: str, source: Source, target: str, dimensions: dict[str, int], cache: Path | None) -> str:
+def _problem(name: str, source: ModelSource, target: str, dimensions: dict[str, int], cache: Path | None) -> str:
     backend = backend_of(target)
     if source.variant and source.language != backend.language and backend.name != "null":
         return f"the variant {source.variant!r} is for other targets"

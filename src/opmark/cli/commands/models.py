@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opmark.core.graph import Graph
     from opmark.core.kernel import Kernel
     from opmark.models.coverage import Coverage
-    from opmark.models.graphs.refresh import Stored
+    from opmark.models.graphs.refresh import StoreOutcome
 
 
 @click.group(name="models")
@@ -157,7 +157,7 @@ def store(
     sized = [item for item in sized if not targets or item[1] in targets]
     with progress_bar() as bar:
         task = bar.add_task("storing", total=len(sized))
-        found: list[Stored] = []
+        found: list[StoreOutcome] = []
         for name, target, dimensions in sized:
             found += store_graphs([(name, target)], folder, cache=cache_folder(ctx), dimensions=dimensions)
             bar.update(task, advance=1, description=name)
@@ -173,7 +173,7 @@ def store(
         )
 
 
-def _print_stored(found: "Sequence[Stored]") -> None:
+def _print_stored(found: "Sequence[StoreOutcome]") -> None:
     rows = [
         (
             item.model,

@@ -1,1 +1,1 @@
-"""Captures, one runtime per file."""
+"""Captures of graphs: ATen traces, and ONNX Runtime's optimised graphs."""

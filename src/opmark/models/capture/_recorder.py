@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from opmark.core.call import AtenCall
 from opmark.core.tensor import TensorSpec
 
-# They give back memory nobody has written to.
+# These operators return uninitialised memory.
 _ALLOCATIONS = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})
 
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -23,7 +23,7 @@ _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """One call with its tensors by name. `free` where nothing is computed or moved: a view, an allocation."""
+    """One call with its tensors by name. A `free` call computes and moves nothing: a view, an allocation."""
 
     call: AtenCall
     inputs: tuple[str, ...]
@@ -34,10 +34,10 @@ class Recorded:
 
 
 class Recorder(TorchDispatchMode):
-    """Entered above a `FakeTensorMode`; `records` holds the calls in order.
+    """Records calls in order; it is entered above a `FakeTensorMode`.
 
-    A composite operator that `wanted` does not recognise is taken apart into what it calls itself, so that a call
-    is recorded at the highest level somebody has a name for and no copy hides inside it.
+    A composite operator that `wanted` does not recognise is replaced by the calls it makes itself. So a call is
+    recorded at the highest known level, and no copy hides inside it.
     """
 
     def __init__(self, fake: FakeTensorMode, weights: Mapping[int, str], wanted: Callable[[AtenCall], bool]) -> None:
@@ -68,7 +68,7 @@ class Recorder(TorchDispatchMode):
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """While inside, calls run on fake tensors without being written down: what they make counts as given."""
+        """Inside this context calls are not recorded, and their results count as given."""
         self._paused = True
         try:
             yield
@@ -76,13 +76,13 @@ class Recorder(TorchDispatchMode):
             self._paused = False
 
     def name_of(self, tensor: torch.Tensor) -> str:
-        """What `tensor` is called now."""
+        """The current name of `tensor`."""
         return self._names[id(self._faked(tensor))]
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Run the call on fake tensors and write it down."""
+        """Run the call on fake tensors and record it."""
         del types
         args, kwargs = pytree.tree_map_only(torch.Tensor, self._faked, (args, dict(kwargs or {})))
         if self._paused:
@@ -104,7 +104,7 @@ class Recorder(TorchDispatchMode):
         free = view or operator in _ALLOCATIONS or torch.Tag.inplace_view in func.tags
         call = self._call(func, args, kwargs, operands, made or changed)
         if not free and _is_composite(func) and not self._wanted(call):
-            # The dispatcher's own kernel: the rules that torch registers in Python make other calls.
+            # The dispatcher's own kernel: rules that torch registers in Python make other calls.
             with self:
                 return func._op_dk(_COMPOSITE, *args, **kwargs)
         if not view or any(id(item) not in self._names for item in made):
@@ -126,7 +126,7 @@ class Recorder(TorchDispatchMode):
             name = f"{call.op.partition('.')[0]}_{len(self.records)}" + (f"_{len(outputs)}" if outputs else "")
             outputs.append(name)
             if changed:
-                # Whoever reads this memory from now on, through whatever view, reads what was just written.
+                # All later reads of this memory, through any view, see the new content.
                 self.specs[name] = spec_of(item)
                 for alias in self._of_storage[_storage(item)]:
                     self._names[id(alias)] = name
@@ -140,9 +140,9 @@ class Recorder(TorchDispatchMode):
         )
 
     def _hands_over(self, gradient: torch.Tensor, made: torch.Tensor) -> bool:
-        """Whether autograd copies `made` into the `gradient` of a weight only because somebody else holds it: us.
+        """Whether autograd copies `made` into a weight's `gradient` only because this recorder holds a reference.
 
-        Untraced, it takes the tensor itself.
+        Without the recorder it takes the tensor itself.
         """
         if (
             self.phase != "backward"
@@ -166,7 +166,7 @@ class Recorder(TorchDispatchMode):
         return fake
 
     def _adopt(self, tensor: torch.Tensor, name: str) -> None:
-        """A tensor no recorded call has made: a weight, or a constant of the module."""
+        """Register a tensor that no recorded call has made: a weight, or a constant of the module."""
         self.name(tensor, name)
         self.weights[name] = self.specs.pop(name)
         self._weight_storages.add(_storage(tensor))
@@ -190,7 +190,7 @@ class Recorder(TorchDispatchMode):
 
 
 def _steps(tensor: torch.Tensor) -> list[int]:
-    """The strides that matter: along an axis of one element there is nowhere to step to."""
+    """The strides of axes with more than one element; the others have no effect."""
     return [step for size, step in zip(tensor.shape, tensor.stride(), strict=True) if size != 1]
 
 

@@ -1,6 +1,6 @@
-"""The graph of ATen calls that eager torch really makes for a module.
+"""The graph of ATen calls that eager torch makes for a module.
 
-A dispatch trace under fake tensors of the target's device type: what is recorded is what the dispatcher would run,
+A dispatch trace under fake tensors of the target's device type records the calls that the dispatcher would run,
 attention kernels and copies included, without computing anything.
 """
 
@@ -29,13 +29,13 @@ def capture(
 ) -> Graph:
     """The calls of one forward pass of the module that `build` makes, on the inputs it makes.
 
-    With `training`, those of one training step (`models.capture.training`): forward in training mode, backward,
+    With `training`, those of one training step (`models.capture.torch_variants`): forward in training mode, backward,
     update; nodes say their phase. Values of weights are not read.
-    Raises `ContentError` where what runs depends on values, or nothing can be trained.
+    Raises `ContentError` where the calls depend on values, or nothing can be trained.
     """
     import torch
 
-    from opmark.models.capture.training import TrainingStep
+    from opmark.models.capture.torch_variants import TrainingStep
 
     module, inputs = build()
     weights = {id(tensor): label for label, tensor in _named_weights(module)}
@@ -118,7 +118,7 @@ def _node(index: int, item: "Recorded") -> Node:
 
 
 def _view(call: AtenCall) -> Kernel:
-    """What a call that moves nothing amounts to: another shape for the same memory."""
+    """The kernel of a call that moves nothing: another shape for the same memory."""
     before = call.tensors[0].shape if call.tensors else ()
     after = call.outputs[0] if call.outputs else TensorSpec(())
     movement = KINDS.load("movement")
@@ -134,7 +134,7 @@ def _named_weights(module: "torch.nn.Module") -> "Iterator[tuple[str, torch.Tens
 
 @contextlib.contextmanager
 def _scopes(recorder: "Recorder", module: "torch.nn.Module") -> Iterator[None]:
-    """While inside, the recorder knows the path of the module whose forward is running."""
+    """Inside this context the recorder knows the path of the module whose forward is running."""
     from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
     paths = {id(part): path for path, part in module.named_modules()}

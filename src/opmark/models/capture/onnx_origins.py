@@ -1,4 +1,4 @@
-"""From a kernel of ONNX Runtime's optimised graph back to the operators and the module it came from."""
+"""Finds the original operators and the module of each kernel in ONNX Runtime's optimised graph."""
 
 import ast
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 INSERTED = "inserted"
 _SUFFIX = "_nchwc"
-# Names of nodes that only bring a tensor into the shape or layout that a neighbour wants.
+# Names of nodes that only bring a tensor into the shape or layout that a neighbour needs.
 _INSERTED_NAMES = ("ReorderInput", "ReorderOutput", "gemm_input_reshape", "gemm_output_reshape")
 
 
@@ -29,7 +29,7 @@ class Origins:
             for name in node.input:
                 self._users.setdefault(name, []).append(index)
         self._anchors = {index: self._anchor(node) for index, node in enumerate(optimised.node)}
-        # Where one kernel's share of the original graph ends and the next begins.
+        # Tensors between the original operators of one kernel and of the next.
         self._ends = {tensor for tensors in self._anchors.values() for tensor in tensors}
 
     def of(self, index: int) -> tuple[tuple[str, ...], str]:
@@ -42,7 +42,7 @@ class Origins:
         return tuple(self._label(number) for number in covered), scopes[0] if scopes else ""
 
     def _anchor(self, node: "onnx.NodeProto") -> tuple[str, ...]:
-        """The original tensors that an optimised node makes, under whatever name."""
+        """The original tensors that an optimised node makes, possibly under another name."""
         if node.name.startswith(_INSERTED_NAMES):
             return ()
         kept = self._kept(node)
@@ -53,12 +53,12 @@ class Origins:
             return (self._after_fusion(renamed, node),)
         if renamed in self._named:
             return tuple(name for name in self._nodes[self._named[renamed]].output if name)
-        # What was inserted behind a kernel carries the name that the kernel's own result had.
+        # A node inserted after a kernel carries the name of the kernel's own result.
         reader = self._readers.get(node.output[0])
         return self._kept(reader) if reader is not None and reader.name.startswith(_INSERTED_NAMES) else ()
 
     def _after_fusion(self, tensor: str, node: "onnx.NodeProto") -> str:
-        """A blocked convolution is named before a sum and an activation are fused into it: what it makes in the end."""
+        """The tensor a blocked convolution makes; it is named before a sum and an activation are fused into it."""
         activation = next((item.s.decode() for item in node.attribute if item.name == "activation"), "")
         if len(node.input) > 3 and node.input[3]:
             tensor = self._used_by(tensor, {"Add", "Sum"})
@@ -95,7 +95,7 @@ class Origins:
         return f"{node.op_type}:{node.name or node.output[0]}"
 
     def _constant_nodes(self, original: "onnx.GraphProto") -> set[int]:
-        """Nodes that are folded before anything runs: everything they read is constant."""
+        """Nodes with constant inputs only, which the runtime folds before the first run."""
         known = constant_names(original)
         found: set[int] = set()
         for index, node in enumerate(self._nodes):
@@ -106,7 +106,7 @@ class Origins:
 
 
 def module_path(node: "onnx.NodeProto") -> str:
-    """The torch module (`blocks.0.conv1`) that torch's exporter noted on `node`, empty where it did not."""
+    """The path (`blocks.0.conv1`) of the torch module noted on `node` by the exporter, or an empty string."""
     notes = {item.key: item.value for item in node.metadata_props}
     scopes: Sequence[object] = ()
     try:

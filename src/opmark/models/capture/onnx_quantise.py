@@ -1,4 +1,4 @@
-"""Quantises an ONNX file to eight bits with the tools that come with ONNX Runtime."""
+"""Quantises an ONNX file to eight bits with ONNX Runtime's tools."""
 
 import contextlib
 import logging
@@ -24,8 +24,8 @@ _FEWEST_INDICES = 2
 def quantise(file: OnnxFile, variant: str, path: Path) -> None:
     """Write `file` with eight-bit weights to `path`: `int8-dynamic` scales activations as it runs, `int8-static` once.
 
-    Static quantisation writes QDQ pairs around every operator. Activations are unsigned, which is what the CPU
-    provider's operators take on x86 (signed ones leave many pairs unfused there); weights are signed, but unsigned
+    Static quantisation writes QDQ pairs around every operator. Activations are unsigned, as the CPU
+    provider's operators need them on x86 (signed ones leave many pairs unfused there); weights are signed, but unsigned
     in dynamic quantisation, since the provider's ConvInteger takes no others.
     Raises `ContentError` where the tools cannot.
     """
@@ -85,12 +85,12 @@ class _Samples:
             yield sample
 
     def get_next(self) -> dict[str, Any] | None:
-        """The next sample, None after the last, as the tools ask for it."""
+        """The next sample, or None after the last; called by the tools."""
         return next(self._left, None)
 
 
 def _forget_weight_shapes(path: Path) -> None:
-    """Leave the shapes of weights to the weights: the tools transpose some and then trip over the noted shape."""
+    """Remove noted shapes of weights: the tools transpose some weights and then fail on the old shape."""
     import onnx
 
     model = onnx.load(path)
@@ -102,7 +102,7 @@ def _forget_weight_shapes(path: Path) -> None:
 
 
 def _left_floating(path: Path) -> list[str]:
-    """Instance norms: they stay floating between conversions anyway, and the tools refuse two that share a shift."""
+    """Names of instance norms: the runtime has no eight-bit one, and the tools refuse two that share a shift."""
     import onnx
 
     graph = onnx.load(path, load_external_data=False).graph
@@ -125,7 +125,7 @@ def _fixed(file: OnnxFile) -> "onnx.ModelProto":
 
 @contextlib.contextmanager
 def _silent() -> Iterator[None]:
-    """The tools speak through the root logger, and their sessions through the runtime's own."""
+    """Silence the tools, which use the root logger, and their sessions, which use the runtime's logger."""
     import onnxruntime
 
     before = logging.root.manager.disable
@@ -140,7 +140,7 @@ def _silent() -> Iterator[None]:
 
 
 def _faults() -> tuple[type[Exception], ...]:
-    """What the tools raise about a network they cannot handle, and what the runtime does when they try it."""
+    """The exceptions of the tools for networks they cannot handle, and of the runtime for models it refuses."""
     return (ValueError, RuntimeError, KeyError, TypeError, AssertionError, *refusals())
 
 

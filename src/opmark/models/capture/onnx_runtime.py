@@ -1,4 +1,4 @@
-"""An ONNX file as the kernels that ONNX Runtime really runs: the nodes of its own optimised graph."""
+"""Captures the kernels that ONNX Runtime runs for an ONNX file: the nodes of its optimised graph."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -85,11 +85,11 @@ def _kernels(graph: "onnx.GraphProto", nodes: tuple[OnnxNode, ...], origins: Ori
     for index, (proto, node) in enumerate(zip(graph.node, nodes, strict=True)):
         kernel, work = of_onnx(node)
         covered, scope = origins.of(index)
-        # What the runtime inserted belongs where its input was made.
+        # An inserted node belongs to the module that made its input.
         scope = scope or next((scopes[name] for name in proto.input if name in scopes), "")
         scopes |= dict.fromkeys(proto.output, scope)
         if kernel.kind == GENERIC:
-            # The parameters no longer tell which operator it was.
+            # The parameters no longer name the operator.
             covered = (f"{node.domain}:{node.op_type}" if node.domain else node.op_type, *covered)
         found.append(
             Node(

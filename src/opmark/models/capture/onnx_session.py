@@ -1,4 +1,4 @@
-"""What ONNX Runtime tells about a model: its own optimised graph, and the shape of every tensor in it."""
+"""ONNX Runtime's optimised graph of a model, and the shape of every tensor in it."""
 
 import os
 import tempfile
@@ -38,7 +38,7 @@ def optimised(file: OnnxFile, *, threads: int) -> "onnx.ModelProto":
     import onnxruntime
 
     with tempfile.TemporaryDirectory(prefix="opmark-") as folder:
-        # Nobody reads the large weights, so they are written to where writing is free.
+        # The large weights are never read, so they are written to the null device.
         if os.path.exists(os.devnull):  # noqa: PTH110
             Path(folder, _WEIGHTS).symlink_to(os.devnull)
         options = _options(onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL, threads)
@@ -125,7 +125,7 @@ def _options(level: Any, threads: int) -> Any:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    # Nothing is run: what only serves speed would be work for nothing.
+    # Nothing is run, so preparation for speed would be wasted.
     options.add_session_config_entry("session.disable_prepacking", "1")
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
@@ -140,7 +140,7 @@ def _spec(item: Any) -> TensorSpec | None:
 
 
 def _by_running(session: Any, names: Iterable[str], where: str) -> Mapping[str, TensorSpec]:
-    """The shapes that only a run tells, from one run on ones."""
+    """Shapes that only a run can give, from one run on ones."""
     import numpy as np
 
     wanted = list(names)
@@ -173,7 +173,7 @@ def refusals() -> tuple[type[Exception], ...]:
 
 
 def _condensed(error: Exception) -> str:
-    """The part of ONNX Runtime's message that is about the model."""
+    """The part of ONNX Runtime's message that concerns the model."""
     text = " ".join(str(error).split())
     for marker in ("This is an invalid model. ", "failed:", "Load model from "):
         if marker in text:

@@ -11,7 +11,7 @@ from opmark.models.capture.quiet import quiet
 if TYPE_CHECKING:
     import torch
 
-# What the loader raises on the way through archive, pickle and schema of a file that is something else.
+# The loader's exceptions for other files: from the archive, the pickle and the schema.
 _UNREADABLE = (
     RuntimeError, ValueError, KeyError, OSError, AssertionError, EOFError, zipfile.BadZipFile, pickle.UnpicklingError,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Silence around libraries that talk while they work."""
+"""Silences libraries that print while they work."""
 
 import contextlib
 import io
@@ -11,7 +11,7 @@ _LOGGERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """No warnings, no log lines of exporters, nothing on stdout, which belongs to our caller's data."""
+    """No warnings, no log lines of exporters, nothing on stdout, which carries the caller's data."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [(logger, logger.level) for logger in loggers]
     for logger in loggers:

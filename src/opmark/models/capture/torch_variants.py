@@ -1,6 +1,6 @@
-"""One training step as users write it: forward, a loss, backward, AdamW; gradients start as nothing."""
+"""The variants of a torch network: in bfloat16, and one training step of forward, loss, backward and AdamW."""
 
-# ruff: noqa: TID253 (this module is imported only when something is trained)
+# ruff: noqa: TID253 (this module is imported only when a variant is built)
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,11 +11,28 @@ from torch.utils import _pytree as pytree
 from opmark.core.errors import ContentError
 
 
-class TrainingStep:
-    """Steps of `module` on `inputs`; `enter` is told the phase that begins: forward, backward, update.
+def in_bfloat16(
+    module: torch.nn.Module, inputs: tuple[torch.Tensor, ...], *, weights: bool
+) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    """`module` with bfloat16 weights, changed in place, and its floating inputs in bfloat16.
 
-    The module is put into training mode. The optimiser is `torch.optim.AdamW` as it comes, with its state there from
-    the first step. The loss is described at `loss_of`.
+    Without `weights` their values are not read: billions of them take longer to convert than to trace.
+    """
+
+    def lowered(tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        return tensor.to(torch.bfloat16) if weights else torch.empty_like(tensor, dtype=torch.bfloat16)
+
+    module._apply(lowered)  # type: ignore[no-untyped-call]
+    return module, tuple(item.to(torch.bfloat16) if item.is_floating_point() else item for item in inputs)
+
+
+class TrainingStep:
+    """Training steps of `module` on `inputs`; `enter` is called with each phase: forward, backward, update.
+
+    The module is put into training mode. The optimiser is `torch.optim.AdamW` with its defaults, its state present
+    from the first step. `loss_of` defines the loss.
     Raises `ContentError` where there is nothing to train.
     """
 
@@ -41,7 +58,7 @@ class TrainingStep:
             }
 
     def __call__(self) -> torch.Tensor:
-        """Take one step; the loss before it."""
+        """Take one step and return the loss before it."""
         self._enter("forward")
         result = self._module(*self._inputs)
         outputs = [item for item in pytree.tree_leaves(result) if isinstance(item, torch.Tensor) and item.requires_grad]
@@ -59,7 +76,7 @@ class TrainingStep:
 
 
 def _unheard(_phase: str) -> None:
-    """Nobody wants to know."""
+    """Ignore the phase."""
 
 
 def loss_of(output: torch.Tensor, targets: torch.Tensor | None) -> torch.Tensor:

@@ -1,6 +1,7 @@
-"""A captured graph as a compact JSON file."""
+"""The compact JSON form of a captured graph."""
 
 import json
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from opmark.core.errors import ContentError
 from opmark.core.files import read_json, write_text
 from opmark.core.graph import Graph, Node
 from opmark.core.kernel import Kernel
-from opmark.core.schema import check_schema
+from opmark.core.schema import check_schema, convert
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 
@@ -67,46 +68,71 @@ def encode(graph: Graph) -> dict[str, Any]:
     return {key: plain(value) for key, value in content.items()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Content:
+    """A stored graph as it is written: each tensor is its type and sizes, each kernel its kind, parameters and work.
+
+    A node is its name, the number of its kernel, inputs, outputs, origins, scope, phase, and whether it is free.
+    """
+
+    name: str
+    language: str
+    target: str
+    mapping: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    tensors: dict[str, tuple[str | int, ...]]
+    weights: dict[str, tuple[str | int, ...]]
+    kernels: list[tuple[str, dict[str, Any], tuple[int, int, int, int]]]
+    nodes: list[tuple[str, int, tuple[str, ...], tuple[str, ...], tuple[str, ...], str, str, bool]]
+
+
+_FIELDS = frozenset(item.name for item in fields(_Content))
+
+
 def decode(content: Any, path: Path) -> Graph:
     """The graph that `encode` made. Raises `ContentError` naming `path`, where it was read."""
     if not isinstance(content, dict):
         raise ContentError("expected a mapping at the top", where=str(path))
     check_schema(content, SCHEMA, path)
     try:
+        stored = convert({key: content[key] for key in _FIELDS & content.keys()}, _Content, where=str(path))
         kernels = [
             (Kernel.of(kind, params), Work(**dict(zip(_WORK, work, strict=True))))
-            for kind, params, work in content["kernels"]
+            for kind, params, work in stored.kernels
         ]
         return Graph(
-            name=content["name"],
-            language=content["language"],
-            target=content["target"],
-            mapping=content["mapping"],
-            inputs=tuple(content["inputs"]),
-            outputs=tuple(content["outputs"]),
-            tensors={name: _spec(item) for name, item in content["tensors"].items()},
-            weights={name: _spec(item) for name, item in content["weights"].items()},
-            nodes=tuple(_node(item, kernels) for item in content["nodes"]),
+            name=stored.name,
+            language=stored.language,
+            target=stored.target,
+            mapping=stored.mapping,
+            inputs=stored.inputs,
+            outputs=stored.outputs,
+            tensors={name: _spec(item) for name, item in stored.tensors.items()},
+            weights={name: _spec(item) for name, item in stored.weights.items()},
+            nodes=tuple(_node(item, kernels) for item in stored.nodes),
         )
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except ContentError as error:
+        raise ContentError(f"not a stored graph: {error.message}", where=str(path), hint=error.hint) from error
+    except (IndexError, TypeError, ValueError) as error:
         raise ContentError(f"not a stored graph: {error}", where=str(path)) from error
 
 
-def _spec(item: list[Any]) -> TensorSpec:
-    return TensorSpec(tuple(item[1:]), item[0])
+def _spec(item: tuple[Any, ...]) -> TensorSpec:
+    return TensorSpec(item[1:], item[0])
 
 
-def _node(item: list[Any], kernels: list[tuple[Kernel, Work]]) -> Node:
+def _node(item: tuple[Any, ...], kernels: list[tuple[Kernel, Work]]) -> Node:
     name, number, inputs, outputs, origins, scope, phase, free = item
     kernel, work = kernels[number]
     return Node(
         name=name,
         kernel=kernel,
         work=work,
-        inputs=tuple(inputs),
-        outputs=tuple(outputs),
-        origins=tuple(origins),
+        inputs=inputs,
+        outputs=outputs,
+        origins=origins,
         scope=scope,
         phase=phase,
-        free=bool(free),
+        free=free,
     )

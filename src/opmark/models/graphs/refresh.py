@@ -1,4 +1,4 @@
-"""Writes the graphs that travel with OpMark; what is there already is kept, so that an interrupted run goes on."""
+"""Writes the graphs shipped with OpMark; existing ones are kept, so that an interrupted run can continue."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,8 +17,8 @@ TARGETS = ("onnxruntime-cpu-t1", "torch-eager-t1")
 _ENDING = ".json.gz"
 _SIZE = re.compile(r"-(batch|size)(\d+)")
 _SIZED = re.compile(r"(?P<name>.+?)(?P<sizes>(?:-(?:batch|size)\d+)*)")
-# Networks whose eight-bit graphs travel too, by what quantising does to them: those that are mostly products of
-# activations are quantised as they run, those that convolve are calibrated.
+# Networks whose eight-bit graphs are shipped: those dominated by matrix products are quantised dynamically,
+# convolutional ones statically after calibration.
 _DYNAMIC = (
     *("bert-base", "distilbert-base", "roberta-base", "albert-base", "gpt2", "opt-125m", "t5-small", "vit-base"),
     *("bert-tiny", "distilbert-mini", "albert-mini", "opt-mini", "qwen2-mini", "llama-block", "encoder-small"),
@@ -33,10 +33,11 @@ _STATIC = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """What became of one graph: `stored`, `kept` or `failed` with its `error`.
+class StoreOutcome:
+    """The outcome for one graph: `stored`, `kept`, or `failed` with its `error`.
 
-    `kernels` are those that cost something; `bytes_moved_share` is in [0, 1], `hidden` matrix operators without a kind.
+    `kernels` counts those that take time; `bytes_moved_share` is in [0, 1]; `hidden` names matrix operators without
+    a kind.
     """
 
     model: str
@@ -50,7 +51,7 @@ class Stored:
 
 
 def travelling() -> tuple[tuple[str, str], ...]:
-    """The networks and targets whose graphs travel with OpMark, each at its usual batch and size.
+    """The networks and targets whose graphs are shipped at their usual batch and size.
 
     Every network on every runtime that has it; in bfloat16 and in training the small ones, in eight bits those above.
     """
@@ -67,7 +68,7 @@ def travelling() -> tuple[tuple[str, str], ...]:
 def held(folder: Path) -> tuple[tuple[str, str, Mapping[str, int]], ...]:
     """Network, target and dimensions of what `folder` holds beyond `travelling`: other sizes, further variants.
 
-    Files that are not named like a network of the zoo are passed over.
+    Files that are not named after a zoo network are ignored.
     """
     usual = set(travelling())
     found: list[tuple[str, str, Mapping[str, int]]] = []
@@ -98,30 +99,30 @@ def store_graphs(
     *,
     cache: Path | None,
     dimensions: Mapping[str, int] | None = None,
-) -> Iterator[Stored]:
+) -> Iterator[StoreOutcome]:
     """Capture each model and target of `wanted` into `folder` unless it holds that very graph.
 
-    `dimensions` are a batch and a size that all of them get in place of their usual ones.
-    Yields after each; a network that a runtime cannot have is `failed`, and the others go on.
+    `dimensions` replaces the usual batch and size of all of them. Yields after each; a network that a runtime cannot
+    run is `failed`, and the others continue.
     """
     for model, target in wanted:
         try:
             yield _one(model, target, folder, cache, dimensions or {})
         except OpMarkError as error:
-            yield Stored(model=model, target=target, status="failed", error=str(error))
+            yield StoreOutcome(model=model, target=target, status="failed", error=str(error))
 
 
-def _one(model: str, target: str, folder: Path, cache: Path | None, dimensions: Mapping[str, int]) -> Stored:
-    # What a GPU runs is told from the processor's graph whenever it is asked for.
+def _one(model: str, target: str, folder: Path, cache: Path | None, dimensions: Mapping[str, int]) -> StoreOutcome:
+    # A GPU's graph is derived from the processor's graph on request.
     target = target.replace(CUDA_RUNTIME, "torch-eager")
     origin = graph_origin(model, target, dimensions=dimensions)
     path = graph_path(origin, folder)
     if is_stored(origin, folder):
-        return Stored(model=model, target=target, status="kept", size_bytes=path.stat().st_size)
+        return StoreOutcome(model=model, target=target, status="kept", size_bytes=path.stat().st_size)
     graph = captured_graph(model, target, cache=cache, dimensions=dimensions)
     save(graph, origin, folder)
     found = coverage(graph)
-    return Stored(
+    return StoreOutcome(
         model=model,
         target=target,
         status="stored",

@@ -28,15 +28,8 @@ def construct(model: str, batch: int, size: int) -> "Network":
             # The cell two back still has the size from before the last reduction.
             self.older = conv_norm_relu(before, width, 1, stride=2 if reduced else 1)
             self.newer = conv_norm_relu(channels, width, 1)
-            self.parts = nn.ModuleList(
-                [
-                    separable(width, width, 3, stride=stride),
-                    separable(width, width, 5, stride=stride),
-                    separable(width, width, 5, stride=stride),
-                    separable(width, width, 3, stride=stride),
-                    separable(width, width, 3, stride=stride),
-                ]
-            )
+            sizes = (3, 5, 5, 3, 3)
+            self.parts = nn.ModuleList([separable(width, width, size, stride=stride) for size in sizes])
             self.mean = nn.AvgPool2d(3, stride=stride, padding=1)
             self.largest = nn.MaxPool2d(3, stride=stride, padding=1)
             self.channels = 4 * width

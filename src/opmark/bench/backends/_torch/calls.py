@@ -10,7 +10,7 @@ from opmark.core.call import AtenCall
 from opmark.core.errors import MeasurementError, UnavailableError
 from opmark.core.kernel import Kernel
 from opmark.core.tensor import TensorSpec
-from opmark.models.variant import is_training, split_variant
+from opmark.models.source import is_training, split_variant
 
 # A ReLU on sixteen elements.
 CHEAPEST = AtenCall(op="relu.default", arguments=(TensorSpec((16,)),), outputs=(TensorSpec((16,)),))
@@ -134,7 +134,7 @@ def network_call(model: str, dimensions: Mapping[str, int], *, device: str = "cp
         module.to(device)
         inputs = tuple(item.to(device) for item in inputs)
     if is_training(split_variant(model)[1]):
-        from opmark.models.capture.training import TrainingStep
+        from opmark.models.capture.torch_variants import TrainingStep
 
         return Network(TrainingStep(module, inputs), trains=True)
     return Network(lambda: module(*inputs), trains=False)

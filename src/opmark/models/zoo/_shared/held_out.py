@@ -1,8 +1,8 @@
-"""Families, by the label tables know them under, whose networks nothing is ever learned from.
+"""The held-out families, by their label in tables: nothing is ever learned from their networks.
 
-No suite samples shapes from them and no predictor is fitted on them: they are what an error is stated on. Each
-design is on both sides: plain and branching image classifiers, mobile ones, vision transformers, encoders,
-decoders, and encoders with a decoder. Changing the list makes results incomparable.
+No suite samples shapes from them, no predictor is fitted on them, and errors are stated on them. Each design is on
+both sides: plain, branching and mobile image classifiers, vision transformers, encoders, decoders, and encoders with a
+decoder. A change of the list makes results incomparable.
 """
 
 HELD_OUT = frozenset(
