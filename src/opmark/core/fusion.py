@@ -78,7 +78,7 @@ class PairVerdict:
 
     @property
     def differ(self) -> bool:
-        """Whether clock and graph contradict each other."""
+        """True if clock and graph contradict each other."""
         return {self.white_box, self.black_box} == {FUSED, NOT_FUSED}
 
 

@@ -16,8 +16,17 @@ from opmark.kinds._onnx.activations import (
     activation_to_onnx,
     fusable,
 )
-from opmark.kinds._onnx.nodes import MICROSOFT, NCHWC, build, data, present, qualified, weight
-from opmark.kinds._onnx.windows import read_window, window_attributes
+from opmark.kinds._onnx.nodes import (
+    MICROSOFT,
+    NCHWC,
+    build,
+    data,
+    present,
+    qualified,
+    read_window,
+    weight,
+    window_attributes,
+)
 from opmark.kinds._shared import convolution
 from opmark.kinds._shared.convolution import Convolution
 from opmark.kinds._shared.shapes import code

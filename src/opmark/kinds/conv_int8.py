@@ -9,7 +9,7 @@ from opmark.core.call import OnnxNode, Operand
 from opmark.core.kind import Choice, Kind, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
-from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, weight
+from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, read_window, weight, window_attributes
 from opmark.kinds._onnx.quantised import (
     is_per_channel,
     nchw,
@@ -18,7 +18,6 @@ from opmark.kinds._onnx.quantised import (
     weight_quantisation,
     zero_point,
 )
-from opmark.kinds._onnx.windows import read_window, window_attributes
 from opmark.kinds._shared import convolution
 from opmark.kinds._shared.convolution import Convolution
 from opmark.kinds._shared.shapes import EIGHT_BITS, code

@@ -10,8 +10,7 @@ from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds._aten import calls, windows
-from opmark.kinds._onnx.nodes import build, data, present, weight
-from opmark.kinds._onnx.windows import window_attributes
+from opmark.kinds._onnx.nodes import build, data, present, weight, window_attributes
 from opmark.kinds._shared.convolution import ConvolutionSizes, image_features
 from opmark.kinds._shared.shapes import Shape, scaled, size_bytes
 from opmark.kinds._shared.windows import transposed_outputs

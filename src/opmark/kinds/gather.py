@@ -45,7 +45,7 @@ class Gather:
 
     @property
     def writes(self) -> bool:
-        """Whether the operation scatters."""
+        """True if the operation scatters."""
         return self.op in {"scatter-elements", "scatter-nd", "index-add", "index-put"}
 
     @property

@@ -47,7 +47,7 @@ class Loss:
 
     @property
     def classified(self) -> bool:
-        """Whether targets are classes."""
+        """True if targets are classes."""
         return self.op.startswith("nll")
 
     @property

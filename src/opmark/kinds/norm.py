@@ -73,7 +73,7 @@ class Norm:
 
     @property
     def skip(self) -> bool:
-        """Whether a second tensor is added first."""
+        """True if a second tensor is added first."""
         return self.op.startswith("skip")
 
 

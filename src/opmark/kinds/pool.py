@@ -11,9 +11,8 @@ from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds._aten import calls
 from opmark.kinds._aten.windows import adaptive_window, clipped_window
-from opmark.kinds._onnx.nodes import MICROSOFT, NCHWC, build, data, present
+from opmark.kinds._onnx.nodes import MICROSOFT, NCHWC, build, data, present, read_window
 from opmark.kinds._onnx.quantised import nchw, nhwc, quantisation
-from opmark.kinds._onnx.windows import read_window
 from opmark.kinds._shared import pooling
 from opmark.kinds._shared.pooling import PoolSizes
 from opmark.kinds._shared.shapes import EIGHT_BITS, code, scaled, size_bytes

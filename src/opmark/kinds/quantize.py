@@ -36,7 +36,7 @@ class Quantize:
 
     @property
     def input(self) -> TensorSpec:
-        """What is converted."""
+        """The tensor to convert."""
         return TensorSpec(self.shape, self.dtype if self.op == "dequantize" else "float32")
 
     @property

@@ -32,7 +32,7 @@ class ModelSource:
 
     @property
     def is_onnx(self) -> bool:
-        """Whether the model is an ONNX file."""
+        """True if the model is an ONNX file."""
         return self.path is not None and self.path.suffix == ".onnx"
 
     @property
@@ -103,10 +103,10 @@ def variant_language(variant: str) -> str:
 
 
 def is_bf16(variant: str) -> bool:
-    """Whether weights and floating inputs are bfloat16."""
+    """True if weights and floating inputs are bfloat16."""
     return variant.startswith("bf16")
 
 
 def is_training(variant: str) -> bool:
-    """Whether a call is a whole training step instead of a forward pass."""
+    """True if a call is a whole training step instead of a forward pass."""
     return variant.endswith("training")

@@ -50,7 +50,7 @@ def stride(call: AtenCall, index: int) -> Strides | None:
 
 
 def is_weight(call: AtenCall, index: int) -> bool:
-    """Whether the tensor at argument `index` is a parameter of the network."""
+    """True if the tensor at argument `index` is a parameter of the network."""
     return place(call, index) in call.parameters
 
 
@@ -61,7 +61,7 @@ def each(value: Any, axes: int) -> tuple[int, ...]:
 
 
 def transposed(found: Strides | None) -> bool:
-    """Whether the last two axes of a tensor with these strides are stored swapped."""
+    """True if the last two axes of a tensor with these strides are stored swapped."""
     return found is not None and len(found) > 1 and found[-2] == 1 and found[-1] != 1
 
 

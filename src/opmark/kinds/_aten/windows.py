@@ -41,7 +41,7 @@ def clipped_window(size: Shape, kernel: Shape, stride: Shape, pads: Shape) -> di
 
 
 def is_channels_last(call: AtenCall, *tensors: tuple[int, TensorSpec]) -> bool:
-    """Whether any of the tensors (argument index and spec) makes torch compute with channels last.
+    """True if any of the tensors (argument index and spec) makes torch compute with channels last.
 
     A shape that is stored the same way in both layouts does not count.
     """

@@ -58,5 +58,5 @@ def activation_to_onnx(name: str) -> dict[str, object]:
 
 
 def fusable(name: str) -> bool:
-    """Whether ONNX Runtime's fused kernels can apply `name`."""
+    """True if ONNX Runtime's fused kernels can apply `name`."""
     return name in {"", "relu", "clip", "sigmoid", "tanh", "leaky-relu", "hard-sigmoid"}

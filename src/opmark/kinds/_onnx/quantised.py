@@ -33,7 +33,7 @@ def weight_quantisation(channels: int, dtype: str, *, per_channel: bool) -> tupl
 
 
 def is_per_channel(node: OnnxNode, index: int) -> bool:
-    """Whether the scale at `index` has more than one element."""
+    """True if the scale at `index` has more than one element."""
     operand = present(node, index)
     return operand is not None and operand.spec.elements > 1
 

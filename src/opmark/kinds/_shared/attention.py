@@ -97,5 +97,5 @@ def sizes_of(operands: Sequence[TensorSpec | None], mask: TensorSpec | None) -> 
 
 
 def is_flat(strides: tuple[int, ...] | None) -> bool:
-    """Whether heads are stored inside a position, as a projection leaves them."""
+    """True if heads are stored inside a position, as a projection leaves them."""
     return strides is not None and len(strides) == 4 and strides[1] < strides[2]

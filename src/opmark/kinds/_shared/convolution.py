@@ -69,7 +69,7 @@ class Convolution(ConvolutionSizes):
 
     @property
     def valid(self) -> bool:
-        """Whether such a convolution exists."""
+        """True if such a convolution exists."""
         divides = self.channels_in % self.groups == 0 and self.channels_out % self.groups == 0
         return divides and min(self.output_size) > 0
 
@@ -192,7 +192,7 @@ def drawn_sizes(values: Mapping[str, Any], block: int = 0) -> tuple[dict[str, An
 
 
 def may_be_drawn(p: Convolution, dtype: str, *, bias: bool) -> bool:
-    """Whether the convolution exists and is small enough to measure."""
+    """True if the convolution exists and is small enough to measure."""
     if not p.valid:
         return False
     work = convolution_work(p, dtype, bias=bias)

@@ -140,7 +140,7 @@ class Recorder(TorchDispatchMode):
         )
 
     def _hands_over(self, gradient: torch.Tensor, made: torch.Tensor) -> bool:
-        """Whether autograd copies `made` into a weight's `gradient` only because this recorder holds a reference.
+        """True if autograd copies `made` into a weight's `gradient` only because this recorder holds a reference.
 
         Without the recorder it takes the tensor itself.
         """

@@ -65,7 +65,7 @@ def sized_graphs(model: str, folder: Path | None) -> Iterator[Graph]:
 
 
 def is_stored(origin: GraphOrigin, folder: Path) -> bool:
-    """Whether `folder` holds the graph of exactly this origin."""
+    """True if `folder` holds the graph of exactly this origin."""
     try:
         path = graph_path(origin, folder)
         return _origin(_read(path), path) == origin

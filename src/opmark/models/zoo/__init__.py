@@ -27,7 +27,7 @@ def family_of(model: str) -> Family:
 
 
 def held_out(model: str) -> bool:
-    """Whether nothing is learned from the family of `model`. Raises as `family_of` does."""
+    """True if nothing is learned from the family of `model`. Raises as `family_of` does."""
     return family_of(model).label(model) in HELD_OUT
 
 

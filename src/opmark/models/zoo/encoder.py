@@ -30,7 +30,7 @@ def construct(model: str, batch: int, size: int) -> "Network":
     layers, width, heads = _SHAPES[model]
     causal = model.startswith("decoder")
 
-    class Attention(nn.Module):
+    class EncoderAttention(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.inward = nn.Linear(width, 3 * width)
@@ -44,11 +44,11 @@ def construct(model: str, batch: int, size: int) -> "Network":
             result: torch.Tensor = self.outward(mixed.transpose(1, 2).reshape(rows, length, width))
             return result
 
-    class Layer(nn.Module):
+    class EncoderLayer(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.first = nn.LayerNorm(width)
-            self.attention = Attention()
+            self.attention = EncoderAttention()
             self.second = nn.LayerNorm(width)
             self.perceptron = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
 
@@ -57,19 +57,19 @@ def construct(model: str, batch: int, size: int) -> "Network":
             result: torch.Tensor = x + self.perceptron(self.second(x))
             return result
 
-    class Stack(nn.Module):
+    class EncoderStack(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.tokens = nn.Embedding(_VOCABULARY, width)
             self.positions = nn.Parameter(torch.zeros(size, width))
-            self.layers = nn.Sequential(*(Layer() for _ in range(layers)))
+            self.layers = nn.Sequential(*(EncoderLayer() for _ in range(layers)))
             self.norm = nn.LayerNorm(width)
 
         def forward(self, tokens: torch.Tensor) -> torch.Tensor:
             result: torch.Tensor = self.norm(self.layers(self.tokens(tokens) + self.positions))
             return result
 
-    return Stack(), (torch.randint(_VOCABULARY, (batch, size)),)
+    return EncoderStack(), (torch.randint(_VOCABULARY, (batch, size)),)
 
 
 FAMILY = Family(

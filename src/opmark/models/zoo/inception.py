@@ -39,7 +39,7 @@ def construct(model: str, batch: int, size: int) -> "Network":
 
     from opmark.models.zoo._shared.blocks import conv_norm_relu as unit
 
-    class Block(nn.Module):
+    class InceptionBlock(nn.Module):
         def __init__(self, channels: int, sizes: tuple[int, ...]) -> None:
             super().__init__()
             one, three_in, three, five_in, five, pooled = sizes
@@ -64,7 +64,7 @@ def construct(model: str, batch: int, size: int) -> "Network":
     for blocks in stages:
         layers.append(nn.MaxPool2d(3, stride=2, padding=1))
         for sizes in blocks:
-            block = Block(channels, sizes)
+            block = InceptionBlock(channels, sizes)
             layers.append(block)
             channels = block.channels
     layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 1000)]

@@ -21,7 +21,7 @@ def construct(model: str, batch: int, size: int) -> "Network":
 
     layers, experts, width, inner = _SHAPES[model]
 
-    class Layer(nn.Module):
+    class ExpertLayer(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.norm = nn.LayerNorm(width)
@@ -37,7 +37,7 @@ def construct(model: str, batch: int, size: int) -> "Network":
                 x = x + expert(y) * weights[..., index : index + 1]
             return x
 
-    return nn.Sequential(*(Layer() for _ in range(layers))), (torch.randn(batch, size, width),)
+    return nn.Sequential(*(ExpertLayer() for _ in range(layers))), (torch.randn(batch, size, width),)
 
 
 FAMILY = Family(

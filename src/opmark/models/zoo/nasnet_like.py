@@ -21,7 +21,7 @@ def construct(model: str, batch: int, size: int) -> "Network":
 
     from opmark.models.zoo._shared.blocks import classifier, conv_norm_relu, separable
 
-    class Cell(nn.Module):
+    class NasnetCell(nn.Module):
         def __init__(self, before: int, channels: int, width: int, shrink: bool, reduced: bool) -> None:
             super().__init__()
             stride = 2 if shrink else 1
@@ -46,17 +46,17 @@ def construct(model: str, batch: int, size: int) -> "Network":
                 dim=1,
             )
 
-    class Network(nn.Module):
+    class NasnetNetwork(nn.Module):
         def __init__(self, cells: int, width: int) -> None:
             super().__init__()
             self.stem = conv_norm_relu(3, width, 3, stride=2)
-            parts: list[Cell] = []
+            parts: list[NasnetCell] = []
             before = channels = width
             reduced = False
             for stage in range(3):
                 for index in range(cells):
                     shrink = stage > 0 and index == 0
-                    parts.append(Cell(before, channels, width * 2**stage, shrink, reduced))
+                    parts.append(NasnetCell(before, channels, width * 2**stage, shrink, reduced))
                     before, channels, reduced = channels, parts[-1].channels, shrink
             self.cells = nn.ModuleList(parts)
             self.head = classifier(channels)
@@ -68,7 +68,7 @@ def construct(model: str, batch: int, size: int) -> "Network":
             result: torch.Tensor = self.head(newer)
             return result
 
-    return Network(*_SHAPES[model]), (torch.randn(batch, 3, size, size),)
+    return NasnetNetwork(*_SHAPES[model]), (torch.randn(batch, 3, size, size),)
 
 
 FAMILY = Family(

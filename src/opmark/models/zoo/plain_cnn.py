@@ -51,7 +51,7 @@ def _resnet(widths: tuple[int, ...], *, bottleneck: bool) -> "nn.Module":
 
     from opmark.models.zoo._shared.blocks import classifier, conv_norm_relu
 
-    class Block(nn.Module):
+    class ResidualBlock(nn.Module):
         def __init__(self, channels: int, features: int, stride: int) -> None:
             super().__init__()
             if bottleneck:
@@ -78,7 +78,7 @@ def _resnet(widths: tuple[int, ...], *, bottleneck: bool) -> "nn.Module":
     layers: list[nn.Module] = [conv_norm_relu(3, channels, 7, stride=2), nn.MaxPool2d(3, stride=2, padding=1)]
     for stage, width in enumerate(widths):
         for block in range(2):
-            layers.append(Block(channels, width, 2 if stage and not block else 1))
+            layers.append(ResidualBlock(channels, width, 2 if stage and not block else 1))
             channels = width
     return nn.Sequential(*layers, classifier(channels))
 

@@ -50,7 +50,7 @@ def construct(model: str, batch: int, size: int) -> "Network":
 
 
 def wiring(nodes: int, seed: int) -> list[tuple[int, ...]]:
-    """What each node reads: a ring of four neighbours, each edge moved with probability 0.75, made acyclic by order."""
+    """The sources of each node: a ring of four neighbours, each edge moved with probability 0.75, acyclic by order."""
     draw = random.Random(seed)
     edges = set()
     for node in range(nodes):

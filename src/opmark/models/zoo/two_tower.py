@@ -38,7 +38,7 @@ def construct(model: str, batch: int, size: int) -> "Network":
             result: torch.Tensor = self.layers(torch.cat(parts, dim=-1))
             return result
 
-    class Network(nn.Module):
+    class TowerNetwork(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.user = Tower(_FIELDS["user"])
@@ -50,7 +50,7 @@ def construct(model: str, batch: int, size: int) -> "Network":
 
     user = torch.randint(rows, (batch, _FIELDS["user"]))
     item = torch.randint(rows, (batch, size, _FIELDS["item"]))
-    return Network(), (user, item)
+    return TowerNetwork(), (user, item)
 
 
 FAMILY = Family(

@@ -23,7 +23,7 @@ def construct(model: str, batch: int, size: int) -> "Network":
 
     rows, width, crossed, layers = _SHAPES[model]
 
-    class Network(nn.Module):
+    class WideNetwork(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.wide = nn.Linear(crossed, 1)
@@ -40,7 +40,7 @@ def construct(model: str, batch: int, size: int) -> "Network":
             return torch.sigmoid(self.wide(crosses) + deep)
 
     inputs = (torch.rand(batch, crossed), torch.randn(batch, _NUMBERS), torch.randint(rows, (batch, size)))
-    return Network(), inputs
+    return WideNetwork(), inputs
 
 
 FAMILY = Family(
