@@ -1,6 +1,6 @@
 """Kernel families, one file each; `KINDS` finds them by name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -30,24 +30,23 @@ def work_of(kernel: Kernel) -> Work:
 def of_onnx(node: OnnxNode) -> tuple[Kernel, Work]:
     """The kernel of `node`; `bytes-moved` where no other family covers it."""
     name = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
-    for kind in _by_operator("onnx_ops").get(name, ()):
-        parameters = kind.from_onnx(node)
-        if parameters is not None:
-            return kind.kernel(parameters), kind.work(parameters)
-    generic = KINDS.load(GENERIC)
-    parameters = generic.from_onnx(node)
-    return generic.kernel(parameters), generic.work(parameters)
+    return _first_kernel(_by_operator("onnx_ops").get(name, ()), lambda kind: kind.from_onnx(node))
 
 
 def of_aten(call: AtenCall) -> tuple[Kernel, Work]:
     """The kernel of `call`; `bytes-moved` where no other family covers it."""
     name = call.op.partition(".")[0]
-    for kind in _by_operator("aten_ops").get(name, ()):
-        parameters = kind.from_aten(call)
+    return _first_kernel(_by_operator("aten_ops").get(name, ()), lambda kind: kind.from_aten(call))
+
+
+def _first_kernel(kinds: tuple[Kind[Any], ...], read: Callable[[Kind[Any]], Any]) -> tuple[Kernel, Work]:
+    """The kernel of the first kind that can `read` it, the generic one last."""
+    for kind in kinds:
+        parameters = read(kind)
         if parameters is not None:
             return kind.kernel(parameters), kind.work(parameters)
     generic = KINDS.load(GENERIC)
-    parameters = generic.from_aten(call)
+    parameters = read(generic)
     return generic.kernel(parameters), generic.work(parameters)
 
 

@@ -10,7 +10,7 @@ from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds._aten import calls
-from opmark.kinds._shared.shapes import code, size_bytes, varied, without_channels
+from opmark.kinds._shared.shapes import code, size_bytes, tensor_of_form, varied, without_channels
 
 # By operation: the ATen name, and the arguments after the gradient and the saved tensor.
 _CALLS: dict[str, tuple[str, tuple[Any, ...]]] = {
@@ -86,11 +86,7 @@ class ActivationBackwardKind(Kind[ActivationBackward]):
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> ActivationBackward | None:
         batch, channels, extent = values["batch"], values["channels"], values["extent"]
-        shape = {
-            "image": (batch, channels, extent, extent),
-            "sequence": (batch, extent, channels),
-            "vector": (batch, channels),
-        }[values["form"]]
+        shape = tensor_of_form(values["form"], batch, channels, extent)
         strided = values["strided"] and values["form"] == "image" and batch > 1
         p = ActivationBackward(op=values["op"], shape=shape, strided=strided, dtype=setting.dtype)
         return self.within_limits(p)

@@ -26,7 +26,15 @@ from opmark.kinds._shared.functions import (
     OPERATIONS,
     UNARY,
 )
-from opmark.kinds._shared.shapes import EIGHT_BITS, code, size_bytes, varied, varied_like, without_channels
+from opmark.kinds._shared.shapes import (
+    EIGHT_BITS,
+    code,
+    size_bytes,
+    tensor_of_form,
+    varied,
+    varied_like,
+    without_channels,
+)
 
 # The operations that networks apply in place.
 _IN_PLACE = frozenset({"relu", "clip", "sigmoid", "hard-swish", "leaky-relu", "add", "mul", "sub", "div"})
@@ -151,12 +159,7 @@ class ElementwiseKind(Kind[Elementwise]):
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Elementwise | None:
         batch, channels, extent = values["batch"], values["channels"], values["extent"]
-        shape = {
-            "image": (batch, channels, extent, extent),
-            "sequence": (batch, extent, channels),
-            "attention": (batch, values["heads"], extent, extent),
-            "vector": (batch, channels),
-        }[values["form"]]
+        shape = tensor_of_form(values["form"], batch, channels, extent, values["heads"])
         arity = values["arity"]
         op = {"unary": values["unary"], "binary": values["binary"], "where": "where"}[arity]
         if setting.dtype in EIGHT_BITS:

@@ -11,7 +11,7 @@ from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, qualified, weight
-from opmark.kinds._shared.shapes import code, scaled, size_bytes, varied, without_channels
+from opmark.kinds._shared.shapes import code, size_bytes, varied_groups, without_channels
 
 # Append only: a learner's category codes are the places in this list.
 OPERATIONS = (
@@ -156,10 +156,7 @@ class NormKind(Kind[Norm]):
         return self.within_limits(p)
 
     def vary(self, p: Norm, width: float, extent: float) -> Norm:
-        shape = varied(p.shape, width, extent)
-        if p.groups > 1:
-            shape = (shape[0], scaled(p.shape[1], width, p.groups), *shape[2:])
-        return replace(p, shape=shape)
+        return replace(p, shape=varied_groups(p.shape, width, extent, p.groups))
 
     def from_onnx(self, node: OnnxNode) -> Norm | None:
         op, x = _FROM_ONNX[qualified(node)], present(node, 0)

@@ -10,7 +10,7 @@ from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds._aten import calls
-from opmark.kinds._shared.shapes import code, scaled, size_bytes, varied, without_channels
+from opmark.kinds._shared.shapes import code, size_bytes, varied_groups, without_channels
 
 # Append only: a learner's category codes are the places in this list.
 OPERATIONS = ("batch-training", "batch", "layer", "group", "rms")
@@ -128,10 +128,7 @@ class NormBackwardKind(Kind[NormBackward]):
         return self.within_limits(p)
 
     def vary(self, p: NormBackward, width: float, extent: float) -> NormBackward:
-        shape = varied(p.shape, width, extent)
-        if p.groups > 1:
-            shape = (shape[0], scaled(p.shape[1], width, p.groups), *shape[2:])
-        return replace(p, shape=shape)
+        return replace(p, shape=varied_groups(p.shape, width, extent, p.groups))
 
     def from_aten(self, call: AtenCall) -> NormBackward | None:
         op, x = _ATEN[calls.operator(call)], calls.tensor(call, 1)

@@ -11,7 +11,7 @@ from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, weight
 from opmark.kinds._onnx.quantised import weight_quantisation
-from opmark.kinds._shared.shapes import code, varied, without_channels
+from opmark.kinds._shared.shapes import code, tensor_of_form, varied, without_channels
 
 _ONNX = {"quantize": "QuantizeLinear", "dequantize": "DequantizeLinear", "dynamic": "DynamicQuantizeLinear"}
 _FROM_ONNX = {name: op for op, name in _ONNX.items()}
@@ -91,15 +91,8 @@ class QuantizeKind(Kind[Quantize]):
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Quantize | None:
         batch, channels, extent, form = (values[name] for name in ("batch", "channels", "extent", "form"))
-        shape = {
-            "image": (batch, channels, extent, extent),
-            "sequence": (batch, extent, channels),
-            "attention": (batch, values["heads"], extent, extent),
-            "vector": (batch, channels),
-            "weight": (channels, extent),
-            "channels": (channels, extent),
-        }[form]
         fixed = form in {"weight", "channels"}
+        shape = (channels, extent) if fixed else tensor_of_form(form, batch, channels, extent, values["heads"])
         if setting.language != "onnx" or (fixed and values["op"] != "dequantize"):
             return None
         p = Quantize(

@@ -10,7 +10,7 @@ from opmark.core.kind import Choice, Kind, Range, Setting
 from opmark.core.tensor import TensorSpec
 from opmark.core.work import Work
 from opmark.kinds._aten import calls
-from opmark.kinds._shared.shapes import code, size_bytes, varied, without_channels
+from opmark.kinds._shared.shapes import code, size_bytes, tensor_of_form, varied, without_channels
 
 # By ATen name: the distribution; those with a shape for an argument make a tensor, the others fill one or take one.
 _DISTRIBUTIONS = {
@@ -79,12 +79,8 @@ class RandomNumbersKind(Kind[RandomNumbers]):
         return f"{p.op}-{without_channels(p.shape)}"
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> RandomNumbers | None:
-        batch, length, channels = values["batch"], values["length"], values["channels"]
-        shape = {
-            "sequence": (batch, length, channels),
-            "attention": (batch, values["heads"], length, length),
-            "vector": (batch, channels),
-        }[values["form"]]
+        sizes = (values[name] for name in ("form", "batch", "channels", "length", "heads"))
+        shape = tensor_of_form(*sizes)
         p = RandomNumbers(op=values["op"], shape=shape, dtype=setting.dtype)
         return self.within_limits(p)
 

@@ -14,6 +14,16 @@ def size_bytes(shape: Sequence[int], dtype: str) -> int:
     return math.prod(shape) * dtype_bytes(dtype)
 
 
+def tensor_of_form(form: str, batch: int, channels: int, extent: int, heads: int = 1) -> Shape:
+    """The shape of an `image`, a `sequence`, `attention` scores or a `vector` with these sizes."""
+    return {
+        "image": (batch, channels, extent, extent),
+        "sequence": (batch, extent, channels),
+        "attention": (batch, heads, extent, extent),
+        "vector": (batch, channels),
+    }[form]
+
+
 def scaled(value: int, factor: float, multiple: int = 1) -> int:
     """`value` times `factor`, rounded to a positive multiple; unchanged at factor 1."""
     if factor == 1:
@@ -34,6 +44,12 @@ def varied(shape: Shape, width: float, extent: float) -> Shape:
         factor = width if axis == channel else extent if axis > 0 else 1
         result.append(size if size == 1 else scaled(size, factor))
     return tuple(result)
+
+
+def varied_groups(shape: Shape, width: float, extent: float, groups: int) -> Shape:
+    """As `varied`, with channels that stay a multiple of `groups`."""
+    after = varied(shape, width, extent)
+    return (after[0], scaled(shape[1], width, groups), *after[2:]) if groups > 1 else after
 
 
 def varied_like(shape: Shape, before: Shape, after: Shape) -> Shape:
