@@ -37,6 +37,18 @@ def test_load(shapes: Registry[str]) -> None:
     assert shapes.load("round-one") == "circle"
 
 
+def test_a_table_adds_extensions_and_private_folders_add_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "colours_for_registry_test"
+    (folder / "_mixing").mkdir(parents=True)
+    (folder / "_mixing" / "__init__.py").write_text("")
+    (folder / "__init__.py").write_text("TABLE = {'dark-red': '#800000'}")
+    (folder / "blue.py").write_text("COLOUR = '#0000ff'")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    colours: Registry[str] = Registry("colours_for_registry_test", "COLOUR", "colour")
+    assert colours.names() == ("blue", "dark-red")
+    assert list(colours) == ["#0000ff", "#800000"]
+
+
 def test_an_unknown_name_suggests_the_nearest(shapes: Registry[str]) -> None:
     with pytest.raises(UnknownNameError) as caught:
         shapes.load("sqare")

@@ -1,6 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
 from opmark.core.errors import UsageError
+from opmark.models.origin import network_code
 from opmark.models.zoo import FAMILIES, build, family_of, models
 
 
@@ -23,3 +26,20 @@ def test_an_onnx_only_model_has_a_file_and_refuses_to_be_built():
     assert family_of("light-resnet50").label("light-resnet50") == "resnet"
     with pytest.raises(UsageError, match="no torch module"):
         build("light-squeezenet")
+
+
+def test_an_entry_of_the_table_is_a_family_with_a_summary() -> None:
+    entries = [family.entry for family in FAMILIES if family.entry is not None]
+    assert len(entries) >= 30
+    for entry in entries:
+        assert entry.summary.endswith(".")
+        assert FAMILIES.load(entry.name).small == (next(iter(entry.models)),)
+
+
+def test_a_changed_entry_changes_the_code_of_its_own_networks_alone(monkeypatch) -> None:
+    before = {model: network_code(model) for model in ("bert-tiny", "gpt2-tiny", "encoder-tiny")}
+    bert = FAMILIES.load("bert")
+    changed = replace(bert, entry=replace(bert.entry, common={}))
+    monkeypatch.setitem(models(), "bert-tiny", changed)
+    after = {model: network_code(model) for model in before}
+    assert [before[model] == after[model] for model in before] == [False, True, True]
