@@ -12,7 +12,7 @@ from opmark.core.files import json_text
 from opmark.core.registry import extensions_in
 from opmark.core.schema import json_schema
 from opmark.leaderboards.making import model_problem as recipe
-from opmark.leaderboards.problem import placement, problem
+from opmark.leaderboards.problem import files, placement, problem
 from opmark.leaderboards.scoring import track
 from opmark.leaderboards.submissions import manifest
 
@@ -42,7 +42,7 @@ EXTENSIONS = (
 FILES = {
     "suite": (suite.Suite, suite.SCHEMA),
     "cluster": (Cluster, recipe.CLUSTER_SCHEMA),
-    "problem": (problem.Problem, problem.SCHEMA),
+    "problem": (problem.Problem, files.SCHEMA),
     "solution": (placement.Solution, placement.SCHEMA),
     "track": (track.Rules, track.SCHEMA),
     "submission": (manifest.Manifest, manifest.SCHEMA),
