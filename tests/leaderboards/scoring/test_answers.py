@@ -9,8 +9,7 @@ from tests.leaderboards.examples import heft_canonical
 from opmark.core.errors import ContentError
 from opmark.core.files import read_text, write_text
 from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.scoring.answers import read_rows, row_of, solution_in, write_rows
-from opmark.leaderboards.scoring.row_text import WIDTH, row_text
+from opmark.leaderboards.scoring.answers import WIDTH, read_rows, row_of, row_text, solution_in, write_rows
 
 PROBLEM = heft_canonical()
 NAMES = [unit.name for unit in PROBLEM.units]
@@ -54,11 +53,11 @@ def test_a_row_is_not_taken_for_another_problem() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"device": [9] * 10}, "counts units or devices"),
-        ({"device": [-1] * 10}, "counts units or devices"),
-        ({"device": [0]}, "counts units or devices"),
-        ({"priority": [0]}, "counts units or devices"),
-        ({"order": {"P1": [99]}}, "counts units or devices"),
+        ({"device": [9] * 10}, "refers to units or devices"),
+        ({"device": [-1] * 10}, "refers to units or devices"),
+        ({"device": [0]}, "refers to units or devices"),
+        ({"priority": [0]}, "refers to units or devices"),
+        ({"order": {"P1": [99]}}, "refers to units or devices"),
         ({"device": "P1"}, "device: "),
         ({"colour": 1}, "colour: unknown key"),
     ],
@@ -67,7 +66,7 @@ def test_a_damaged_row_is_a_sentence(change: dict[str, object], sentence: str) -
     found = solution_in({**row_of(Solution(device=DEVICE), PROBLEM), **change}, PROBLEM)
     assert isinstance(found, str)
     assert sentence in found
-    assert solution_in([], PROBLEM) == "its stored answer is no mapping"
+    assert solution_in([], PROBLEM) == "its stored answer is not a mapping"
 
 
 def test_a_damaged_file_names_itself(tmp_path: Path) -> None:

@@ -13,8 +13,14 @@ from opmark.leaderboards.making.instances import Sources
 from opmark.leaderboards.making.recipe import load_recipe
 from opmark.leaderboards.problem.checks import findings
 from opmark.leaderboards.problem.fields import CostOrigin
-from opmark.leaderboards.scoring.hidden import VARIABLE, hidden_track, need_hidden, seed_hash
-from opmark.leaderboards.scoring.hidden_draw import drawn_problems, has_something_to_win
+from opmark.leaderboards.scoring.hidden import (
+    VARIABLE,
+    drawn_problems,
+    has_something_to_win,
+    hidden_track,
+    need_hidden,
+    seed_hash,
+)
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.selection import make_track
 from opmark.leaderboards.scoring.track import REFERENCES, freeze_track, load_track, read_references

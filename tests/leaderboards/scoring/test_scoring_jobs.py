@@ -12,20 +12,18 @@ from opmark.core.errors import SubmissionError
 from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.scoring import scoring_jobs as scoring
-from opmark.leaderboards.scoring.attempt import Attempt, attempt
+from opmark.leaderboards.scoring.attempt import Attempt, attempt, budget_by_size_s, hard_end_s
 from opmark.leaderboards.scoring.placer_process import PlacerProcess
 from opmark.leaderboards.scoring.placer_worker import compile_simulator
 from opmark.leaderboards.scoring.run_record import RunRecord, code_of_placer, read_runs, write_runs
-from opmark.leaderboards.scoring.scoring_jobs import Progress, score_entries, score_track
-from opmark.leaderboards.scoring.time_limit import budget_by_size_s, hard_end_s
+from opmark.leaderboards.scoring.scoring_jobs import ScoringProgress, score_entries, score_track
 from opmark.leaderboards.scoring.track import Track, load_track
 from opmark.leaderboards.search import anytime
 
 # Placers for the process: what a bad one does is no part of the package.
 STRANGE = """
 import time, os
-from opmark.leaderboards import anytime
+from opmark.leaderboards.search import anytime
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.search.placer import Placer
 
@@ -125,7 +123,7 @@ def stored(track: Track) -> dict[str, bytes]:
 
 def test_any_number_of_jobs_gives_the_same_bytes(tmp_path: Path) -> None:
     one, two = track_in(tmp_path / "one"), track_in(tmp_path / "two")
-    steps: list[Progress] = []
+    steps: list[ScoringProgress] = []
     score_track(one, NAMES, jobs=1)
     score_track(two, tuple(reversed(NAMES)), jobs=2, progress=steps.append)
     assert stored(one) == stored(two)
@@ -171,7 +169,7 @@ def test_a_run_that_was_ended_goes_on_where_it_stopped(tmp_path: Path) -> None:
     bad = next(row for row in standings.rows if row.name == "bad").results[0]
     assert (bad.reason, standings.reason("bad", bad)) == ("no solution was submitted", "it failed")
     assert "it failed" not in json.dumps(plain(standings.file())), "what is stored follows from solutions alone"
-    assert set(track.planning()["heft"]) == {"a", "b"}
+    assert set(track.runs()["heft"]) == {"a", "b"}
 
 
 def test_a_failed_run_removes_the_older_answer(tmp_path: Path) -> None:
@@ -190,4 +188,4 @@ def test_records_come_back(tmp_path: Path) -> None:
     path.write_text('{"heft": {"a": 0.5}}')
     assert read_runs(path) == {}
     assert code_of_placer("no-such") == "no-such"
-    assert scoring.Progress(done=0, total=1, kept=0).left_s is None
+    assert ScoringProgress(done=0, total=1, kept=0).left_s is None

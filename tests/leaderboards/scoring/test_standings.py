@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.leaderboards.examples import graph, heft_canonical, pair, peft_canonical, star
+from tests.leaderboards.scoring.ranked import ranked
 
 from opmark.core.errors import NothingSelectedError
 from opmark.core.files import json_text
@@ -18,7 +19,7 @@ from opmark.leaderboards.scoring.score_formulas import (
     quality,
     shared_ranks,
 )
-from opmark.leaderboards.scoring.standings import rank_solutions, score_placers
+from opmark.leaderboards.scoring.standings import rank_solutions, standings_table
 
 
 def test_quality_and_gain() -> None:
@@ -73,7 +74,7 @@ PLACERS = ("best-single-device", "heft", "local-search", "random")
 
 def test_standings_rank_placers_and_keep_schedules() -> None:
     problems = [heft_canonical(), replace(peft_canonical(), name="second")]
-    found = score_placers(problems, PLACERS, budget_s=20)
+    found = ranked(problems, PLACERS, budget_s=20)
     assert [row.rank for row in found.rows] == [1, 2, 3, 4]
     assert [row.name for row in found.rows] == ["local-search", "heft", "best-single-device", "random"]
     assert found.rows[0].score == 1.0
@@ -107,32 +108,32 @@ def test_an_invalid_or_missing_solution_scores_the_least_and_says_why() -> None:
 
 def test_a_frozen_reference_does_not_move_with_rivals() -> None:
     problem = replace(heft_canonical(), reference=ReferenceCosts(bound_ns=41, best_known_ns=80))
-    alone = score_placers([problem], ["heft"], budget_s=1)
-    among = score_placers([problem], ["heft", "local-search"], budget_s=20)
+    alone = ranked([problem], ["heft"], budget_s=1)
+    among = ranked([problem], ["heft", "local-search"], budget_s=20)
     score = {row.name: row.score for row in among.rows}
     assert score["heft"] == alone.rows[0].score == pytest.approx(80 / 93)
 
 
 def test_instances_with_nothing_to_win_are_shown_but_not_scored() -> None:
     chain = graph({"a": 10, "b": 10}, [("a", ["b"])], pair())
-    found = score_placers([chain, heft_canonical()], ["best-single-device", "heft"], budget_s=1)
+    found = ranked([chain, heft_canonical()], ["best-single-device", "heft"], budget_s=1)
     scored = {result.problem: result.scored for result in found.rows[0].results}
     assert scored == {"worked": False, "canonical": True}
-    only = score_placers([chain], ["best-single-device"], budget_s=1)
+    only = ranked([chain], ["best-single-device"], budget_s=1)
     assert only.note
     assert only.rows[0].score == 1.0
 
 
 def test_nothing_to_rank_is_said() -> None:
     with pytest.raises(NothingSelectedError):
-        score_placers([], ["heft"], budget_s=1)
+        ranked([], ["heft"], budget_s=1)
 
 
 def test_a_problem_no_device_holds_alone_counts() -> None:
     wide = graph(dict.fromkeys("ab", 10), [], star(devices=2))
     units = tuple(replace(unit, workspace_bytes=2**29 + 1) for unit in wide.units)
     crowded = replace(wide, units=units, memory_mode="sum")
-    found = score_placers([crowded], ["m-topo", "local-search"], budget_s=5)
+    found = ranked([crowded], ["m-topo", "local-search"], budget_s=5)
     assert all(row.results[0].single in {None, 10} for row in found.rows)
     assert [row.results[0].cost for row in found.rows] == [10, 10]
 
@@ -146,3 +147,16 @@ def test_robustness_holds_answers_against_drawn_errors() -> None:
     assert spread.value([drawn, result()]) == pytest.approx(1.0)
     assert not spread.larger_is_better
     assert [metric.value([result()]) for metric in (robust, spread)] == [None, None]
+
+
+def test_costs_without_intervals_have_no_bad_day() -> None:
+    standings = ranked([heft_canonical()], ["heft", "round-robin"], budget_s=1)
+    entries = standings_table(standings, instances=True)
+    assert [entry["name"] for entry in entries] == [row.name for row in standings.rows]
+    for entry in entries:
+        assert (entry["robust_quality"], entry["p95_quality"]) == (None, None)
+        (instance,) = entry["instances"]
+        assert entry["planning_s"] == instance["planning_s"] == standings.planning_s[entry["name"], instance["problem"]]
+        assert entry["score"] == pytest.approx(instance["quality"])
+        assert instance["median_ns"] is None
+    assert "instances" not in standings_table(standings)[0]

@@ -1,1 +1,1 @@
-"""Entries run on the problems of a track: answers, scores, standings, hidden instances."""
+"""Run entries on the problems of a track: answers, scores, standings, hidden instances."""

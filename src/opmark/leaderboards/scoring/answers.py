@@ -1,9 +1,10 @@
-"""The stored answers of one entry: `solutions/<entry>.json.gz` of a track, every problem a row.
+"""The stored answers of one entry: `solutions/<entry>.json.gz` of a track, with a row per problem.
 
-A row counts units instead of naming them, in the order of the problem; a hash of their names tells whether it is still
-that problem. A solution that does not name every unit once is kept as it is: its fault is found when it is ranked.
+A row lists values in the order of the problem's units; a hash of the unit names shows that the problem is still the
+same. A solution that does not name every unit exactly once is stored with its names: ranking then reports its fault.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +16,17 @@ from opmark.core.files import read_json, write_text
 from opmark.core.schema import check_schema, convert
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.scoring.row_text import row_text
 
 SCHEMA = 1
 SUFFIX = ".json.gz"
+# A value whose JSON is at most this long stays on one line.
+WIDTH = 400
 Rows = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """A solution by numbers; `units` is the hash of the names that the numbers count."""
+    """A solution by numbers; `units` is the hash of the unit names that the numbers refer to."""
 
     units: str
     devices: tuple[str, ...]
@@ -36,7 +38,7 @@ class _Counted:
 
 
 def read_rows(path: Path) -> dict[str, Mapping[str, Any]]:
-    """The rows of a file by problem, not yet solutions; none where there is no file. Raises `ContentError`."""
+    """The rows of a file by problem, not yet decoded; empty without a file. Raises `ContentError`."""
     if not path.is_file():
         return {}
     content = read_json(path)
@@ -47,12 +49,12 @@ def read_rows(path: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def write_rows(path: Path, rows: Rows) -> None:
-    """Write rows by problem, in order of name, whole or not at all."""
+    """Write the rows in order of problem name, whole or not at all."""
     write_text(path, row_text({"schema": SCHEMA, "answers": dict(sorted(rows.items()))}))
 
 
 def row_of(solution: Solution, problem: Problem | None) -> dict[str, Any]:
-    """`solution` as a row; with names instead of numbers where it does not fit `problem`."""
+    """`solution` as a row: numbers, or names where it does not fit `problem`."""
     names = [unit.name for unit in problem.units] if problem else []
     number = {name: place for place, name in enumerate(names)}
     order = solution.order or {}
@@ -80,9 +82,9 @@ def row_of(solution: Solution, problem: Problem | None) -> dict[str, Any]:
 
 
 def solution_in(row: Any, problem: Problem, *, entry: str = "") -> Solution | str:
-    """The solution of `problem` in a row, or one sentence saying why there is none."""
+    """Decode the solution of `problem` in a row; returns one sentence where the row holds none."""
     if not isinstance(row, Mapping):
-        return "its stored answer is no mapping"
+        return "its stored answer is not a mapping"
     try:
         if "units" not in row:
             return convert({**row, "problem": problem.name, "placer": entry}, Solution, where=problem.name)
@@ -104,10 +106,31 @@ def solution_in(row: Any, problem: Problem, *, entry: str = "") -> Solution | st
     except ContentError as error:
         return error.message
     except (IndexError, ValueError):
-        return "its stored answer counts units or devices that this problem does not have"
+        return "its stored answer refers to units or devices that this problem does not have"
 
 
 def _picked(numbers: Sequence[int], names: Sequence[str]) -> list[str]:
     if any(number < 0 for number in numbers):
         raise IndexError
     return [names[number] for number in numbers]
+
+
+def row_text(value: Any) -> str:
+    """JSON text with one row per line: a value stays on one line up to `WIDTH` characters (dataclasses allowed)."""
+    return _text(plain(value), "") + "\n"
+
+
+def _text(value: Any, pad: str) -> str:
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    if len(line) <= WIDTH or not isinstance(value, (dict, list)) or not _has_rows(value):
+        return line
+    deeper = pad + " "
+    if isinstance(value, dict):
+        rows = [f"{deeper}{json.dumps(key, ensure_ascii=False)}: {_text(item, deeper)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(rows) + f"\n{pad}}}"
+    return "[\n" + ",\n".join(deeper + _text(item, deeper) for item in value) + f"\n{pad}]"
+
+
+def _has_rows(value: Any) -> bool:
+    """True where an item has items of its own: a long list of numbers is still one row."""
+    return any(isinstance(item, (dict, list)) for item in (value.values() if isinstance(value, dict) else value))

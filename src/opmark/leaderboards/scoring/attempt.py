@@ -1,4 +1,4 @@
-"""Let a placer try a problem: whatever it does wrong becomes one sentence."""
+"""Run a placer on a problem in this process (any failure becomes one sentence), and the time limits of all entries."""
 
 import time
 from contextlib import suppress
@@ -10,10 +10,30 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.placer import PLACERS, Placer
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
+# Planning budgets by problem size: (units at most, seconds).
+BUDGETS_S = ((200, 2.0), (2000, 10.0))
+BUDGET_LARGE_S = 60.0
+# Extra time for a program to notice that its time is over and to print its answer.
+EXTRA_S = 1.0
+EXTRA_SHARE = 0.1
+
+
+def budget_by_size_s(units: int) -> float:
+    """The planning budget of a problem with `units` units, in seconds."""
+    return next((seconds for most, seconds in BUDGETS_S if units <= most), BUDGET_LARGE_S)
+
+
+def hard_end_s(budget_s: float) -> float:
+    """The seconds after which a run is ended and its later answers are ignored."""
+    return budget_s * (1 + EXTRA_SHARE) + EXTRA_S
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A valid answer, what it costs, how long planning took, and after how long this answer was there (None: then)."""
+    """A valid answer with its evaluation, and times in seconds.
+
+    `planning_s` is the length of the run. `answered_s` is when this answer arrived (None: at the end).
+    """
 
     solution: Solution
     evaluation: Evaluation
@@ -22,9 +42,9 @@ class Attempt:
 
 
 def attempt(problem: Problem, name: str, *, budget_s: float, seed: int = 0, placer: Placer | None = None) -> Attempt:
-    """Run the placer called `name` (or the one given under that name) in this process, and judge its answer.
+    """Run the placer `name` (or `placer` under that name) in this process, and evaluate its answer.
 
-    Raises `UnknownNameError`, or `SubmissionError` where it raises, answers with no solution, or an invalid one.
+    Raises `UnknownNameError`, or `SubmissionError` where the placer raises or its answer is not a valid solution.
     """
     solution, planning_s = plan(problem, name, budget_s=budget_s, seed=seed, placer=placer)
     try:
@@ -35,24 +55,24 @@ def attempt(problem: Problem, name: str, *, budget_s: float, seed: int = 0, plac
 
 
 def prepare(name: str) -> None:
-    """Let the placer called `name` import and compile; whatever goes wrong it will say itself when it plans."""
-    with suppress(Exception):  # the boundary to code that others submit: it may raise anything
+    """Let the placer `name` import and compile; a failure here shows again, with its reason, when it plans."""
+    with suppress(Exception):  # code of others may raise anything
         PLACERS.load(name).prepare()
 
 
 def plan(
     problem: Problem, name: str, *, budget_s: float, seed: int = 0, placer: Placer | None = None
 ) -> tuple[Solution, float]:
-    """What a placer answers, not yet judged, and how many seconds it took. Raises like `attempt`."""
+    """A placer's answer, not yet evaluated, and its planning time in seconds. Raises as `attempt` does."""
     chosen = PLACERS.load(name) if placer is None else placer
-    problem.arrays  # noqa: B018 (compiling is not the placer's work)
+    problem.arrays  # noqa: B018 (planning time does not include compiling the problem)
     try:
         chosen.prepare()
         begun = time.perf_counter()
         solution: object = chosen.place(problem, budget_s=budget_s, seed=seed)
     except OpMarkError as error:
         raise SubmissionError(f"placer {name!r} found no placement: {error}", where=problem.name) from error
-    except Exception as error:  # the boundary to code that others submit: it may raise anything
+    except Exception as error:  # code of others may raise anything
         text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise SubmissionError(f"placer {name!r} raised {text}", where=problem.name) from error
     planning_s = time.perf_counter() - begun

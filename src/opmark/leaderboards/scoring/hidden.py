@@ -1,26 +1,41 @@
-"""Hidden instances: made from a seed that only its hash is known of until the track's version retires."""
+"""Hidden instances: drawn from a seed of which only the hash is public until the track's version retires.
+
+A recipe draws networks, clusters and memory limits, and keeps the instances in which a placer can win something. The
+judges are placers without a clock, so the same seed, code and costs always give the same instances. Each instance is
+then disguised, so that nothing in it can be looked up.
+"""
 
 import hashlib
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 
-from opmark.core.errors import ContentError, UsageError
+import numpy as np
+
+from opmark.core.errors import ContentError, PlacementError, SubmissionError, UsageError
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.disguise import disguise
-from opmark.leaderboards.making.instances import Sources
-from opmark.leaderboards.making.recipe import FILE, load_recipe
+from opmark.leaderboards.making.drawn_network import MARK, drawn_families
+from opmark.leaderboards.making.instances import Sources, problem_of
+from opmark.leaderboards.making.recipe import FILE, Candidate, HiddenPart, Recipe, load_recipe
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.scoring.hidden_draw import drawn_problems, generator_of
+from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.scoring.track import REFERENCES, Track, read_references
+from opmark.leaderboards.search.single import best_single_device
 
 VARIABLE = "OPMARK_HIDDEN_SEED"
+# These placers end by themselves; the budget only stops one that hangs.
+JUDGES = ("heft", "peft", "etf", "m-topo", "gpipe")
+_BUDGET_S = 600.0
+# The number of draws per wanted instance after which a recipe is refused.
+_TRIES = 20
 
 
 def hidden_track(track: Track) -> Track | None:
-    """The track's hidden half, or None where its seed is not known here; its answers lie in `hidden/`.
+    """The track's hidden instances as a track, or None where their seed is not known; its folder is `hidden/`.
 
-    Its instances are drawn as the recipe says; where none says so, they are disguised copies of the others.
-    Raises `ContentError` where the seed is not the one that `track.yaml` commits to.
+    Instances are drawn by the recipe; without a hidden part they are disguised copies of the track's problems.
+    Raises `ContentError` where the seed does not match the hash in `track.yaml`.
     """
     seed, promised = os.environ.get(VARIABLE, ""), track.rules.hidden_seed_sha256
     if not seed or not promised:
@@ -34,7 +49,7 @@ def hidden_track(track: Track) -> Track | None:
 
 
 def need_hidden(track: Track) -> Track:
-    """The track's hidden half. Raises `UsageError` where its seed is not known, `ContentError` where it is wrong."""
+    """`hidden_track`, but raises `UsageError` where the seed is not known."""
     found = hidden_track(track)
     if found is None:
         raise UsageError(
@@ -44,14 +59,63 @@ def need_hidden(track: Track) -> Track:
     return found
 
 
-def hidden_problems(problems: tuple[Problem, ...], seed: str) -> tuple[Problem, ...]:
-    """A disguised, rescaled copy of every problem, in an order that tells nothing."""
+def hidden_problems(problems: Sequence[Problem], seed: str) -> tuple[Problem, ...]:
+    """A disguised and rescaled copy of each problem, in random order."""
     generator = generator_of(seed)
     order = generator.permutation(len(problems)).tolist()
     width = len(str(len(problems)))
     return tuple(
         disguise(problems[place], f"hidden-{number:0{width}d}", generator) for number, place in enumerate(order, 1)
     )
+
+
+def seed_hash(seed: str) -> str:
+    """The SHA-256 that a track publishes of its seed, in hex."""
+    return hashlib.sha256(seed.encode()).hexdigest()
+
+
+def drawn_problems(recipe: Recipe, part: HiddenPart, sources: Sources, objective: str, seed: str) -> list[Problem]:
+    """The hidden instances of `seed`, disguised, in the order in which they were drawn.
+
+    Raises `ContentError` where too few draws can win something. A graph or a predictor that is missing is an error as
+    in `problem_of`, because leaving out its instances would give another set.
+    """
+    generator = generator_of(seed)
+    drawn = replace(recipe, seed=int(generator.integers(2**63)))
+    width = len(str(part.count))
+    titles: set[str] = set()
+    kept: list[Problem] = []
+    for number in range(1, _TRIES * part.count + 1):
+        candidate = _candidate(part, number, generator)
+        if candidate.title in titles:
+            continue
+        titles.add(candidate.title)
+        problem = problem_of(candidate, drawn, sources, objective)
+        if has_something_to_win(problem, recipe.headroom_at_least):
+            name = f"hidden-{len(kept) + 1:0{width}d}"
+            kept.append(disguise(problem, name, generator_of(f"{seed}/{number}")))
+        if len(kept) == part.count:
+            return kept
+    raise ContentError(
+        f"{_TRIES * part.count} draws gave {len(kept)} instances with something to win, not {part.count}",
+        where="recipe.yaml: hidden",
+    )
+
+
+def has_something_to_win(problem: Problem, headroom: float) -> bool:
+    """True where a judge beats the best single device by `headroom`, or where no single device holds the problem."""
+    try:
+        _, single = best_single_device(problem)
+    except PlacementError:
+        return any(_cost(problem, name) is not None for name in JUDGES)
+    costs = (_cost(problem, name) for name in JUDGES)
+    return any(cost is not None and (single - cost) / cost >= headroom for cost in costs)
+
+
+def generator_of(seed: str) -> np.random.Generator:
+    """A random generator seeded with the hash of a text."""
+    numbers = np.frombuffer(hashlib.sha256(seed.encode()).digest(), dtype="<u4")
+    return np.random.default_rng(numbers.tolist())
 
 
 def _problems(track: Track, seed: str) -> tuple[Problem, ...]:
@@ -64,6 +128,31 @@ def _problems(track: Track, seed: str) -> tuple[Problem, ...]:
     return tuple(replace(problem, reference=known.get(problem.id)) for problem in drawn)
 
 
-def seed_hash(seed: str) -> str:
-    """What a track commits to, in hex."""
-    return hashlib.sha256(seed.encode()).hexdigest()
+def _cost(problem: Problem, name: str) -> int | None:
+    try:
+        return attempt(problem, name, budget_s=_BUDGET_S).evaluation.cost
+    except SubmissionError:  # a list placer that ignores memory may find no answer that fits
+        return None
+
+
+def _candidate(part: HiddenPart, number: int, generator: np.random.Generator) -> Candidate:
+    """The candidate of one draw; every draw takes the same count of random numbers, used or not."""
+    first, second, batch, cluster = generator.random(4).tolist()
+    pair, tight, contiguous, low = generator.random(4).tolist()
+    names = list(part.models)
+    one = names[int(first * len(names))]
+    batches = part.models[one]
+    size = batches[int(batch * len(batches))] if batches else 0
+    others = [name for name in names if name != one and (size in part.models[name] if size else not part.models[name])]
+    models = [one]
+    if others and pair < part.pairs:
+        models.append(others[int(second * len(others))])
+    smallest, largest = part.memory_shares
+    share = round(smallest + low * (largest - smallest), 2)
+    return Candidate(
+        models=tuple(f"{name}{MARK}{number}" if name in drawn_families() else name for name in models),
+        cluster=part.clusters[int(cluster * len(part.clusters))],
+        dimensions={"batch": size} if size else {},
+        memory_share=share if tight < part.tight else 0.0,
+        contiguous=contiguous < part.contiguous,
+    )

@@ -1,4 +1,7 @@
-"""A column beside the score; one file of `opmark.leaderboards.scoring.metrics` per column."""
+"""The interface of a metric, a column beside the score.
+
+Each metric is one file of `opmark.leaderboards.scoring.metrics`.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,7 +13,7 @@ from opmark.core.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """Costs under draws of the predictors' errors: the lower median, and what 95 % of the draws do not exceed."""
+    """Costs over draws of the predictors' errors: the lower median and the 95th percentile."""
 
     median: int
     p95: int
@@ -18,11 +21,11 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One entry on one instance. Costs in ns; an invalid answer has no cost and a `reason`.
+    """One entry on one instance; costs in ns. An invalid answer has a `reason` and no cost.
 
-    `best_known` is the frozen reference or, where there is none, the best cost on this board; `single` is the best
-    single device, None where none holds the problem; `scored` is false where there is nothing to win. `drawn` is there
-    where the problem's costs have intervals.
+    `best_known` is the frozen reference or, without one, the best cost on this board. `single` is the cost on the best
+    single device, None where no device holds the problem. `scored` is false where a placement can win nothing. `drawn`
+    is set where the problem's costs have intervals.
     """
 
     problem: str
@@ -38,14 +41,14 @@ class Result:
 
 
 class Metric(ABC):
-    """A number that sums up one entry's results."""
+    """One number that summarises an entry's results."""
 
     summary: ClassVar[str]
     larger_is_better: ClassVar[bool] = True
 
     @abstractmethod
     def value(self, results: Sequence[Result]) -> float | None:
-        """The number over all instances of a track, or None where nothing can be said."""
+        """The number over all instances of a track, or None where it is undefined."""
 
 
 METRICS: Registry[Metric] = Registry("opmark.leaderboards.scoring.metrics", "METRIC", "metric")

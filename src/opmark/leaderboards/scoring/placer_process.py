@@ -1,4 +1,4 @@
-"""Let a placer plan in a process of its own, so that a budget is a fact and not a request."""
+"""Run a placer in a process of its own, which is ended when the time is over."""
 
 import json
 import os
@@ -15,18 +15,20 @@ from opmark.core.errors import OpMarkError, PlacementError, SubmissionError
 from opmark.core.schema import convert
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.scoring.attempt import Attempt
-from opmark.leaderboards.scoring.time_limit import hard_end_s
+from opmark.leaderboards.scoring.attempt import Attempt, hard_end_s
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
-# numba may have to compile the simulator first, on a busy machine.
+# numba may compile the simulator first, which takes long on a busy machine.
 STARTED_WITHIN_S = 300.0
 CHUNK_BYTES = 1 << 20
 _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
 class PlacerProcess:
-    """A process that answers question after question; one that had to be ended is started again. A context manager."""
+    """A worker process that tries one problem after another; it is started again after it was killed.
+
+    Use it as a context manager.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -42,12 +44,11 @@ class PlacerProcess:
         self.end()
 
     def attempt(self, problem: Problem, name: str, *, budget_s: float, seed: int = 0) -> Attempt:
-        """Run the placer called `name` against the clock and judge its last valid answer.
+        """Run the placer `name` for at most `hard_end_s(budget_s)` seconds and evaluate its last valid solution.
 
-        It is asked to keep to `budget_s` and ended at `hard_end_s(budget_s)`: then the last valid solution it offered
-        counts. Raises `SubmissionError` with one sentence where there is none, `ContentError` for a wrong problem.
+        Raises `SubmissionError` with one sentence where there is none, `ContentError` for a wrong problem.
         """
-        problem.arrays  # noqa: B018 (what is wrong with a problem is said here, and not by a process that dies of it)
+        problem.arrays  # noqa: B018 (report a faulty problem here, not as the death of a process)
         process = self._ask(problem, name, budget_s=budget_s, seed=seed)
         begun, planning_s, failed, ended = time.monotonic(), None, "", False
         offers: list[tuple[float, Any]] = []
@@ -73,7 +74,7 @@ class PlacerProcess:
         return Attempt(solution=solution, evaluation=evaluation, planning_s=spent_s, answered_s=answered_s)
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -84,7 +85,7 @@ class PlacerProcess:
         self._heard.clear()
 
     def _ask(self, problem: Problem, name: str, *, budget_s: float, seed: int) -> "subprocess.Popen[bytes]":
-        """Ask, and come back when the placer begins. Raises `SubmissionError` where it never does."""
+        """Send the problem and wait until the placer begins. Raises `SubmissionError` where it never does."""
         process = self._process or self._start()
         known = self._problem == problem.id
         asked = {"problem": None if known else plain(problem), "placer": name, "budget_s": budget_s, "seed": seed}
@@ -93,7 +94,7 @@ class PlacerProcess:
             process.stdin.write(json.dumps(asked, separators=(",", ":")).encode() + b"\n")
             process.stdin.flush()
         except BrokenPipeError:
-            pass  # the next line finds out that it is gone
+            pass  # the next message reports the end of the process
         if self._next(process, until=time.monotonic() + STARTED_WITHIN_S) is None:
             code = process.poll()
             self.end()
@@ -108,7 +109,7 @@ class PlacerProcess:
         return self._process
 
     def _next(self, process: "subprocess.Popen[bytes]", *, until: float) -> dict[str, Any] | None:
-        """The next message, or None when the time is up or the process is gone."""
+        """The next message, or None when the time is over or the process has ended."""
         assert process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
@@ -129,7 +130,7 @@ class PlacerProcess:
 def _last_valid(
     problem: Problem, name: str, offers: list[tuple[float, Any]], failed: str
 ) -> tuple[Solution, Evaluation, float]:
-    """The last offer that is valid; the reason why there is none is that of the very last."""
+    """The last valid offer; without one, the error gives the reason for the very last offer."""
     reason = failed or f"placer {name!r} offered no solution"
     for number, (at, content) in enumerate(reversed(offers)):
         try:

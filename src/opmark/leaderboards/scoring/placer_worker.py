@@ -1,8 +1,8 @@
-"""The process that OpMark's own placers run in, one problem after another: questions in, answers out, as JSON lines.
+"""The worker process of OpMark's own placers: it reads problems and writes answers, as JSON lines.
 
     python -m opmark.leaderboards.scoring.placer_worker
 
-It never decides when time is up: whoever asks ends it.
+The parent process keeps the time and ends the worker.
 """
 
 import json
@@ -12,6 +12,7 @@ import threading
 import time
 from typing import Any
 
+from opmark.core.canonical import plain
 from opmark.core.errors import OpMarkError, PlacementError
 from opmark.core.schema import convert
 from opmark.leaderboards.problem.placement import Solution
@@ -23,21 +24,21 @@ PARENT_LOOKED_AT_EVERY_S = 2.0
 
 
 def compile_simulator(problem: Problem) -> None:
-    """Have numba compile what a problem's rules and the placers need: no planning time should pay for it."""
+    """Compile the numba functions that a problem's rules and the placers need, outside of the planning time."""
     from opmark.leaderboards.search.guided_search import warm_up
     from opmark.leaderboards.search.single import best_single_device
 
-    problem.arrays  # noqa: B018 (compiled once, kept by the problem)
+    problem.arrays  # noqa: B018 (computed once, kept by the problem)
     try:
         best_single_device(problem)
         warm_up()
     except PlacementError:
-        return  # then every placement fails, and the placer will say so
+        return  # every placement fails, and the placer will report it
 
 
 def main() -> int:
-    """Answer until there are no more questions."""
-    # Whatever a placer prints must not look like an answer.
+    """Answer until the input ends."""
+    # Output that a placer prints must not be read as an answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
@@ -52,7 +53,7 @@ def main() -> int:
         _say(answers, {"started": True})
 
         def heard(solution: Solution) -> None:
-            _say(answers, {"offer": _content(solution)})
+            _say(answers, {"offer": plain(solution)})
 
         try:
             with listening(heard):
@@ -60,16 +61,9 @@ def main() -> int:
         except OpMarkError as error:
             _say(answers, {"failed": error.message})
         else:
-            _say(answers, {"offer": _content(solution)})
+            _say(answers, {"offer": plain(solution)})
             _say(answers, {"done": seconds})
     return 0
-
-
-def _content(solution: Solution) -> dict[str, object]:
-    from opmark.core.canonical import plain
-
-    found: dict[str, object] = plain(solution)
-    return found
 
 
 def _say(answers: Any, message: dict[str, object]) -> None:
@@ -78,7 +72,7 @@ def _say(answers: Any, message: dict[str, object]) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End when whoever asks is gone, even in the middle of planning."""
+    """End when the parent process is gone, even in the middle of planning."""
     while os.getppid() == parent:
         time.sleep(PARENT_LOOKED_AT_EVERY_S)
     os._exit(0)

@@ -1,4 +1,4 @@
-"""What a placement costs when the predictors are wrong by as much as they say they may be."""
+"""The cost of a placement over random draws of the predictors' errors."""
 
 import copy
 from collections.abc import Sequence
@@ -20,30 +20,30 @@ Factors = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Robustness:
-    """Costs in whole steps, one per draw; the median is what counts, the 95th percentile what is shown beside it."""
+    """Costs in whole steps, one per draw. The median is scored; the 95th percentile is shown."""
 
     costs: tuple[int, ...]
 
     @property
     def median(self) -> int:
-        """The lower median, a cost that was really drawn."""
+        """The lower median, which is one of the drawn costs."""
         return sorted(self.costs)[(len(self.costs) - 1) // 2]
 
     @property
     def p95(self) -> int:
-        """The cost that 95 % of the draws do not exceed."""
+        """The 95th percentile."""
         return sorted(self.costs)[-(-len(self.costs) * 95 // 100) - 1]
 
 
 def has_intervals(problem: Problem) -> bool:
-    """Whether any predictor said how wrong it may be."""
+    """True where any unit's time has an error interval."""
     return any(unit.interval for unit in problem.units)
 
 
 def robustness_of_all(
     problem: Problem, placements: Sequence[Placement], *, factors: Factors, profile: PublishedModel | None = None
 ) -> tuple[Robustness, ...]:
-    """`robustness` of several placements under the same draws, which are compiled only once."""
+    """`robustness` of several placements over the same draws; each draw is compiled once."""
     fixed = [
         replace(placement, priority=problem.arrays.default_priority) if placement.priority is None else placement
         for placement in placements
@@ -66,20 +66,20 @@ def robustness(
     profile: PublishedModel | None = None,
     factors: Factors | None = None,
 ) -> Robustness:
-    """The same placement, with the priorities it was planned with, under `draws` draws of every unit's time.
+    """Simulate a placement over `draws` draws of all unit times, with the priorities of the undisturbed problem.
 
-    The same seed gives the same draws; `factors` are those of `drawn_factors`, where they are at hand.
-    Raises `PlacementError` as `simulate` does; memory does not depend on times.
+    The same seed gives the same draws. `factors` are the result of `drawn_factors`, where it is known already.
+    Raises `PlacementError` as `simulate` does.
     """
     table = drawn_factors(problem, draws=draws, seed=seed) if factors is None else factors
     return robustness_of_all(problem, [placement], factors=table, profile=profile)[0]
 
 
 def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Factors:
-    """draws×U×T factors of `exec_ns`, types in their sorted order.
+    """Factors of `exec_ns`, shape (draws, units, device types); device types in sorted order.
 
-    Half of an error's variance is shared by all units of a kind, half by those of a shape group, on each device type:
-    errors of single units would average out and catch nothing. The predictor's interval holds its stated share.
+    On each device type, half of the error variance is shared by all units of a kind and half by all units of a shape
+    group; independent errors would average out. The predictor's interval covers its stated share of the draws.
     """
     from opmark.predictors.model.intervals import COVERAGE
 
@@ -101,7 +101,7 @@ def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Fac
 
 
 def _drawn_with_parts(problem: Problem, factors: Factors) -> Problem:
-    """The problem with every time multiplied, those of the parts that replicas run too; compiled again."""
+    """The problem with all times multiplied, also those of replicas' parts; it is compiled again."""
     types = sorted({device.type for device in problem.cluster.devices})
     units = []
     for unit, row in zip(problem.units, factors.tolist(), strict=True):
@@ -115,7 +115,7 @@ def _drawn_with_parts(problem: Problem, factors: Factors) -> Problem:
 
 
 def _drawn(problem: Problem, factors: Factors) -> Problem:
-    """The problem with every unit's whole time multiplied; compiled already."""
+    """The compiled problem with all whole-unit times multiplied."""
     table = problem.arrays.exec_ns.reshape(factors.shape)
     exec_ns: Integers = np.where(table > 0, np.maximum(1, np.rint(table * factors)), table).astype(np.int64)
     drawn = copy.copy(problem)

@@ -1,4 +1,4 @@
-"""What is known about how answers came to be: `runs.json.gz` of a track. Standings never depend on it."""
+"""Records of runs: `runs.json.gz` of a track. Standings never depend on them."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ FILE = "runs.json.gz"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One entry's run on one problem: what was asked of what, how long it took, and why it failed if it did.
+    """One entry's run on one problem: its conditions, its times in seconds, and the reason of a failure.
 
-    `problem` is the problem's id, `code` identifies the entry's code; `layers` is what held a submission back.
+    `problem` is the problem's id. `code` identifies the entry's code. `layers` lists the sandbox's protections.
     """
 
     problem: str
@@ -32,7 +32,7 @@ class RunRecord:
     layers: tuple[str, ...] = ()
 
     def asks_the_same(self, other: "RunRecord") -> bool:
-        """Whether running `other` again could only bring what this one brought."""
+        """True where `other` has the same problem, code, budget and seed."""
         mine, theirs = (self.problem, self.code, self.budget_s, self.seed), other
         return mine == (theirs.problem, theirs.code, theirs.budget_s, theirs.seed)
 
@@ -43,24 +43,24 @@ class _File:
 
 
 def read_runs(path: Path) -> dict[str, dict[str, RunRecord]]:
-    """Records by entry and problem; none where there is no file. Raises `ContentError` for a wrong one."""
+    """Records by entry and problem; empty without a file. Raises `ContentError` for a wrong one."""
     content = read_json(path) if path.is_file() else {}
     if not isinstance(content, dict):
         raise ContentError("expected a mapping at the top", where=str(path))
     if "schema" not in content:
-        return {}  # the first version knew seconds only: not enough to tell whether a run would be the same
+        return {}  # the first version stored seconds only, which do not identify a run
     check_schema(content, SCHEMA, path)
     found = convert({key: value for key, value in content.items() if key != "schema"}, _File, where=str(path))
     return {entry: dict(row) for entry, row in found.runs.items()}
 
 
 def write_runs(path: Path, runs: Mapping[str, Mapping[str, RunRecord]]) -> None:
-    """Write every record, by entry and problem in order of name."""
+    """Write all records, sorted by entry and problem."""
     ordered = {entry: dict(sorted(row.items())) for entry, row in sorted(runs.items())}
     write_json(path, {"schema": SCHEMA, "runs": plain(ordered)})
 
 
 def code_of_placer(name: str) -> str:
-    """What identifies the code of one of OpMark's own placers: a hash of its file."""
+    """A hash of the file of one of OpMark's own placers; the name itself for any other entry."""
     path = Path(placers.__path__[0]) / f"{name.replace('-', '_')}.py"
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else name

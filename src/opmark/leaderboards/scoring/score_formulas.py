@@ -1,47 +1,47 @@
-"""From costs to scores: quality, gain, geometric means, intervals and shared ranks."""
+"""The formulas of scores: quality, gain, geometric mean, confidence interval and shared ranks."""
 
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
-# A record above the frozen best-known cost counts up to here until the next version rolls it in.
+# The quality of an answer that beats the frozen best-known cost is limited to this until the next version.
 QUALITY_AT_MOST = 1.05
-# An invalid answer keeps a geometric mean finite, and costs two orders of magnitude.
+# An invalid answer counts as this in a geometric mean, which stays finite.
 QUALITY_AT_LEAST = 0.01
-# Instances where the best single device is this close to the best known have nothing to win.
+# Instances are not scored where the best single device is closer than this to the best known cost.
 HEADROOM_AT_LEAST = 0.02
 RESAMPLES = 2000
 
 
 def quality(cost: int | None, best_known: int) -> float:
-    """Best known over cost, at most 1.05; 0 for an invalid answer (`cost` None)."""
+    """Best known cost over cost, at most 1.05; 0 for an invalid answer (`cost` None)."""
     if cost is None:
         return 0.0
     return QUALITY_AT_MOST if cost == 0 else min(QUALITY_AT_MOST, best_known / cost)
 
 
 def gain(cost: int | None, best_known: int, single: int | None) -> float | None:
-    """0 = no better than the best single device, 1 = best known; None where either is missing or there is no room."""
+    """0 is the best single device, 1 the best known cost; None where a cost is missing or there is no room."""
     if cost is None or single is None or single <= best_known:
         return None
     return (single - cost) / (single - best_known)
 
 
 def has_headroom(best_known: int, single: int | None) -> bool:
-    """Whether an instance counts; one that no single device can hold always does."""
+    """True where an instance is scored; always true where no single device holds the problem."""
     return single is None or (best_known > 0 and (single - best_known) / best_known >= HEADROOM_AT_LEAST)
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """The geometric mean, every value raised to at least `QUALITY_AT_LEAST`; 0 of nothing."""
+    """The geometric mean of the values, each at least `QUALITY_AT_LEAST`; 0 for no values."""
     if not values:
         return 0.0
     return math.exp(math.fsum(math.log(max(value, QUALITY_AT_LEAST)) for value in values) / len(values))
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """The 95 % bootstrap interval of the geometric mean over instances, with a fixed seed."""
+    """The 95 % bootstrap interval of the geometric mean, with a fixed seed."""
     if len(values) < 2:
         return geometric_mean(values), geometric_mean(values)
     logs = np.log(np.maximum(np.array(values), QUALITY_AT_LEAST))
@@ -51,7 +51,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def shared_ranks(scores: Sequence[tuple[float, float, float]]) -> list[int]:
-    """Ranks of (score, low, high), best first; those inside each other's interval share the better rank."""
+    """Ranks of (score, low, high), best first; entries inside each other's interval share the better rank."""
     ranks: list[int] = []
     leader = 0
     for position, (score, low, high) in enumerate(scores):

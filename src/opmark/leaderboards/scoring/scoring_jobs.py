@@ -1,7 +1,7 @@
-"""Run entries on the problems of a track, several at a time; what is finished is stored at once.
+"""Run entries on the problems of a track in parallel jobs, and store each answer at once.
 
-A run that was ended goes on where it stopped, and the number of jobs changes nothing but the time: answers and
-standings do not depend on the order in which runs finish.
+An interrupted run continues where it stopped. Answers and standings do not depend on the number of jobs or on the order
+in which runs finish.
 """
 
 import concurrent.futures
@@ -21,13 +21,13 @@ from opmark.leaderboards.scoring.run_record import FILE, RunRecord, code_of_plac
 from opmark.leaderboards.scoring.standings import Standings
 from opmark.leaderboards.scoring.track import Track
 
-# All records stand in one file, so that writing it after every run would keep a core busy that somebody plans on.
+# All records are in one file. Writing it after every run would take time from the placers.
 WRITTEN_EVERY_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far scoring is. `left_s` is what the runs so far suggest, None before the first one ended."""
+class ScoringProgress:
+    """The progress of scoring, in runs. `left_s` is estimated from the runs so far, None before the first one ends."""
 
     done: int
     total: int
@@ -36,10 +36,10 @@ class Progress:
 
 
 class Runner(Protocol):
-    """Lets one entry try problems, one at a time; owned by one job."""
+    """The interface of a runner, which tries one problem at a time for one job."""
 
     def attempt(self, problem: Problem, name: str, *, budget_s: float, seed: int = 0) -> Attempt:
-        """A valid answer, or `SubmissionError`."""
+        """Run the entry `name` on `problem`. Raises `SubmissionError` where it gives no valid answer."""
         ...
 
 
@@ -58,12 +58,12 @@ def score_track(
     seed: int = 0,
     jobs: int = 1,
     again: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ScoringProgress], None] | None = None,
 ) -> Standings:
-    """Run OpMark's own placers on every problem of a track, keep their answers, and rank everything that is stored.
+    """Run OpMark's own placers on every problem of a track, store their answers, and rank all stored answers.
 
-    An answer replaces the stored one of its entry; a failed attempt removes it. What ran before with the same code,
-    problem, budget and seed is kept unless `again`. `budget_s` defaults to the track's.
+    An answer replaces the stored one of its entry; a failed run removes it. A finished run with the same code, problem,
+    budget and seed is not repeated unless `again`. `budget_s` defaults to the track's.
     """
     with ExitStack() as stack:
         processes = [stack.enter_context(PlacerProcess()) for _ in range(jobs)]
@@ -85,11 +85,11 @@ def score_entries(
     seed: int = 0,
     again: bool = False,
     layers: tuple[str, ...] = (),
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[ScoringProgress], None] = lambda _: None,
 ) -> None:
-    """Run entries (name to what identifies its code), one job per runner, and store every answer as it comes."""
+    """Run entries with one job per runner, and store each answer at once; `codes` maps entries to code hashes."""
     tasks, kept = _tasks(track, codes, budget_s=budget_s, seed=seed, again=again, layers=layers)
-    progress(Progress(done=0, total=len(tasks), kept=kept))
+    progress(ScoringProgress(done=0, total=len(tasks), kept=kept))
     free: queue.SimpleQueue[Runner] = queue.SimpleQueue()
     for runner in runners:
         free.put(runner)
@@ -113,14 +113,14 @@ def score_entries(
             task, found = future.result()
             spent_s += _keep(track, records, task, found)
             left_s = spent_s / done * (len(tasks) - done) / len(runners)
-            progress(Progress(done=done, total=len(tasks), kept=kept, left_s=left_s))
+            progress(ScoringProgress(done=done, total=len(tasks), kept=kept, left_s=left_s))
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         records.write()
 
 
 class _Records:
-    """How answers came to be, written every now and then: a run whose record is lost is run again."""
+    """The track's run records, written every few seconds: a run whose record is lost is repeated."""
 
     def __init__(self, track: Track) -> None:
         self._path = track.folder / FILE
@@ -128,13 +128,13 @@ class _Records:
         self._written_s = time.monotonic()
 
     def add(self, task: _Task, record: RunRecord) -> None:
-        """Remember one."""
+        """Add one record."""
         self._runs.setdefault(task.name, {})[task.problem.name] = record
         if time.monotonic() - self._written_s >= WRITTEN_EVERY_S:
             self.write()
 
     def write(self) -> None:
-        """Write all that there are."""
+        """Write all records."""
         if self._runs:
             write_runs(self._path, self._runs)
         self._written_s = time.monotonic()
@@ -149,7 +149,7 @@ def _tasks(
     again: bool,
     layers: tuple[str, ...],
 ) -> tuple[list[_Task], int]:
-    """What has to run, problem by problem, and how many runs are kept."""
+    """The runs that are still to do, problem by problem, and the number of finished ones."""
     known = track.runs()
     tasks, kept = [], 0
     for problem in track.problems():
@@ -166,7 +166,7 @@ def _tasks(
 
 
 def _keep(track: Track, records: _Records, task: _Task, found: Attempt | str) -> float:
-    """Store an answer or its absence, then the record of the run; returns the seconds it took."""
+    """Store the answer or its absence, then the record of the run; returns its seconds."""
     if isinstance(found, str):
         track.store(task.name, task.problem.name, None)
         records.add(task, replace(task.record, reason=found))

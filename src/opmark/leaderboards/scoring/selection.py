@@ -1,7 +1,7 @@
-"""Makes a track's problems from its recipe: tries every candidate, keeps those that leave something to win.
+"""Make the problems of a track: try the candidates of its recipe, and keep those in which a placer can win something.
 
-What is there already stays: a problem whose content did not change keeps its file, a candidate that was left out is not
-tried again. So a run that was interrupted goes on, and one after new predictors makes anew what they changed.
+A problem whose content did not change keeps its file, and a candidate that was left out is not judged again. So an
+interrupted run continues where it stopped, and new predictors change only the problems that depend on them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,9 +30,10 @@ MADE, KEPT, LEFT, WAITS = "made", "kept", "left out", "waits"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What became of one candidate: `made`, `kept`, `left out` or `waits`, with the reason of the last two.
+    """The result of one candidate: `made`, `kept`, `left out` or `waits`, the last two with a reason.
 
-    `headroom` is how much more than the best known the best single device costs, None where no single one holds it.
+    `headroom` is the extra cost of the best single device over the best known cost, as a fraction of the latter. It is
+    None where no single device holds the problem.
     """
 
     name: str
@@ -54,9 +55,9 @@ class _Judged:
 
 
 def make_track(workspace: Workspace, name: str, *, again: bool = False) -> Iterator[Step]:
-    """Work through the recipe of the track called `name`; yields after each candidate.
+    """Try the candidates of the track `name` one by one; yields the result of each.
 
-    A candidate whose predictors or packages are not here `waits`. With `again` everything is judged anew.
+    A candidate `waits` while its predictors or packages are missing. With `again` every candidate is judged again.
     Raises `UnknownNameError` for an unknown track, `ContentError` for a wrong recipe, cluster or device file.
     """
     track = load_track(workspace.leaderboards, name)
@@ -74,7 +75,7 @@ def make_track(workspace: Workspace, name: str, *, again: bool = False) -> Itera
 
 
 def judge(problem: Problem, recipe: Recipe) -> _Judged:
-    """The best that the recipe's placers find, and the best single device. Raises `PlacementError` if nothing fits."""
+    """The best cost of the recipe's judges and the best single device. Raises `PlacementError` if nothing fits."""
     try:
         _, single = best_single_device(problem)
     except PlacementError:
@@ -83,7 +84,7 @@ def judge(problem: Problem, recipe: Recipe) -> _Judged:
     for name in recipe.judges:
         try:
             found[name] = attempt(problem, name, budget_s=recipe.judge_s, seed=recipe.seed).evaluation.cost
-        except SubmissionError:  # a list placer that knows no memory may well find nothing that fits
+        except SubmissionError:  # a list placer that ignores memory may find no answer that fits
             continue
     if not found:
         raise PlacementError("no placer found anything that fits", where=problem.name)
@@ -99,7 +100,7 @@ def _one(
     *,
     left: Mapping[str, Mapping[str, Any]],
 ) -> tuple[Step, dict[str, Any] | None]:
-    """What became of a candidate, and its row in the list of those left out."""
+    """The result of a candidate, and its row in the list of those left out."""
     name = candidate.title
     path = track.path_of(name, candidate.split)
     try:
@@ -156,12 +157,12 @@ def _read_left_out(folder: Path) -> dict[str, dict[str, Any]]:
         or content.get("schema") != SCHEMA
         or not isinstance(content.get("left_out"), dict)
     ):
-        raise ContentError("not a list of candidates that were left out", where=str(path), hint="delete it")
+        raise ContentError("not a list of the candidates that were left out", where=str(path), hint="delete it")
     return {str(name): dict(row) for name, row in content["left_out"].items()}
 
 
 def _write_left_out(folder: Path, rows: Mapping[str, Mapping[str, Any]], recipe: Recipe) -> None:
-    """In the order of the recipe; what the recipe does not name any more goes."""
+    """Write the rows in the order of the recipe, without candidates that it no longer names."""
     names = [candidate.title for candidate in recipe.candidates]
     kept = {name: rows[name] for name in names if name in rows}
     path = folder / LEFT_OUT

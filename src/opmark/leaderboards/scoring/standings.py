@@ -1,14 +1,15 @@
-"""The board: entries ranked by score. It follows from stored solutions alone: same solutions, same bytes."""
+"""Rank entries by score. Standings follow from stored solutions alone: same solutions, same bytes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
 
 from opmark.core.canonical import plain
-from opmark.core.errors import NothingSelectedError, OpMarkError, PlacementError, SubmissionError
+from opmark.core.errors import NothingSelectedError, OpMarkError, PlacementError
 from opmark.leaderboards.bounds.bounds import lower_bound
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.scoring.metric import METRICS, Drawn, Result
 from opmark.leaderboards.scoring.robustness import drawn_factors, has_intervals, robustness_of_all
 from opmark.leaderboards.scoring.score_formulas import (
@@ -22,10 +23,13 @@ from opmark.leaderboards.scoring.score_formulas import (
 from opmark.leaderboards.search.single import best_single_device
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
+# By (entry, problem): the evaluation of an answer, or the reason why it is invalid.
+Outcomes = Mapping[tuple[str, str], Evaluation | str]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One entry. `low` and `high` bound the score's 95 % interval; `metrics` are the columns of `METRICS`."""
+    """One entry. `low` and `high` are the score's 95 % interval; `metrics` are the columns of `METRICS`."""
 
     rank: int
     name: str
@@ -38,9 +42,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standings:
-    """Rows by rank. `evaluations`, `planning_s` and `reasons`, by (entry, problem), are not part of the stored file.
+    """Rows by rank. `evaluations`, `planning_s` and `reasons`, by (entry, problem), are not stored in the file.
 
-    `reasons` are those that runs gave for having no answer.
+    `reasons` come from the records of runs without an answer.
     """
 
     track: str
@@ -51,11 +55,11 @@ class Standings:
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict, compare=False)
 
     def reason(self, entry: str, result: Result) -> str:
-        """Why an entry has no valid answer there, in the words of its run where they are known; else nothing."""
+        """The reason for an invalid answer, from the run's record where it has one; empty for a valid answer."""
         return self.reasons.get((entry, result.problem), result.reason) if result.reason else ""
 
     def file(self) -> dict[str, object]:
-        """What `standings.json` holds: metrics and draws only where there is something to say."""
+        """The content of `standings.json`; undefined metrics and draws are left out."""
         rows = plain(self.rows)
         for row in rows:
             row["metrics"] = {name: value for name, value in row["metrics"].items() if value is not None}
@@ -65,28 +69,10 @@ class Standings:
         return {"schema": 1, "track": self.track, "note": self.note, "rows": rows}
 
 
-def score_placers(
-    problems: Sequence[Problem], names: Sequence[str], *, budget_s: float, seed: int = 0, track: str = ""
-) -> Standings:
-    """Run every placer on every problem and rank them. A placer that fails on a problem has its reason there."""
-    evaluations: dict[tuple[str, str], Evaluation | str] = {}
-    planning: dict[tuple[str, str], float] = {}
-    for problem in problems:
-        for name in names:
-            try:
-                found = attempt(problem, name, budget_s=budget_s, seed=seed)
-            except SubmissionError as error:
-                evaluations[name, problem.name] = error.message
-                continue
-            evaluations[name, problem.name] = found.evaluation
-            planning[name, problem.name] = found.planning_s
-    return rank(problems, names, evaluations, track=track, planning_s=planning)
-
-
 def rank_solutions(
     problems: Sequence[Problem], solutions: Mapping[str, Mapping[str, Solution | str]], *, track: str = ""
 ) -> Standings:
-    """Rank entries by their stored solutions (entry, then problem name; a string is why there is none)."""
+    """Rank entries by their solutions, keyed by entry and problem name; a string is the reason for a missing one."""
     evaluations: dict[tuple[str, str], Evaluation | str] = {}
     for name, by_problem in solutions.items():
         for problem in problems:
@@ -104,15 +90,11 @@ def rank_solutions(
 def rank(
     problems: Sequence[Problem],
     names: Sequence[str],
-    evaluations: Mapping[tuple[str, str], Evaluation | str],
+    evaluations: Outcomes,
     *,
     track: str = "",
-    planning_s: Mapping[tuple[str, str], float] | None = None,
 ) -> Standings:
-    """Standings from evaluations by (entry, problem), a string being the reason of an invalid one.
-
-    Raises `NothingSelectedError` without problems or entries.
-    """
+    """Rank the entries `names` on `problems`. Raises `NothingSelectedError` without problems or entries."""
     if not problems or not names:
         raise NothingSelectedError("nothing to rank: no problem or no entry", where=track or None)
     yardsticks = {problem.name: _Yardstick.of(problem, _costs(problem, names, evaluations)) for problem in problems}
@@ -147,12 +129,12 @@ def rank(
         for place, (score, low, high, name, results) in zip(ranks, unranked, strict=True)
     )
     valid = {key: found for key, found in evaluations.items() if isinstance(found, Evaluation)}
-    return Standings(track=track, rows=rows, note=note, evaluations=valid, planning_s=planning_s or {})
+    return Standings(track=track, rows=rows, note=note, evaluations=valid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Yardstick:
-    """What an instance's costs are held against."""
+    """The costs that an instance's answers are compared with."""
 
     bound: int
     best_known: int
@@ -166,23 +148,21 @@ class _Yardstick:
         except PlacementError:
             single = None
         known = problem.reference
-        # Without a frozen reference the best cost at hand stands in for it.
+        # Without a frozen reference, the best known cost is the best one here.
         best = known.best_known_ns if known else min([*costs, *([single] if single is not None else [])], default=0)
         bound = known.bound_ns if known else lower_bound(problem)
         return cls(bound=bound, best_known=best, single=single, scored=has_headroom(best, single))
 
 
-def _costs(
-    problem: Problem, names: Sequence[str], evaluations: Mapping[tuple[str, str], Evaluation | str]
-) -> list[int]:
+def _costs(problem: Problem, names: Sequence[str], evaluations: Outcomes) -> list[int]:
     found = [evaluations[name, problem.name] for name in names]
     return [evaluation.cost for evaluation in found if isinstance(evaluation, Evaluation)]
 
 
 def _drawn_costs(
-    problems: Sequence[Problem], names: Sequence[str], evaluations: Mapping[tuple[str, str], Evaluation | str]
+    problems: Sequence[Problem], names: Sequence[str], evaluations: Outcomes
 ) -> dict[tuple[str, str], Drawn]:
-    """Every valid answer under the same draws of its problem's errors; nothing where no interval is known."""
+    """The drawn costs of every valid answer; answers to one problem share draws. Needs intervals."""
     found = {}
     for problem in filter(has_intervals, problems):
         valid = {
@@ -208,4 +188,55 @@ def _result(problem: str, found: Evaluation | str, yardstick: _Yardstick) -> Res
         scored=yardstick.scored,
         quality=quality(cost, yardstick.best_known),
         gain=gain(cost, yardstick.best_known, yardstick.single),
+    )
+
+
+def standings_table(standings: Standings, *, instances: bool = False) -> list[dict[str, Any]]:
+    """One mapping per entry, by rank; with `instances` also its result on each, in ns.
+
+    `planning_s` is the median planning time, None without a recorded run. `robust_quality` and `p95_quality` are the
+    score with the median and the 95th percentile of the drawn costs, None where no problem has intervals.
+    """
+    return [_entry(standings, row, instances) for row in standings.rows]
+
+
+def _entry(standings: Standings, row: Row, instances: bool) -> dict[str, Any]:
+    planned = [standings.planning_s.get((row.name, result.problem)) for result in row.results]
+    known = [seconds for seconds in planned if seconds is not None]
+    entry = {
+        "rank": row.rank,
+        "name": row.name,
+        "score": row.score,
+        "low": row.low,
+        "high": row.high,
+        "gain": row.metrics["gain"],
+        "planning_s": median(known) if known else None,
+        "robust_quality": row.metrics["robust-quality"],
+        "p95_quality": _p95_quality(row),
+    }
+    if instances:
+        entry["instances"] = [
+            {
+                "problem": result.problem,
+                "scored": result.scored,
+                "quality": result.quality,
+                "cost_ns": result.cost,
+                "bound_ns": result.bound,
+                "best_known_ns": result.best_known,
+                "median_ns": result.drawn.median if result.drawn else None,
+                "p95_ns": result.drawn.p95 if result.drawn else None,
+                "planning_s": seconds,
+                "reason": standings.reason(row.name, result),
+            }
+            for result, seconds in zip(row.results, planned, strict=True)
+        ]
+    return entry
+
+
+def _p95_quality(row: Row) -> float | None:
+    scored = [result for result in row.results if result.scored]
+    if not any(result.drawn for result in scored):
+        return None
+    return geometric_mean(
+        [quality(result.drawn.p95 if result.drawn else result.cost, result.best_known) for result in scored]
     )

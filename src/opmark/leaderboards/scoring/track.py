@@ -1,4 +1,4 @@
-"""A track: its rules, its problems, and the stored answers of every entry."""
+"""A track: its rules, its problems, and the stored answers and run records of its entries."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
@@ -16,12 +16,11 @@ from opmark.leaderboards.problem.fields import ReferenceCosts
 from opmark.leaderboards.problem.files import load_problem, save_problem
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.scoring.answers import SUFFIX, read_rows, row_of, solution_in, write_rows
-from opmark.leaderboards.scoring.row_text import row_text
+from opmark.leaderboards.scoring.answers import SUFFIX, read_rows, row_of, row_text, solution_in, write_rows
+from opmark.leaderboards.scoring.attempt import budget_by_size_s
 from opmark.leaderboards.scoring.run_record import FILE as RUNS
-from opmark.leaderboards.scoring.run_record import RunRecord, read_runs, write_runs
+from opmark.leaderboards.scoring.run_record import RunRecord, read_runs
 from opmark.leaderboards.scoring.standings import Standings, rank_solutions
-from opmark.leaderboards.scoring.time_limit import budget_by_size_s
 
 SCHEMA = 1
 REFERENCES = "references.json"
@@ -30,9 +29,9 @@ SPLIT_FOLDERS = {"public": "problems", "validation": "validation"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What `track.yaml` says.
+    """The content of `track.yaml`.
 
-    Without a `budget_s` the budget of a problem follows its size. `hidden_seed_sha256` commits to the seed of the
+    Without `budget_s` the budget of a problem depends on its size. `hidden_seed_sha256` is the hash of the seed of the
     track's hidden instances.
     """
 
@@ -45,16 +44,16 @@ class Rules:
     hidden_seed_sha256: str = ""
 
     def budget_for(self, problem: Problem) -> float:
-        """Seconds to plan in."""
+        """The planning budget of a problem, in seconds."""
         return budget_by_size_s(len(problem.units)) if self.budget_s is None else self.budget_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Track:
-    """A folder with `track.yaml`, `problems/`, `solutions/<entry>.json.gz` and `standings.json`.
+    """A folder with `track.yaml`, `problems/`, `validation/`, `solutions/<entry>.json.gz` and `standings.json`.
 
-    `problems/` is public; problems of other model families may stand in `validation/`, where only scores are shown.
-    A problem is a `.json.gz` file or a plain `.json` one. `given` are problems that exist only in memory: hidden ones.
+    Problems in `problems/` are public; those in `validation/` are of other model families, and only their scores are
+    shown. A problem is a `.json.gz` or `.json` file. `given` are hidden problems, which exist in memory only.
     """
 
     folder: Path
@@ -67,7 +66,7 @@ class Track:
         return self.folder.name
 
     def problem_paths(self) -> list[Path]:
-        """The files of its public problems by name, then those of its validation problems."""
+        """The files of the public problems by name, then those of the validation problems."""
         folders = [self.folder / SPLIT_FOLDERS[split] for split in SPLITS]
         return [
             path
@@ -76,19 +75,15 @@ class Track:
         ]
 
     def path_of(self, problem: str, split: str = "") -> Path:
-        """The file of a problem; where it would stand in `split` (default: public) if there is none yet."""
+        """The file of a problem, which may not exist yet, in `split` (default: where it is, else public)."""
         known = [path for path in self.problem_paths() if problem_name(path) == problem]
         wanted = [path for path in known if split in ("", self._split(path))]
         return wanted[0] if wanted else self.folder / SPLIT_FOLDERS[split or "public"] / f"{problem}{SUFFIX}"
 
-    def split_of(self, problem: str) -> str:
-        """To which split the problem of that name belongs."""
-        return "hidden" if self.given else self._split(self.path_of(problem))
-
     def problems(self, split: str = "") -> tuple[Problem, ...]:
-        """Every problem (of one split), by file name.
+        """All problems (of one split), by file name.
 
-        Raises `NothingSelectedError` without one, `ContentError` for a wrong one.
+        Raises `NothingSelectedError` where there are none, `ContentError` for a wrong one.
         """
         if self.given:
             return self.given
@@ -102,7 +97,7 @@ class Track:
         return tuple(map(_read_problem, paths))
 
     def solutions(self) -> dict[str, dict[str, Solution | str]]:
-        """Stored answers by entry and problem; an unreadable one is a sentence."""
+        """The stored answers by entry and problem; a string is the reason for an unreadable one."""
         found: dict[str, dict[str, Solution | str]] = {}
         paths = sorted((self.folder / "solutions").glob(f"*{SUFFIX}"))
         problems = self.problems() if paths else ()
@@ -121,7 +116,7 @@ class Track:
         return found
 
     def store(self, entry: str, problem: str, solution: Solution | None) -> None:
-        """Keep an entry's answer to a problem; None removes it. An entry without any answer stays an entry."""
+        """Store an entry's answer to a problem; None removes it. An entry stays an entry without answers."""
         path = self._answers(entry)
         rows = read_rows(path)
         rows.pop(problem, None)
@@ -130,7 +125,7 @@ class Track:
         write_rows(path, rows)
 
     def standings(self) -> Standings:
-        """The ranking of what is stored. Raises `NothingSelectedError` where nothing is."""
+        """Rank the stored answers. Raises `NothingSelectedError` where there are none."""
         solutions = self.solutions()
         if not solutions:
             raise NothingSelectedError(
@@ -145,31 +140,18 @@ class Track:
         return replace(found, planning_s=seconds, reasons=reasons)
 
     def write_standings(self, standings: Standings) -> Path:
-        """Write `standings.json`, which follows from the stored solutions alone."""
+        """Write `standings.json`; returns its path."""
         path = self.folder / "standings.json"
         write_text(path, row_text(standings.file()))
         return path
 
     def has_answer(self, entry: str, problem: str) -> bool:
-        """Whether an entry's answer to a problem is stored."""
+        """True where an entry's answer to a problem is stored."""
         return problem in read_rows(self._answers(entry))
 
     def runs(self) -> dict[str, dict[str, RunRecord]]:
-        """How answers came to be, by entry and problem."""
+        """The run records by entry and problem."""
         return read_runs(self.folder / RUNS)
-
-    def record_run(self, entry: str, problem: str, record: RunRecord) -> None:
-        """Remember how an answer came to be, or why there is none."""
-        runs = self.runs()
-        runs.setdefault(entry, {})[problem] = record
-        write_runs(self.folder / RUNS, runs)
-
-    def planning(self) -> dict[str, dict[str, float]]:
-        """Planning times in seconds by entry and problem."""
-        return {
-            entry: {problem: record.planning_s for problem, record in row.items() if record.planning_s is not None}
-            for entry, row in self.runs().items()
-        }
 
     def _answers(self, entry: str) -> Path:
         return self.folder / "solutions" / f"{entry}{SUFFIX}"
@@ -185,7 +167,7 @@ class Track:
 
 
 def problem_name(path: Path) -> str:
-    """The name that a file of problems or answers is called by."""
+    """The name of a problem or entry, from the name of its file."""
     return path.name.removesuffix(SUFFIX).removesuffix(".json")
 
 
@@ -199,7 +181,7 @@ def _read_problem(path: Path) -> Problem:
 
 @lru_cache(maxsize=512)
 def _loaded(path: Path, _changed_ns: int, _number: int, _size_bytes: int) -> Problem:
-    """A file's problem, read again only when the file is another one."""
+    """The problem in a file, read again only when the file has changed."""
     return load_problem(path)
 
 
@@ -209,7 +191,7 @@ class _References:
 
 
 def load_track(leaderboards: Path, name: str) -> Track:
-    """The track called `name` in a `leaderboards/` folder. Raises `UnknownNameError` or `ContentError`."""
+    """Load the track `name` of a `leaderboards/` folder. Raises `UnknownNameError` or `ContentError`."""
     names = track_names(leaderboards)
     if name not in names:
         raise unknown_name("track", name, names)
@@ -217,17 +199,16 @@ def load_track(leaderboards: Path, name: str) -> Track:
 
 
 def track_names(leaderboards: Path) -> tuple[str, ...]:
-    """Every folder that holds a `track.yaml`."""
+    """List the tracks: all folders with a `track.yaml`."""
     return tuple(sorted(path.parent.name for path in leaderboards.glob("*/track.yaml")))
 
 
 def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, ReferenceCosts]:
-    """Give every problem without a reference its lower bound and the best stored cost; returns what was frozen.
+    """Give every problem without a reference its lower bound and the best stored cost; returns the new references.
 
-    From then on a rival's entry moves nobody's score; those of hidden instances, which are in no file, stand in
-    `references.json`. A problem that nobody solved stays as it is. For a new version of the track, a reference that a
-    stored answer beats is replaced where `again` holds the problem's name. The standings are written beside the
-    references that they then follow from.
+    After that a new entry no longer changes the scores of others. References of hidden instances are written to
+    `references.json`. Problems without a valid answer are skipped. Where `again` names a problem (for a new version of
+    the track), a better stored answer replaces its reference. The standings are ranked and written again.
     """
     frozen: dict[str, ReferenceCosts] = {}
     standings = track.standings()
@@ -259,5 +240,5 @@ def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, Refer
 
 
 def read_references(path: Path) -> dict[str, ReferenceCosts]:
-    """What hidden instances are judged against, by problem id; nothing where nothing was frozen."""
+    """The references of hidden instances by problem id; empty without a file."""
     return dict(load(path, _References, schema=SCHEMA).references) if path.is_file() else {}

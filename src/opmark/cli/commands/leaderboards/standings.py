@@ -142,7 +142,7 @@ def site(ctx: click.Context, output: Path | None, as_json: bool) -> None:
 
 
 def _show_standings(found: "Standings", as_json: bool, *, instances: bool = False) -> None:
-    from opmark.leaderboards.scoring.standings_table import standings_table
+    from opmark.leaderboards.scoring.standings import standings_table
 
     if found.note:
         click.echo(f"Note: {found.note}.", err=True)

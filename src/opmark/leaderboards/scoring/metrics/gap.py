@@ -1,4 +1,4 @@
-"""Gap: how far above the proven lower bound an entry's costs are, on average."""
+"""Gap: the mean distance of an entry's costs to the proven lower bounds."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ class Gap(Metric):
     larger_is_better = False
 
     def value(self, results: Sequence[Result]) -> float | None:
-        """Over every instance with a valid answer and a positive bound."""
+        """The mean over all instances with a valid answer and a positive bound."""
         logs = [math.log(r.cost / r.bound) for r in results if r.cost is not None and r.cost > 0 and r.bound > 0]
         return math.exp(math.fsum(logs) / len(logs)) - 1 if logs else None
 

@@ -1,4 +1,4 @@
-"""Profile: the integrated performance profile.
+"""The integrated performance profile.
 
 Dahl et al., "Benchmarking Neural Network Training Algorithms" (AlgoPerf), 2023: the share of instances with
 cost / best known ≤ τ, averaged over τ from 1 to 2.
@@ -11,13 +11,13 @@ from opmark.leaderboards.scoring.metric import Metric, Result
 RATIO_AT_MOST = 2.0
 
 
-class Profile(Metric):
-    """1 is the best known everywhere; nothing is earned by an answer twice as dear."""
+class PerformanceProfile(Metric):
+    """1 is the best known cost everywhere; an answer that costs twice as much earns nothing."""
 
     summary = "integrated performance profile up to 2 times the best known"
 
     def value(self, results: Sequence[Result]) -> float | None:
-        """Over scored instances: an instance contributes the part of [1, 2] that lies above its ratio."""
+        """The mean over scored instances; each contributes the part of [1, 2] above its ratio."""
         scored = [result for result in results if result.scored]
         if not scored:
             return None
@@ -31,4 +31,4 @@ def _credit(result: Result) -> float:
     return max(0.0, RATIO_AT_MOST - ratio) / (RATIO_AT_MOST - 1)
 
 
-METRIC = Profile()
+METRIC = PerformanceProfile()

@@ -1,4 +1,4 @@
-"""Quality: geometric mean of best-known cost over cost, on the instances that count. The score of a track."""
+"""Quality: the geometric mean of best-known cost over cost on scored instances. It is the score of a track."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,12 @@ from opmark.leaderboards.scoring.score_formulas import geometric_mean
 
 
 class Quality(Metric):
-    """1 is the best known everywhere; an invalid answer counts 0.01."""
+    """1 is the best known cost everywhere; an invalid answer counts as 0.01."""
 
     summary = "geometric mean of best known / cost"
 
     def value(self, results: Sequence[Result]) -> float | None:
-        """Over scored instances."""
+        """The mean over scored instances."""
         scored = [result.quality for result in results if result.scored]
         return geometric_mean(scored) if scored else None
 

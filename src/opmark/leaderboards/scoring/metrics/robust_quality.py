@@ -1,4 +1,4 @@
-"""Robust quality: the score that is left when the predictors err as much as they say they may."""
+"""Robust quality: the score with median costs over draws of the predictors' errors."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,15 @@ from opmark.leaderboards.scoring.score_formulas import geometric_mean, quality
 
 
 class RobustQuality(Metric):
-    """Below the score: the placement profits from an error of prediction. Without intervals the cost counts."""
+    """A value below the score shows that the placement profits from prediction errors.
+
+    Where a problem has no intervals, its cost counts.
+    """
 
     summary = "geometric mean of best known / median cost over draws of the predictors' errors"
 
     def value(self, results: Sequence[Result]) -> float | None:
-        """Over scored instances, if any of them was drawn."""
+        """The mean over scored instances; None where none of them has intervals."""
         scored = [result for result in results if result.scored]
         if not any(result.drawn for result in scored):
             return None

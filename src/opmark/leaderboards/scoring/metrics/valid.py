@@ -11,7 +11,7 @@ class Valid(Metric):
     summary = "share of instances with a valid answer"
 
     def value(self, results: Sequence[Result]) -> float | None:
-        """Valid answers over instances."""
+        """The number of valid answers over the number of instances."""
         return sum(result.cost is not None for result in results) / len(results) if results else None
 
 
