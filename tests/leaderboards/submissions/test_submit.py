@@ -17,6 +17,7 @@ from tests.leaderboards.submissions.sandbox.cell import real_sandbox
 from opmark.core.errors import ContentError, SubmissionError, UsageError
 from opmark.core.scaffold import write_extension
 from opmark.leaderboards.making.disguise import disguise
+from opmark.leaderboards.making.recipe import SPLITS
 from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
@@ -30,9 +31,9 @@ from opmark.leaderboards.submissions.check import check, smallest_first
 from opmark.leaderboards.submissions.manifest import load_submission
 from opmark.leaderboards.submissions.pack import digest, pack, unpacked
 from opmark.leaderboards.submissions.protocol import question
-from opmark.leaderboards.submissions.runner import Contestant
+from opmark.leaderboards.submissions.runner import SubmissionRunner
+from opmark.leaderboards.submissions.sandbox.choice import Unprotected
 from opmark.leaderboards.submissions.sandbox.limits import Limits
-from opmark.leaderboards.submissions.sandbox.unprotected import Unprotected
 from opmark.leaderboards.submissions.submit import submit
 
 PROBLEM = heft_canonical()
@@ -57,8 +58,8 @@ def program(folder: Path, code: str, **facts: object) -> Path:
     return make(folder, f"import json, os, sys, time\n{code}\n", command=["python3", "-S", "main.py"], **facts)
 
 
-def contestant(folder: Path, limits: Limits | None = None) -> Contestant:
-    return Contestant(submission=load_submission(folder), sandbox=Unprotected(), limits=limits or Limits())
+def runner(folder: Path, limits: Limits | None = None) -> SubmissionRunner:
+    return SubmissionRunner(submission=load_submission(folder), sandbox=Unprotected(), limits=limits or Limits())
 
 
 def test_the_template_passes_its_check_and_is_ranked(tmp_path: Path) -> None:
@@ -78,7 +79,7 @@ def test_a_command_in_any_language(tmp_path: Path) -> None:
     (folder / "run.sh").write_text(f"#!/bin/sh\nread -r problem\necho '{on('P1')}'\necho '{on('P2')}'\n")
     (folder / "run.sh").chmod(0o755)
     with unpacked(pack(load_submission(folder))) as submission:
-        entry = Contestant(submission=submission, sandbox=real_sandbox())
+        entry = SubmissionRunner(submission=submission, sandbox=real_sandbox())
         found = entry.attempt(PROBLEM, budget_s=10)
     assert set(found.solution.device.values()) == {"P2"}
     assert (found.solution.placer, found.solution.problem) == ("mine", "canonical")
@@ -100,7 +101,7 @@ def test_a_command_in_any_language(tmp_path: Path) -> None:
     ids=["garbage", "invalid", "half", "no newline", "indented", "crash", "late", "another problem", "NaN"],
 )
 def test_the_last_complete_valid_solution_counts(tmp_path: Path, code: str, device: str) -> None:
-    found = contestant(program(tmp_path / "s", code)).attempt(PROBLEM, budget_s=0.1)
+    found = runner(program(tmp_path / "s", code)).attempt(PROBLEM, budget_s=0.1)
     assert set(found.solution.device.values()) == {device}
 
 
@@ -120,7 +121,7 @@ def test_the_last_complete_valid_solution_counts(tmp_path: Path, code: str, devi
     ],
 )
 def test_what_is_wrong_is_one_sentence(tmp_path: Path, code: str, sentence: str) -> None:
-    entry = contestant(program(tmp_path / "s", code), Limits(output_bytes=2**20))
+    entry = runner(program(tmp_path / "s", code), Limits(output_bytes=2**20))
     with pytest.raises(SubmissionError, match=sentence):
         entry.attempt(PROBLEM, budget_s=0.1)
 
@@ -200,7 +201,7 @@ def test_a_check_notices_dice_and_memories(tmp_path: Path) -> None:
     knows = program(tmp_path / "knows", f"print('''{on('P1')}''')")
     found = check(knows, [(PROBLEM, 0.5)], Unprotected())
     assert found.errors == ()
-    assert "an entry must not know instances by their names" in found.warnings[0]
+    assert "an entry must not recognise instances by their names" in found.warnings[0]
 
 
 def _third(hash_seed: int) -> int:
@@ -265,7 +266,7 @@ def test_a_submission_is_packed_scored_everywhere_and_ranked(
     assert json.loads((kept / "receipt.json").read_text())["manifest"]["paper"] == "https://example.org"
     before = (track.folder / "standings.json").read_bytes()
     assert track.write_standings(track.standings()).read_bytes() == before
-    assert [track.split_of(name) for name in "ab"] == ["public", "validation"]
+    assert [[problem.name for problem in track.problems(split)] for split in SPLITS] == [["a"], ["b"]]
 
     monkeypatch.setenv(VARIABLE, "s3cret")
     placed = submit(folder, [track], real_sandbox(), jobs=2).placed[0]
@@ -274,7 +275,6 @@ def test_a_submission_is_packed_scored_everywhere_and_ranked(
     assert track.runs()["mine"]["a"].layers[0].startswith("no sandbox"), "the finished runs were kept"
     hidden = need_hidden(track)
     assert hidden.runs()["mine"]["hidden-1"].layers[0].startswith("namespaces")
-    assert hidden.split_of("hidden-1") == "hidden"
     assert (track.folder / "standings.json").read_bytes() == before
     monkeypatch.setenv(VARIABLE, "guess")
     with pytest.raises(ContentError, match="not the seed that this track committed to"):
@@ -297,7 +297,7 @@ def test_a_budget_counts_down_and_hands_over() -> None:
 
 def test_a_placer_without_place_is_not_ready(tmp_path: Path) -> None:
     with pytest.raises(SubmissionError, match=r"was not ready to start: placer.py defines no function place"):
-        contestant(make(tmp_path / "s", "x = 1")).attempt(PROBLEM, budget_s=0.1)
+        runner(make(tmp_path / "s", "x = 1")).attempt(PROBLEM, budget_s=0.1)
     assert driver.READY.endswith(b"\n")
 
 

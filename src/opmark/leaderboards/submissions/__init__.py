@@ -1,1 +1,1 @@
-"""The door: folders that others hand in, checked, packed, run against the clock and scored."""
+"""Submissions of others: check, pack and run them against the clock, and rank their answers."""

@@ -1,4 +1,4 @@
-"""What a `placer.py` knows about its time, and how it answers before the time is up."""
+"""The budget that a `placer.py` receives: its time, its seed, and a way to hand over answers early."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -9,7 +9,7 @@ from opmark.leaderboards.problem.placement import Solution
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Seconds to plan in, counted from when the problem was handed over, and a seed for what is drawn."""
+    """Seconds to plan in, counted from the arrival of the problem, and a seed for random choices."""
 
     seconds: float
     seed: int
@@ -18,16 +18,16 @@ class Budget:
 
     @property
     def left_s(self) -> float:
-        """Seconds left; negative when the time is over."""
+        """The seconds left; negative when the time is over."""
         return self.begun + self.seconds - time.monotonic()
 
     def offer(self, answer: Solution | Mapping[str, str]) -> None:
-        """Hand over a complete solution (or a device for every unit); the last valid one counts."""
+        """Hand over a complete solution (or a mapping of every unit to a device); the last valid one counts."""
         self.send(as_solution(answer))
 
 
 def as_solution(answer: object) -> Solution:
-    """A solution, or a mapping of units to devices as one. Raises `TypeError`."""
+    """Turn a mapping of units to devices into a solution; a solution stays as it is. Raises `TypeError`."""
     if isinstance(answer, Solution):
         return answer
     if isinstance(answer, Mapping):

@@ -1,4 +1,4 @@
-"""Try a submission on public instances, and say what a person has to change before handing it in."""
+"""Try a submission on public instances, and list the changes that it needs before it can be submitted."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,17 +12,17 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import Attempt
 from opmark.leaderboards.submissions.manifest import Submission, load_submission
 from opmark.leaderboards.submissions.pack import digest, pack, unpacked
-from opmark.leaderboards.submissions.runner import Contestant
+from opmark.leaderboards.submissions.runner import SubmissionRunner
 from opmark.leaderboards.submissions.sandbox.choice import Sandbox
 from opmark.leaderboards.submissions.sandbox.session import LATE
 
-# How much dearer the same problem may become under other names.
+# The cost of a problem may rise by this share when its names change.
 SAME_UNTIL = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One run on one instance: a cost, or the reason why there is none."""
+class CheckRun:
+    """One run on one instance: its cost, or the reason for a missing one."""
 
     problem: str
     cost: int | None
@@ -34,13 +34,13 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What must change (`errors`), what should (`warnings`), and how every run went."""
+    """The result of a check: required changes (`errors`), advised ones (`warnings`), and every run."""
 
     name: str = ""
     sha256: str = ""
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[CheckRun, ...] = ()
     layers: tuple[str, ...] = ()
 
 
@@ -48,7 +48,7 @@ class Checked:
 class _Notes:
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    trials: list[Trial] = field(default_factory=list)
+    trials: list[CheckRun] = field(default_factory=list)
 
 
 def check(
@@ -59,54 +59,54 @@ def check(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Checked:
-    """Pack the folder, run what was packed on `problems` (with their budgets in seconds), and collect what is wrong.
+    """Pack a submission, run the packed files on `problems` (each with a budget in seconds), and collect its faults.
 
-    The first problem is run twice more where the entry calls itself deterministic, and once under other names.
+    The first problem is run again under other names, and once more where the entry is declared deterministic.
     """
     try:
         archive = pack(load_submission(folder))
         with unpacked(archive) as submission:
             notes = _Notes()
-            contestant = Contestant(submission=submission, sandbox=sandbox)
+            runner = SubmissionRunner(submission=submission, sandbox=sandbox)
             for number, (problem, budget_s) in enumerate(problems):
                 progress(number, len(problems) + 2)
-                _try(contestant, problem, budget_s, seed, notes)
+                _try(runner, problem, budget_s, seed, notes)
             if problems and not notes.errors:
-                _compare(contestant, *problems[0], seed=seed, notes=notes, progress=progress, done=len(problems))
+                _compare(runner, *problems[0], seed=seed, notes=notes, progress=progress, done=len(problems))
             return Checked(
                 name=submission.manifest.name,
                 sha256=digest(archive),
                 errors=tuple(notes.errors),
                 warnings=tuple(notes.warnings),
                 trials=tuple(notes.trials),
-                layers=sandbox.layers(contestant.limits),
+                layers=sandbox.layers(runner.limits),
             )
     except (SubmissionError, OpMarkError) as error:
         return Checked(name=folder.name, errors=(str(error),))
 
 
-def _try(contestant: Contestant, problem: Problem, budget_s: float, seed: int, notes: _Notes) -> None:
-    heard = contestant.hear(problem, budget_s=budget_s, seed=seed)
+def _try(runner: SubmissionRunner, problem: Problem, budget_s: float, seed: int, notes: _Notes) -> None:
+    heard = runner.hear(problem, budget_s=budget_s, seed=seed)
     try:
-        found = contestant.judge(problem, heard, budget_s=budget_s)
+        found = runner.judge(problem, heard, budget_s=budget_s)
     except SubmissionError as error:
-        notes.trials.append(Trial(problem=problem.name, cost=None, unit=problem.unit, reason=error.message))
+        notes.trials.append(CheckRun(problem=problem.name, cost=None, unit=problem.unit, reason=error.message))
         notes.errors.append(str(error))
         return
     cost, ended, answered = found.evaluation.cost, found.planning_s, found.answered_s
     notes.trials.append(
-        Trial(problem=problem.name, cost=cost, unit=problem.unit, planning_s=ended, answered_s=answered)
+        CheckRun(problem=problem.name, cost=cost, unit=problem.unit, planning_s=ended, answered_s=answered)
     )
     if heard.end == LATE:
         notes.warnings.append(
-            f"{problem.name}: it was ended when its time was over; its last solution counts, but end by yourself"
+            f"{problem.name}: its time was over before it ended; its last solution counts, but it should end by itself"
         )
     elif heard.code:
         notes.warnings.append(f"{problem.name}: it ended with code {heard.code} after its last solution")
 
 
 def _compare(
-    contestant: Contestant,
+    runner: SubmissionRunner,
     problem: Problem,
     budget_s: float,
     *,
@@ -115,38 +115,38 @@ def _compare(
     progress: Callable[[int, int], None],
     done: int,
 ) -> None:
-    """Hold a second run, and one under other names, against the first."""
+    """Compare a second run, and a run under other names, with the first one."""
     cost = notes.trials[0].cost
     assert cost is not None
-    submission: Submission = contestant.submission
+    submission: Submission = runner.submission
     progress(done, done + 2)
     if submission.manifest.deterministic:
-        again = _cost(contestant, problem, budget_s, seed, hash_seed=1)
+        again = _cost(runner, problem, budget_s, seed, hash_seed=1)
         if again != cost:
             notes.errors.append(
-                f"{problem.name}: a second run cost {again}, the first {cost}; draw from OPMARK_SEED, do not let the"
-                " order of a set decide, or say deterministic: false"
+                f"{problem.name}: a second run cost {again}, the first {cost}; draw from OPMARK_SEED, avoid the order"
+                " of sets, or declare deterministic: false"
             )
     progress(done + 1, done + 2)
     other = disguise(problem, "other-names", np.random.default_rng(0), rescale=0)
-    under = _cost(contestant, other, budget_s, seed, hash_seed=0)
+    under = _cost(runner, other, budget_s, seed, hash_seed=0)
     if under is None or under > cost * (1 + SAME_UNTIL):
         notes.warnings.append(
-            f"{problem.name}: under other names and in another order it cost {under or 'nothing valid'}, as it is"
-            f" {cost}; an entry must not know instances by their names"
+            f"{problem.name}: under other names and in another order its cost is {under or 'not valid'} instead of"
+            f" {cost}; an entry must not recognise instances by their names"
         )
 
 
-def _cost(contestant: Contestant, problem: Problem, budget_s: float, seed: int, *, hash_seed: int) -> int | None:
+def _cost(runner: SubmissionRunner, problem: Problem, budget_s: float, seed: int, *, hash_seed: int) -> int | None:
     try:
-        found: Attempt = contestant.attempt(problem, budget_s=budget_s, seed=seed, hash_seed=hash_seed)
+        found: Attempt = runner.attempt(problem, budget_s=budget_s, seed=seed, hash_seed=hash_seed)
     except SubmissionError:
         return None
     return found.evaluation.cost
 
 
 def smallest_first(problems: Sequence[Problem]) -> list[Problem]:
-    """The quickest to run first; what is known about their answers is left out."""
+    """Sort problems by size, smallest first, and remove their references."""
     return [
         replace(problem, reference=None) for problem in sorted(problems, key=lambda item: (len(item.units), item.name))
     ]

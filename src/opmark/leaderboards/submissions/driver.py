@@ -1,8 +1,8 @@
-"""Calls `place(problem, budget)` of a `placer.py`; runs inside the sandbox, in the process it cannot leave.
+"""Call `place(problem, budget)` of a `placer.py`, inside the sandbox.
 
     python -m opmark.leaderboards.submissions.driver FOLDER
 
-`place` returns a solution, or yields one after another. What it prints goes to standard error.
+`place` returns a solution, or yields solutions one after another. Its own output goes to standard error.
 """
 
 import contextlib
@@ -21,20 +21,20 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.submissions.budget import Budget, as_solution
 from opmark.leaderboards.submissions.manifest import PYTHON_FILE
 from opmark.leaderboards.submissions.protocol import answer_line
-from opmark.leaderboards.submissions.sandbox.runtime import COMPILED_VARIABLE, numba_folder
+from opmark.leaderboards.submissions.sandbox.runtime import COMPILED_VARIABLE
 
 READY = b'{"ready": true}\n'
 
 
 def main(folder: str) -> int:
-    """Load the placer, say that it is ready, read the problem, answer."""
+    """Load the placer, report that it is ready, read the problem, and write its answers."""
     import json
 
-    # The real standard output is kept for answers: what the placer prints must not look like one.
+    # Standard output is kept for answers: output of the placer must not be read as one.
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     _take_compiled_code()
-    importlib.import_module("opmark.leaderboards.simulator.engine")  # seconds that no budget should pay for
+    importlib.import_module("opmark.leaderboards.simulator.engine")  # takes seconds, which must not count as planning
     module = _load(Path(folder))
     _write(answers.fileno(), READY)
     content = json.loads(sys.stdin.buffer.readline())
@@ -68,12 +68,13 @@ def _load(folder: Path) -> ModuleType:
 
 
 def _take_compiled_code() -> None:
-    """Copy what numba compiled of the simulator, so that no budget pays for compiling it again."""
+    """Copy OpMark's compiled numba functions into numba's cache folder, so that no budget pays for compiling them."""
     source, target = os.environ.get(COMPILED_VARIABLE), os.environ.get("NUMBA_CACHE_DIR")
     if not source or not target or not Path(source).is_dir():
         return
     with contextlib.suppress(OSError):
-        shutil.copytree(source, Path(target) / numba_folder(), ignore=_not_compiled)
+        for folder in Path(source).iterdir():
+            shutil.copytree(folder, Path(target) / folder.name, ignore=_not_compiled)
 
 
 def _not_compiled(_folder: str, names: list[str]) -> list[str]:
@@ -81,7 +82,7 @@ def _not_compiled(_folder: str, names: list[str]) -> list[str]:
 
 
 def _write(descriptor: int, line: bytes) -> None:
-    """The whole line, however small the pipe's pieces are."""
+    """Write the whole line, even where the pipe takes only pieces."""
     left = memoryview(line)
     while left:
         left = left[os.write(descriptor, left) :]
@@ -90,4 +91,4 @@ def _write(descriptor: int, line: bytes) -> None:
 if __name__ == "__main__":
     status = main(sys.argv[1])
     sys.stderr.flush()
-    os._exit(status)  # everything was said, and taking an interpreter apart takes a while
+    os._exit(status)  # all answers are written, and shutting down an interpreter takes a while

@@ -1,4 +1,4 @@
-"""What a submission's folder says about itself."""
+"""The manifest of a submission (`submission.yaml`), and the checks of its folder."""
 
 import re
 import stat
@@ -20,11 +20,12 @@ _LEFT_OUT = {"__pycache__", "node_modules"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    """`submission.yaml`. Without a `command`, `placer.py` is run; a `deterministic` entry answers twice the same.
+class SubmissionManifest:
+    """The content of `submission.yaml`. Without a `command`, OpMark calls `placer.py`.
 
-    `command` is run in the folder, once per problem: no shell, its first word a file of the folder or a program of
-    the system. `tracks` are the folder names of the tracks it is made for; none means every one.
+    `command` runs in the folder, once per problem and without a shell; its first word is a file of the folder or a
+    program of the system. A `deterministic` entry gives the same answer twice. `tracks` are the folder names of the
+    tracks that it is made for; none means all.
     """
 
     name: str
@@ -40,20 +41,20 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A folder that holds a readable manifest."""
+    """A folder with a valid manifest."""
 
     folder: Path
-    manifest: Manifest
+    manifest: SubmissionManifest
 
     @property
     def python(self) -> bool:
-        """Whether it is a `placer.py` that OpMark calls, rather than a command."""
+        """True where OpMark calls a `placer.py`, false where it runs a command."""
         return not self.manifest.command
 
 
 def load_submission(folder: Path) -> Submission:
-    """The submission in `folder`. Raises `ContentError` naming the file and every wrong key, or what is missing."""
-    found = Submission(folder=folder, manifest=load(folder / MANIFEST, Manifest, schema=SCHEMA))
+    """Load the submission in `folder`. Raises `ContentError` naming every wrong or missing key and file."""
+    found = Submission(folder=folder, manifest=load(folder / MANIFEST, SubmissionManifest, schema=SCHEMA))
     problems = [*_manifest_problems(found.manifest), *_folder_problems(found)]
     if problems:
         raise SubmissionError("; ".join(problems), where=str(folder))
@@ -61,13 +62,13 @@ def load_submission(folder: Path) -> Submission:
 
 
 def files(folder: Path) -> list[Path]:
-    """What is handed in, relative to `folder` and sorted: hidden files and caches stay behind."""
+    """The submitted files, relative to `folder` and sorted, without hidden files and caches."""
     found = (path.relative_to(folder) for path in folder.rglob("*"))
     kept = [path for path in found if not any(part.startswith(".") or part in _LEFT_OUT for part in path.parts)]
     return sorted(path for path in kept if not (folder / path).is_dir() or (folder / path).is_symlink())
 
 
-def _manifest_problems(manifest: Manifest) -> Iterator[str]:
+def _manifest_problems(manifest: SubmissionManifest) -> Iterator[str]:
     if not _NAME.match(manifest.name):
         yield f"{MANIFEST}: name: {manifest.name!r} is not like my-name (lower-case letters, digits, hyphens)"
     elif manifest.name in PLACERS.names():
@@ -85,7 +86,7 @@ def _folder_problems(submission: Submission) -> Iterator[str]:
     for path in found:
         status = (submission.folder / path).lstat()
         if not stat.S_ISREG(status.st_mode):
-            yield f"{path}: only plain files can be handed in, no links"
+            yield f"{path}: only plain files can be submitted, no links"
         sizes += status.st_size
     if len(found) > FILES_AT_MOST:
         yield f"holds {len(found)} files, more than {FILES_AT_MOST}"

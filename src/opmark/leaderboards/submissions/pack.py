@@ -1,4 +1,4 @@
-"""A submission as one file: the same folder gives the same bytes on every machine."""
+"""Pack a submission into one file: the same folder gives the same bytes on every machine."""
 
 import contextlib
 import hashlib
@@ -15,7 +15,7 @@ ARCHIVE = "submission.tar"
 
 
 def pack(submission: Submission) -> bytes:
-    """An uncompressed tar of its files in order of name; of owners, times and rights only "executable" is kept."""
+    """An uncompressed tar of the files in order of name, without owners and times; "executable" is the only right."""
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in files(submission.folder):
@@ -32,15 +32,15 @@ def pack(submission: Submission) -> bytes:
 
 
 def digest(archive: bytes) -> str:
-    """What identifies a packed submission: the SHA-256 of its bytes, in hex."""
+    """The SHA-256 of a packed submission, in hex."""
     return hashlib.sha256(archive).hexdigest()
 
 
 @contextlib.contextmanager
 def unpacked(archive: bytes) -> Iterator[Submission]:
-    """The packed files in a temporary folder that any account can read: what was handed in is what runs.
+    """Unpack a submission into a temporary folder that every account can read.
 
-    Raises `SubmissionError` for an archive that would write anywhere else.
+    Raises `SubmissionError` for an archive that would write outside of it.
     """
     with tempfile.TemporaryDirectory(prefix="opmark-submission-") as name:
         root = Path(name)

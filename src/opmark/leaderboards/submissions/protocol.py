@@ -1,7 +1,7 @@
-"""What is said to a submission and what it answers: a problem in, solutions out, one JSON document per line.
+"""The protocol of a submission: it reads a problem and writes solutions, one JSON document per line.
 
-Nothing that comes back is trusted: only so many lines of only so many bytes are read, and a solution counts when it is
-valid for the very problem that was asked.
+Its output is not trusted: the number and the length of lines are limited, and a solution counts only where it is valid
+for the problem that was sent.
 """
 
 import json
@@ -19,13 +19,13 @@ from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
-# How many of the last lines are looked at: whoever prints more garbage than this after a solution has lost it.
+# The number of last lines that are read; a solution followed by more invalid lines is lost.
 LINES_AT_MOST = 100
 SHOWN_CHARACTERS = 80
 
 
 def question(problem: Problem) -> bytes:
-    """The problem as one line, without what is known about its answer and where it came from."""
+    """The problem as one line, without its reference and its provenance."""
     asked = replace(problem, reference=None, provenance=CostOrigin())
     text = json.dumps({"schema": PROBLEM_SCHEMA, **plain(asked)}, separators=(",", ":"), allow_nan=False)
     return text.encode() + b"\n"
@@ -40,7 +40,7 @@ def last_valid(problem: Problem, output: bytes, *, complete: bool) -> tuple[Solu
     """The last valid solution of `output`, its evaluation, and the offset of its last byte.
 
     A last line without its newline counts only where the program ended by itself (`complete`). Raises
-    `SubmissionError` saying what is wrong with the last thing that was printed.
+    `SubmissionError` with the fault of the last line.
     """
     first: OpMarkError | None = None
     most = line_bytes(problem)
@@ -56,7 +56,7 @@ def last_valid(problem: Problem, output: bytes, *, complete: bool) -> tuple[Solu
 
 
 def read_solution(problem: Problem, line: bytes, *, most: int) -> Solution:
-    """`line` as a solution of `problem`. Raises `SubmissionError` or `ContentError`."""
+    """Decode `line` as a solution of `problem`. Raises `SubmissionError` or `ContentError`."""
     if len(line) > most:
         raise SubmissionError(f"a line of {len(line)} bytes is longer than any solution of this problem ({most})")
     try:
@@ -77,14 +77,14 @@ def read_solution(problem: Problem, line: bytes, *, most: int) -> Solution:
 
 
 def line_bytes(problem: Problem) -> int:
-    """More than any sensible solution needs: names, priorities and orders, spelled with escapes."""
+    """The limit of a line's length: enough for names, priorities and orders, all spelled with escapes."""
     names = sum(len(unit.name) for unit in problem.units) * 6
     devices = max(len(device.name) for device in problem.cluster.devices) * 6
     return 2**16 + 4 * names + len(problem.units) * (devices + 96)
 
 
 def _candidates(output: bytes, *, complete: bool) -> Iterator[tuple[bytes, int]]:
-    """Lines from the last to the first, then the whole output as one document spread over lines."""
+    """Lines from last to first with their end offsets, then the whole output as one document of many lines."""
     end = len(output)
     if not complete:
         end = output.rfind(b"\n") + 1

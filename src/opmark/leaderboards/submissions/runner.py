@@ -1,4 +1,4 @@
-"""Let a submission try a problem: in the sandbox, against the clock, with the last valid solution as its answer."""
+"""Run a submission on a problem in the sandbox; its last valid solution within the time is its answer."""
 
 import math
 import sys
@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from opmark.core.errors import SubmissionError
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.scoring.attempt import Attempt
+from opmark.leaderboards.scoring.attempt import Attempt, hard_end_s
 from opmark.leaderboards.scoring.placer_worker import compile_simulator
-from opmark.leaderboards.scoring.time_limit import hard_end_s
 from opmark.leaderboards.submissions.manifest import Submission
 from opmark.leaderboards.submissions.protocol import last_valid, question
 from opmark.leaderboards.submissions.sandbox.choice import Sandbox
@@ -16,14 +15,14 @@ from opmark.leaderboards.submissions.sandbox.limits import Limits
 from opmark.leaderboards.submissions.sandbox.runtime import FOLDER, environment
 from opmark.leaderboards.submissions.sandbox.session import LATE, LOUD, UNREADY, Heard, listen
 
-# A Python placer may import what it needs before it sees the problem; the clock begins afterwards.
+# A Python placer may import its packages before it receives the problem; then the clock starts.
 READY_WITHIN_S = 60.0
 _DRIVER = "opmark.leaderboards.submissions.driver"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contestant:
-    """A submission, the sandbox it runs in, and the processor it is kept on (None: any)."""
+class SubmissionRunner:
+    """A submission, its sandbox and limits, and the processor that it runs on (None: any)."""
 
     submission: Submission
     sandbox: Sandbox
@@ -31,7 +30,7 @@ class Contestant:
     processor: int | None = None
 
     def command(self) -> tuple[str, ...]:
-        """What is started, once per problem."""
+        """The command that starts the submission."""
         if self.submission.python:
             return (sys.executable, "-m", _DRIVER, FOLDER)
         first, *rest = self.submission.manifest.command
@@ -39,7 +38,7 @@ class Contestant:
         return (f"{FOLDER}/{first}" if own else first, *rest)
 
     def hear(self, problem: Problem, *, budget_s: float, seed: int = 0, hash_seed: int = 0) -> Heard:
-        """Run it once; the answer is still to be judged."""
+        """Run the submission once; its output is not yet evaluated."""
         compile_simulator(problem)
         ready = READY_WITHIN_S if self.submission.python else None
         seconds = hard_end_s(budget_s)
@@ -64,13 +63,13 @@ class Contestant:
     def attempt(
         self, problem: Problem, name: str = "", *, budget_s: float, seed: int = 0, hash_seed: int = 0
     ) -> Attempt:
-        """Run it and judge its last valid answer. Raises `SubmissionError` with one sentence where there is none."""
-        del name  # the entry's own, which this is
+        """Run the submission and evaluate its last valid answer. Raises `SubmissionError` where there is none."""
+        del name  # always the submission's own name
         heard = self.hear(problem, budget_s=budget_s, seed=seed, hash_seed=hash_seed)
         return self.judge(problem, heard, budget_s=budget_s)
 
     def judge(self, problem: Problem, heard: Heard, *, budget_s: float) -> Attempt:
-        """What a run was worth. Raises `SubmissionError` with one sentence where it was worth nothing."""
+        """Evaluate the output of a run. Raises `SubmissionError` with one sentence where no answer is valid."""
         name = self.submission.manifest.name
         if heard.end == UNREADY:
             raise SubmissionError(f"{name!r} was not ready to start: {_last_words(heard)}", where=problem.name)
@@ -100,7 +99,7 @@ def _after(heard: Heard) -> str:
 
 
 def _last_words(heard: Heard, nothing: str = "it printed nothing on standard error") -> str:
-    """The last line of standard error, made safe to show."""
+    """The last line of standard error, with unprintable characters replaced."""
     lines = [line.strip() for line in heard.errors.splitlines() if line.strip()]
     if not lines:
         return nothing

@@ -13,8 +13,7 @@ from opmark.cli.commands.leaderboards._options import score_progress
 from opmark.cli.main import cli
 from opmark.core.errors import ExitCode
 from opmark.leaderboards.problem.files import save_problem
-from opmark.leaderboards.scoring.scoring_jobs import Progress
-from opmark.leaderboards.submissions.sandbox.choice import SANDBOXES
+from opmark.leaderboards.scoring.scoring_jobs import ScoringProgress
 
 
 def run(*arguments: object) -> Result:
@@ -76,11 +75,10 @@ def test_a_check_says_what_to_fix(start: tuple[object, ...], tmp_path: Path) -> 
 def test_hidden_instances_need_their_seed(start: tuple[object, ...]) -> None:
     found = run(*start, "score", "--track", "small", "--hidden")
     assert (found.exit_code, "are not known here" in found.stderr) == (ExitCode.USAGE, True)
-    assert SANDBOXES == ("bubblewrap", "none")
 
 
 def test_progress_says_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     with score_progress() as show:
-        show("small", Progress(done=0, total=2, kept=3))
-        show("small", Progress(done=1, total=2, kept=3, left_s=4.0))
+        show("small", ScoringProgress(done=0, total=2, kept=3))
+        show("small", ScoringProgress(done=1, total=2, kept=3, left_s=4.0))
     assert capsys.readouterr().err.count("3 finished runs are kept") == 1

@@ -10,12 +10,11 @@ from tests.leaderboards.submissions.sandbox.cell import real_sandbox
 
 from opmark.core.errors import ExitCode, UnavailableError, UsageError
 from opmark.leaderboards.submissions.sandbox import bubblewrap
-from opmark.leaderboards.submissions.sandbox.choice import sandbox
+from opmark.leaderboards.submissions.sandbox.choice import Unprotected, sandbox
 from opmark.leaderboards.submissions.sandbox.limits import Limits, pinned, tool
 from opmark.leaderboards.submissions.sandbox.runtime import environment
 from opmark.leaderboards.submissions.sandbox.session import FINISHED, UNREADY, listen
 from opmark.leaderboards.submissions.sandbox.syscalls import seccomp_filter
-from opmark.leaderboards.submissions.sandbox.unprotected import Unprotected
 
 
 def test_without_bubblewrap_a_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from opmark.cli.options import DURATION
 from opmark.cli.text.terminal import progress_bar
 
 if TYPE_CHECKING:
-    from opmark.leaderboards.scoring.scoring_jobs import Progress
+    from opmark.leaderboards.scoring.scoring_jobs import ScoringProgress
 
 track_option = click.option(
     "--track", "track_name", required=True, shell_complete=completers.tracks, help="The track's folder name."
@@ -28,12 +28,12 @@ def seed_option(use: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 @contextlib.contextmanager
-def score_progress() -> "Iterator[Callable[[str, Progress], None]]":
+def score_progress() -> "Iterator[Callable[[str, ScoringProgress], None]]":
     """Progress bars for scoring, as a function of a track's label and its progress."""
     with progress_bar(transient=True) as bar:
         tasks: dict[str, Any] = {}
 
-        def show(label: str, step: "Progress") -> None:
+        def show(label: str, step: "ScoringProgress") -> None:
             if label not in tasks:
                 tasks[label] = bar.add_task(label, total=step.total)
                 if step.kept:

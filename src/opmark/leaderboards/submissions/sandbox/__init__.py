@@ -1,1 +1,1 @@
-"""Running programs that nobody here has read: what they may see, use and say."""
+"""Run programs of others with limited rights: what they can see, use and print."""

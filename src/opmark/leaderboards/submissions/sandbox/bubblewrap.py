@@ -1,8 +1,8 @@
-"""The sandbox: bubblewrap's namespaces, an account of its own, a filter for system calls, and hard limits.
+"""The sandbox: bubblewrap's namespaces, a separate account, a filter for system calls, and hard limits.
 
-Bubblewrap itself starts with an empty environment, because its first process inside can be looked at. Started by root,
-the submission runs as an account that nothing else uses: an account of a user namespace would still be root outside,
-which may write to `/proc/sys`. Started by anyone else, it runs in a user namespace without any privilege.
+Bubblewrap itself starts with an empty environment, because the submission can inspect its first process. If root starts
+it, the submission runs under an account that nothing else uses: an account of a user namespace would still be root
+outside, and could write to `/proc/sys`. Otherwise it runs in a user namespace without privileges.
 """
 
 import contextlib
@@ -12,38 +12,27 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from opmark.core.errors import UnavailableError
-from opmark.leaderboards.submissions.sandbox.limits import Limits, pinned, tool
+from opmark.leaderboards.submissions.sandbox.limits import Confined, Limits, pinned, tool
 from opmark.leaderboards.submissions.sandbox.runtime import FOLDER, SCRATCH, mounts
 from opmark.leaderboards.submissions.sandbox.syscalls import seccomp_filter
 
 GONE_WITHIN_S = 10.0
-# Accounts far above those that a system gives to people and services.
+# Account numbers far above those of people and services.
 FIRST_ACCOUNT = 1_900_000_000
 _NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confined:
-    """A command that is ready to start: `descriptors` must be inherited, `environment` is bubblewrap's own."""
-
-    command: tuple[str, ...]
-    environment: dict[str, str]
-    descriptors: tuple[int, ...] = ()
-    folder: Path | None = None
-
-
 class Bubblewrap:
-    """The sandbox every submission of somebody else runs in."""
+    """The sandbox for submissions of others."""
 
     name = "bubblewrap"
 
     def layers(self, limits: Limits) -> tuple[str, ...]:
-        """What holds a run back, for its record."""
+        """The protections of a run, for its record."""
         account = "an account of its own" if os.geteuid() == 0 else "an unprivileged user namespace"
         return (
             "namespaces: mount, pid, network, ipc, uts, cgroup",
@@ -66,7 +55,7 @@ class Bubblewrap:
         environment: dict[str, str],
         processor: int | None = None,
     ) -> Iterator[Confined]:
-        """`command`, run in `folder`, as one that can reach nothing else. Raises `UnavailableError`."""
+        """Prepare `command` to run in `folder` without access to anything else. Raises `UnavailableError`."""
         program = require_bubblewrap()
         with tempfile.TemporaryFile() as rules, _until_gone() as sign_of_life:
             rules.write(seccomp_filter())
@@ -86,9 +75,9 @@ class Bubblewrap:
 
 @contextlib.contextmanager
 def _until_gone() -> Iterator[int]:
-    """A descriptor for the first process inside; the block is left when nobody holds it any more.
+    """A descriptor for the first process inside; the block ends when no process holds it any more.
 
-    Killing bubblewrap takes the namespace with it a moment later, and a run is over only then.
+    After bubblewrap is killed, its namespace ends a moment later; only then is the run over.
     """
     reading, writing = os.pipe()
     try:
@@ -100,7 +89,7 @@ def _until_gone() -> Iterator[int]:
 
 
 def require_bubblewrap() -> str:
-    """Where bubblewrap is. Raises `UnavailableError` where it is missing or not allowed to do its work."""
+    """The path of bubblewrap. Raises `UnavailableError` where it is missing or cannot make a sandbox."""
     program = shutil.which("bwrap")
     hint = "to run only what you wrote yourself, pass --sandbox none --i-trust-this"
     if program is None:
@@ -116,7 +105,7 @@ def require_bubblewrap() -> str:
 
 @cache
 def _refusal(program: str) -> str:
-    """Why bubblewrap does not work here; empty where it does."""
+    """The reason why bubblewrap fails here; empty where it works."""
     command = [program, *_NAMESPACES, *_account_options(), "--ro-bind", "/", "/", "--proc", "/proc"]
     command += ["--size", "4096", "--perms", "1777", "--tmpfs", SCRATCH, "--", *_account_words(), tool("true")]
     tried = subprocess.run(command, capture_output=True, text=True, check=False, env={}, stdin=subprocess.DEVNULL)
@@ -131,7 +120,7 @@ def _account_options() -> tuple[str, ...]:
 
 
 def _account_words() -> tuple[str, ...]:
-    """What gives up being root; a number per process of the scorer, so that parallel ones cannot meet."""
+    """The words that give up root; each scoring process uses an account of its own, so that runs cannot meet."""
     if os.geteuid() != 0:
         return ()
     account = str(FIRST_ACCOUNT + os.getpid() % 10**8)

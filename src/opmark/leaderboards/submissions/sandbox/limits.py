@@ -1,17 +1,18 @@
-"""What one run of a submission may use."""
+"""The resource limits of one run, and a command that is ready to start under them."""
 
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 from opmark.core.errors import UnavailableError
 
-# Address space that nothing uses still counts, so that a program cannot hide memory in shared mappings.
+# Unused address space counts too, so that a program cannot hide memory in shared mappings.
 MEMORY_BYTES = 4 * 2**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Hard limits of one process; a single process, since a submission cannot start others.
+    """Hard limits of one process; a submission cannot start other processes.
 
     `cpu_s` is processor time over all threads, `processes` the threads, `temporary_bytes` the size of its private
     `/tmp`, `file_bytes` one file there, `output_bytes` everything it prints.
@@ -26,7 +27,7 @@ class Limits:
     output_bytes: int = 256 * 2**20
 
     def prefix(self) -> tuple[str, ...]:
-        """The words before a command that put these limits on it."""
+        """The words that put these limits on the command after them."""
         return (
             tool("prlimit"),
             f"--as={self.memory_bytes}",
@@ -39,13 +40,23 @@ class Limits:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confined:
+    """A command that is ready to start: it inherits `descriptors` and runs in `folder` with `environment` only."""
+
+    command: tuple[str, ...]
+    environment: dict[str, str]
+    descriptors: tuple[int, ...] = ()
+    folder: Path | None = None
+
+
 def pinned(processor: int | None) -> tuple[str, ...]:
-    """The words before a command that keep it on one processor, where one is given: one thread's worth of work."""
+    """The words that keep the command after them on one processor, where one is given."""
     return () if processor is None else (tool("taskset"), "--cpu-list", str(processor))
 
 
 def tool(name: str) -> str:
-    """Where a program of util-linux is. Raises `UnavailableError`."""
+    """The path of a program of util-linux. Raises `UnavailableError`."""
     found = shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")
     if found is None:
         raise UnavailableError(

@@ -1,4 +1,4 @@
-"""What a sandboxed program sees: the system's programs and this Python, read-only, and nothing of the workspace."""
+"""The files and variables that a sandboxed program sees: system programs and this Python, read-only; no workspace."""
 
 import hashlib
 import os
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import opmark
 
-# Where a submission lies inside the sandbox, and the only place it may write to.
+# The folder of a submission inside the sandbox, and the only folder that it may write to.
 FOLDER = "/submission"
 SCRATCH = "/tmp"  # noqa: S108 (a path inside the sandbox, private to one run)
-# numba needs a folder it can write to; what was compiled outside is copied there.
+# numba needs a folder that it can write to; the functions compiled outside are copied there.
 COMPILED = "/compiled"
 COMPILED_VARIABLE = "OPMARK_COMPILED"
 # Variables that hold paths of the sandbox.
@@ -22,7 +22,7 @@ _ALSO = ("/etc/ld.so.cache", "/etc/alternatives", "/nix/store", "/gnu/store")
 
 
 def environment(*, budget_s: float, seed: int) -> dict[str, str]:
-    """Every variable a submission finds, and no other: a seed of hidden instances is not among them."""
+    """All environment variables of a submission; the seed of hidden instances is not among them."""
     paths = (f"{sys.prefix}/bin", f"{sys.base_prefix}/bin", "/usr/local/bin", "/usr/bin", "/bin")
     threads = ("OMP", "OPENBLAS", "MKL", "NUMBA", "NUMEXPR")
     return {
@@ -32,7 +32,7 @@ def environment(*, budget_s: float, seed: int) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "NUMBA_CACHE_DIR": f"{SCRATCH}/numba",
         COMPILED_VARIABLE: COMPILED,
-        # where OpMark is found when it runs from its source
+        # finds OpMark where it runs from its source
         "PYTHONPATH": str(_ROOM.parents[1]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OPMARK_BUDGET_S": f"{budget_s:g}",
@@ -42,7 +42,7 @@ def environment(*, budget_s: float, seed: int) -> dict[str, str]:
 
 
 def mounts(folder: Path) -> list[str]:
-    """bubblewrap's options for everything that is visible; `folder` is the submission."""
+    """bubblewrap's options for all visible files; `folder` is the submission."""
     options = ["--ro-bind", "/usr", "/usr"]
     for name in _SYSTEM:
         path = Path("/", name)
@@ -54,32 +54,37 @@ def mounts(folder: Path) -> list[str]:
     shown += [path for path in _python() if not path.startswith("/usr/")]
     shown = [path for path in shown if not any(path.startswith(f"{other}/") for other in shown)]
     for parent in dict.fromkeys(str(above) for path in shown for above in reversed(Path(path).parents[:-1])):
-        # made explicitly, a folder above a mount can be entered by anyone
+        # bubblewrap's own folders above a mount could not be entered by the submission's account
         options += ["--dir", parent]
     for visible in shown:
         options += ["--ro-bind", visible, visible]
     content = Path(opmark.__file__).parent / "content"
     if content.is_dir():
         options += ["--tmpfs", str(content), "--remount-ro", str(content)]
-    if compiled_code().is_dir():
-        options += ["--ro-bind", str(compiled_code()), COMPILED]
+    options += ["--dir", COMPILED]
+    for name, compiled in compiled_code().items():
+        options += ["--ro-bind", str(compiled), f"{COMPILED}/{name}"]
     options += ["--dir", FOLDER, "--ro-bind", str(folder.resolve()), FOLDER]
     return options
 
 
-def compiled_code() -> Path:
-    """Where numba keeps what it compiled of OpMark's simulator on this machine."""
+def compiled_code() -> dict[str, Path]:
+    """The folders with numba's compiled functions of this room on this machine, by their names in a numba cache.
+
+    numba names a folder after the folder of the source. Under another name it would compile the functions again.
+    """
     given = os.environ.get("NUMBA_CACHE_DIR")
-    return Path(given) / numba_folder() if given else _ROOM / "__pycache__"
-
-
-def numba_folder() -> str:
-    """What numba calls the folder of this room in a cache of its own; another name would only mean compiling again."""
-    return f"{_ROOM.name}_{hashlib.sha1(str(_ROOM).encode(), usedforsecurity=False).hexdigest()}"
+    found = {}
+    for folder in (_ROOM, *(path for path in sorted(_ROOM.rglob("*")) if (path / "__init__.py").is_file())):
+        name = f"{folder.name}_{hashlib.sha1(str(folder).encode(), usedforsecurity=False).hexdigest()}"
+        compiled = Path(given) / name if given else folder / "__pycache__"
+        if next(compiled.glob("*.nbi"), None) is not None:
+            found[name] = compiled
+    return found
 
 
 def _python() -> list[str]:
-    """The folders of this interpreter, its packages and OpMark itself."""
+    """The folders of this interpreter, its packages and OpMark."""
     packages = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     own = str(Path(opmark.__file__).resolve().parent)
     found = {sys.prefix, sys.base_prefix, str(Path(sys.base_prefix).resolve()), *packages, own}

@@ -1,4 +1,4 @@
-"""One run of a program against the clock: feed it, hear it, end it."""
+"""Run a program against the clock: write its input, read its output, and end it."""
 
 import json
 import os
@@ -10,20 +10,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO
 
-from opmark.leaderboards.submissions.sandbox.bubblewrap import Confined
+from opmark.leaderboards.submissions.sandbox.limits import Confined
 
 STDERR_BYTES = 16 * 1024
 CHUNK_BYTES = 1 << 16
 MARK_S = 0.01
-# How a run came to its end.
+# The possible ends of a run.
 FINISHED, LATE, LOUD, UNREADY = "finished", "late", "loud", "unready"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """What a run printed before it was over. `output` is its standard output up to `end`, one of the four words above.
+    """The output of a run. `output` is its standard output until `end`, which is one of the four words above.
 
-    `marks` are (bytes heard, seconds since the clock began); `code` is None where the run had to be ended.
+    `marks` are (bytes read, seconds since the clock started). `code` is None where the run had to be killed.
     """
 
     output: bytes
@@ -34,13 +34,13 @@ class Heard:
     marks: tuple[tuple[int, float], ...] = ()
 
     def heard_at(self, offset: int) -> float:
-        """When the byte at `offset` was there, in seconds."""
+        """The time at which the byte at `offset` arrived, in seconds."""
         return next((at for size, at in self.marks if size > offset), self.seconds)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Ear:
-    """What was heard so far."""
+    """The output so far."""
 
     output: bytearray = field(default_factory=bytearray)
     errors: bytearray = field(default_factory=bytearray)
@@ -51,10 +51,10 @@ class _Ear:
 def listen(
     confined: Confined, text: bytes, *, seconds: float, output_bytes: int, ready_within_s: float | None = None
 ) -> Heard:
-    """Start a program, give it `text` and hear it for `seconds`; whatever it started is gone afterwards.
+    """Start a program, write `text` to it and read its output for `seconds`; then kill everything that it started.
 
-    With `ready_within_s` the program first prints `{"ready": true}`: only then is it given the text and the clock
-    begins. What arrives after the end is never read.
+    With `ready_within_s` the program first prints `{"ready": true}`; then it gets the text and the clock starts.
+    Output after the end is never read.
     """
     process = subprocess.Popen(
         confined.command,
@@ -94,7 +94,7 @@ def listen(
 
 
 class _Feed:
-    """Writes what the program reads, as it reads."""
+    """Writes the program's input as fast as it reads."""
 
     def __init__(self, text: bytes, stream: IO[bytes] | None, selector: selectors.BaseSelector) -> None:
         assert stream is not None
@@ -104,7 +104,7 @@ class _Feed:
         selector.register(stream, selectors.EVENT_WRITE, self)
 
     def push(self) -> None:
-        """Write a piece; close when everything is written or nobody reads any more."""
+        """Write a piece; close the stream when everything is written or the reader is gone."""
         try:
             self._left = self._left[os.write(self._stream.fileno(), self._left[:CHUNK_BYTES]) :]
         except BlockingIOError:
@@ -125,7 +125,7 @@ def _hear(
     most: int,
     enough: Callable[[_Ear], bool] | None = None,
 ) -> str:
-    """Listen until both streams are closed, the time is up, too much was said, or `enough` was."""
+    """Read until both streams are closed, the time is over, the output is too long, or `enough` holds."""
     while ear.open and not (enough and enough(ear)):
         left = until - time.monotonic()
         if left <= 0:
@@ -153,7 +153,7 @@ def _hear(
 
 
 def _mark(ear: _Ear, now: float) -> None:
-    """Note when output came, a hundred times a second at most: someone may print byte by byte."""
+    """Note when output arrived, at most 100 times per second, because a program may print single bytes."""
     if len(ear.marks) > 1 and now - ear.marks[-2][1] < MARK_S:
         ear.marks.pop()
     ear.marks.append((len(ear.output), now))
@@ -171,7 +171,7 @@ def _is_ready(ear: _Ear) -> bool:
 
 
 def _wait(process: "subprocess.Popen[bytes]", *, until: float) -> str:
-    """Both streams are closed: nothing more can be said, but a program that stays is not finished."""
+    """Wait for the end of a program that closed both streams; a program that stays is late."""
     try:
         process.wait(timeout=max(0.0, until - time.monotonic()))
     except subprocess.TimeoutExpired:
@@ -193,7 +193,7 @@ def _heard(
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the whole group; in a sandbox its first process takes every other one with it."""
+    """Kill the process group; in a sandbox the end of the first process ends all others."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

@@ -1,7 +1,7 @@
-"""The system calls a submission is refused, as a seccomp filter for bubblewrap.
+"""The seccomp filter for bubblewrap: the system calls that a submission may not make.
 
-A filter cannot be taken off by what runs under it. Threads stay possible (many runtimes cannot live without), new
-processes do not: a limit on memory that holds for one process would otherwise hold for none.
+A program cannot remove its own filter. Threads are allowed, because many runtimes need them. New processes are not,
+because the memory limit holds per process.
 """
 
 import errno
@@ -11,10 +11,10 @@ from opmark.core.errors import UnavailableError
 from opmark.core.registry import require
 
 CLONE_THREAD = 0x10000
-# Without these no run is allowed at all.
+# The filter must be able to deny these; otherwise no run is allowed.
 PROCESSES = ("fork", "vfork")
 SOCKETS = ("socket", "socketpair", "connect", "bind", "listen", "accept", "accept4")
-# io_uring does what a filter forbids, shared segments outlive their process, a watcher could look into another one.
+# io_uring bypasses the filter, shared segments outlive their process, and tracing reads other processes.
 OTHERS = (
     "io_uring_setup",
     "io_uring_enter",
@@ -67,7 +67,7 @@ OTHERS = (
 
 
 def seccomp_filter() -> bytes:
-    """The filter as the kernel reads it. Raises `MissingExtraError` or `UnavailableError`."""
+    """The filter as a BPF program. Raises `MissingExtraError` or `UnavailableError`."""
     require("pyseccomp")
     import pyseccomp
 
@@ -93,6 +93,6 @@ def _deny(found: object, denied: object, name: str) -> None:
     try:
         found.add_rule(denied, name)  # type: ignore[attr-defined]
     except (OSError, ValueError, RuntimeError):
-        # libseccomp is older than the call; the kernel's answer to a call it lacks is the same as ours
+        # libseccomp is older than the call; then the kernel is usually too, and refuses it as well
         if name in (*PROCESSES, *SOCKETS):
             raise
