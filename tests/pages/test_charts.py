@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from opmark.core.errors import ContentError
 from opmark.pages.axis import linear_ticks, log_fraction, log_ticks
-from opmark.pages.bars import ErrorBar, error_bars
-from opmark.pages.interval import interval
+from opmark.pages.bars import ErrorBar, error_bars, interval
 from opmark.pages.scatter import Point, scatter
 from opmark.pages.template import percent, render, signed_percent
 

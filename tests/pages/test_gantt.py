@@ -6,8 +6,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmark.pages.gantt import TRANSFER, Bar, gantt
-from opmark.pages.timeline import Timeline, timeline_picture
+from opmark.pages.gantt import TRANSFER, Bar, Timeline, gantt, timeline_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -1,1 +1,1 @@
-"""Drawing: SVG pictures, tables and the shared look of pages, without JavaScript or a network."""
+"""Draw SVG pictures and tables, and the common look of all pages, without JavaScript or a network."""

@@ -1,4 +1,4 @@
-"""Where an axis carries marks: round numbers, linear or logarithmic."""
+"""Tick marks of linear and logarithmic axes, at round numbers."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A mark at `value`, `fraction` of the way from the low end to the high end."""
+    """A mark at `value`; `fraction` is its position between the low end (0) and the high end (1)."""
 
     value: float
     fraction: float
@@ -15,7 +15,7 @@ class Tick:
 
 
 def linear_ticks(low: float, high: float, about: int, text: Callable[[float], str]) -> list[Tick]:
-    """Roughly `about` marks at multiples of 1, 2 or 5 times a power of ten within [low, high]."""
+    """About `about` marks at multiples of 1, 2 or 5 times a power of ten within [low, high]."""
     if not high > low:
         return []
     rough = (high - low) / about
@@ -27,7 +27,7 @@ def linear_ticks(low: float, high: float, about: int, text: Callable[[float], st
 
 
 def log_ticks(low: float, high: float, text: Callable[[float], str]) -> list[Tick]:
-    """Marks at powers of ten within [low, high]; at 1, 2 and 5 times them where that would be fewer than three."""
+    """Marks at powers of ten within [low, high], and at 1, 2 and 5 times them where there are fewer than three."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     found: list[float] = []
     for factors in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0)):
@@ -39,5 +39,5 @@ def log_ticks(low: float, high: float, text: Callable[[float], str]) -> list[Tic
 
 
 def log_fraction(value: float, low: float, high: float) -> float:
-    """How far `value` lies between `low` and `high` on a logarithmic axis."""
+    """The position of `value` between `low` (0) and `high` (1) on a logarithmic axis."""
     return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))

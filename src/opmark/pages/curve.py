@@ -1,4 +1,4 @@
-"""Lines over a logarithmic axis: error over the number of samples, or over device time."""
+"""Line charts over a logarithmic axis, such as error over the number of samples."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ LEFT, RIGHT, TOP, BOTTOM = 60, 12, 12, 44
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A named line of (x, y), x positive and ascending."""
+    """A named line of (x, y) points, with positive and ascending x."""
 
     label: str
     points: tuple[tuple[float, float], ...]
@@ -28,9 +28,9 @@ def curve(
     text: Callable[[float], str] = lambda value: f"{value:,.0f}",
     value_text: Callable[[float], str] = percent,
 ) -> str:
-    """The picture as SVG markup with a legend; `across` and `down` name the axes, y starts at 0.
+    """The chart as SVG markup with a legend; `across` and `down` name the axes, and y starts at 0.
 
-    Raises `ValueError` where there is no point at all.
+    Raises `ValueError` without any point.
     """
     everything = [point for line in lines for point in line.points]
     if not everything:

@@ -1,4 +1,4 @@
-"""A schedule as a picture: devices and links are lanes, kernels and transfers are bars over one time axis."""
+"""Gantt charts of schedules: devices and links are lanes, kernels and transfers are bars over one time axis."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,26 +14,43 @@ COLOURS = 8
 LANE_PX = 22
 LABEL_PX = 18
 AXIS_PX = 22
-# A picture of its own has a fixed width, a margin, and its legend inside.
+# A standalone SVG file has a fixed width, a margin, and its legend inside.
 ALONE_PX = 900
 MARGIN_PX = 18
 LETTER_PX = 7
-# A label is drawn where it fits even on a phone: a bar of p percent is about 3.4·p pixels wide there.
+# A label is drawn where it fits on a phone, on which a bar of p percent is about 3.4·p pixels wide.
 PERCENT_PER_LETTER = 2.1
 PERCENT_AROUND = 2.6
-# Bars wide enough get an edge, so that neighbours of one kind can be told apart.
+# Bars wider than this get an edge, which separates neighbours of one kind.
 EDGE_PERCENT = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """What holds a lane from `start_ns` to `end_ns`; `kind` chooses the colour, `transfer` that of a link's load."""
+    """A bar in a lane from `start_ns` to `end_ns`; `kind` chooses its colour (`transfer` on links)."""
 
     lane: str
     start_ns: int
     end_ns: int
     label: str
     kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """A schedule to draw; `lanes` (devices, then links) from the top, `memory` per device where it is known."""
+
+    lanes: tuple[str, ...]
+    bars: tuple[Bar, ...]
+    arrows: tuple[Arrow, ...] = ()
+    memory: tuple[MemoryCurve, ...] = ()
+
+
+def timeline_picture(timeline: Timeline | None, title: str) -> str:
+    """The Gantt chart of a timeline; empty for None."""
+    if timeline is None:
+        return ""
+    return gantt(timeline.bars, lanes=timeline.lanes, title=title, arrows=timeline.arrows, memory=timeline.memory)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +68,7 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """A row of the picture with its caption."""
+    """A row of the chart with its caption."""
 
     label: str
     busy: str
@@ -60,7 +77,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One entry of the legend; `left` and `top` are where a picture of its own draws it, in pixels."""
+    """One entry of the legend; `left` and `top` are its position in a standalone file, in pixels."""
 
     style: str
     label: str
@@ -79,11 +96,11 @@ def gantt(
     arrows: Sequence[Arrow] = (),
     memory: Sequence[MemoryCurve] = (),
 ) -> str:
-    """The schedule as SVG markup (with a legend in HTML), or with `alone` as an SVG file of its own.
+    """The schedule as SVG markup with a legend in HTML, or with `alone` as a standalone SVG file.
 
-    `lanes` gives the order from the top; lanes without a bar are kept where named, others are appended by name.
-    Bars that share a lane and overlap (slots > 1) are stacked. `end_ns` is where the axis ends. `memory` is drawn
-    below the lanes, over the same axis. The script of a page lets its reader zoom; without it the whole is shown.
+    `lanes` gives the order from the top and keeps lanes without bars; other lanes follow by name. Overlapping bars of a
+    lane (slots > 1) are stacked. `end_ns` is the end of the axis. `memory` is drawn below the lanes. A page's
+    script adds zooming; without it the whole schedule is shown.
     """
     drawn = sorted(bars, key=lambda bar: (bar.start_ns, bar.end_ns, bar.label))
     end = max([bar.end_ns for bar in drawn], default=0) if end_ns is None else end_ns
@@ -155,7 +172,7 @@ def _rectangle(bar: Bar, end: int, place: tuple[int, int], style: str) -> Rectan
 
 
 def _colours(bars: Sequence[Bar]) -> tuple[dict[str, str], list[Key]]:
-    """Kinds get colours by their total time; beyond the last colour they share grey, as transfers have their own."""
+    """Colours of kinds by total time; the kinds after the last colour are grey, and transfers have their own colour."""
     time_ns: Counter[str] = Counter()
     for bar in bars:
         time_ns[bar.kind] += bar.end_ns - bar.start_ns
@@ -174,7 +191,7 @@ def _colours(bars: Sequence[Bar]) -> tuple[dict[str, str], list[Key]]:
 
 
 def _laid_out(keys: Sequence[Key]) -> list[Key]:
-    """The keys side by side, in as many rows as a picture of its own needs."""
+    """Place the keys side by side, in as many rows as a standalone file needs."""
     placed = []
     left = row = 0
     for key in keys:
@@ -187,7 +204,7 @@ def _laid_out(keys: Sequence[Key]) -> list[Key]:
 
 
 def _stack(bars: Sequence[Bar]) -> tuple[list[int], int]:
-    """A level for each bar (in start order) so that none overlap on one level, and how many levels there are."""
+    """A level for each bar (in start order), without overlaps on a level, and the number of levels."""
     free_from: list[int] = []
     levels = []
     for bar in bars:

@@ -1,4 +1,4 @@
-"""What a schedule's picture shows beside its bars: arrows for transfers, and how much every device holds over time."""
+"""The parts of a Gantt chart beside its bars: arrows of transfers, and memory curves of devices."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from opmark.core.units import format_bytes, format_ns
 
 CURVE_PX = 30
-# Beyond this many arrows a picture is a tangle; the longest transfers are those that matter.
+# With more arrows a chart is unreadable; the longest transfers are kept.
 ARROWS_AT_MOST = 400
-# Curves are drawn in a box of their own, stretched to the picture's width.
+# Curves are drawn in a box of this width, which is stretched to the width of the chart.
 BOX = 10_000
 
 
@@ -25,7 +25,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCurve:
-    """What a device holds: (ns, bytes from then on), ascending; `limit_bytes` is what it has."""
+    """The used memory of a device as (ns, bytes from then on), ascending; `limit_bytes` is its capacity."""
 
     lane: str
     steps: tuple[tuple[int, int], ...]
@@ -33,13 +33,13 @@ class MemoryCurve:
 
     @property
     def peak_bytes(self) -> int:
-        """The most it ever holds."""
+        """The largest number of bytes in use."""
         return max((held for _, held in self.steps), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stroke:
-    """An arrow in picture coordinates: percent across, pixels down."""
+    """An arrow in chart coordinates: percent across, pixels down."""
 
     x1: str
     y1: int
@@ -50,7 +50,7 @@ class Stroke:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
-    """A memory curve in picture coordinates; `area` is a path in a box `BOX` wide and `CURVE_PX` high."""
+    """A memory curve in chart coordinates; `area` is a path in a box of width `BOX` and height `CURVE_PX`."""
 
     caption: str
     peak: str
@@ -59,7 +59,7 @@ class Strip:
 
 
 def strokes(arrows: Sequence[Arrow], end_ns: int, middles: Mapping[str, int]) -> list[Stroke]:
-    """The longest arrows between lanes of the picture, in order of time; `middles` says how far down a lane is."""
+    """The longest arrows between lanes, in order of time; `middles` gives the height of each lane, in pixels."""
     drawn = [arrow for arrow in arrows if {arrow.source, arrow.destination} <= middles.keys()]
     longest = sorted(drawn, key=lambda one: (one.start_ns - one.end_ns, one.start_ns, one.label, one.destination))
     return [
@@ -76,7 +76,7 @@ def strokes(arrows: Sequence[Arrow], end_ns: int, middles: Mapping[str, int]) ->
 
 
 def strips(curves: Sequence[MemoryCurve], end_ns: int, top: int, pitch: int) -> list[Strip]:
-    """One strip per device below `top`, each scaled to its own peak so that small devices can be read."""
+    """One strip per device below `top`, each scaled to its own peak, so that small devices stay readable."""
     return [
         Strip(
             caption=f"{curve.lane}: memory",
@@ -89,7 +89,7 @@ def strips(curves: Sequence[MemoryCurve], end_ns: int, top: int, pitch: int) -> 
 
 
 def _area(curve: MemoryCurve, end_ns: int) -> str:
-    """A closed path; steps that fall on one thousandth of the width are one, the largest of them."""
+    """A closed path; of the steps within one thousandth of the width only the largest is drawn."""
     highest: dict[int, int] = {}
     last: dict[int, int] = {}
     for time, held in curve.steps:

@@ -1,4 +1,4 @@
-"""Performance profiles: which share of the instances each entry solves within a factor of the best.
+"""Performance profiles: the share of instances that each entry solves within a factor of the best known cost.
 
 Dolan and Moré, "Benchmarking optimization software with performance profiles", Mathematical Programming 91, 2002.
 """
@@ -18,19 +18,19 @@ LEFT, RIGHT, TOP, BOTTOM = 60, 12, 12, 44
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiled:
-    """An entry's cost over the best known cost per instance; None where it has no valid answer."""
+    """An entry's ratio of cost to best known cost per instance; None without a valid answer."""
 
     label: str
     ratios: tuple[float | None, ...]
 
     def within(self, factor: float) -> float:
-        """The share of instances at no more than `factor` times the best."""
+        """The share of instances with a cost of at most `factor` times the best known cost."""
         solved = sum(ratio is not None and ratio <= factor * (1 + 1e-12) for ratio in self.ratios)
         return solved / len(self.ratios) if self.ratios else 0.0
 
 
 def profile_curve(entries: Sequence[Profiled], *, title: str = "Performance profile") -> str:
-    """One step line per entry over factors from 1 to 2, and the same as a table; all but eight lines are grey."""
+    """One step line per entry over factors from 1 to 2, with a table of the data; lines after the eighth are grey."""
 
     def across(factor: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * (factor - 1) / (FACTOR_AT_MOST - 1)

@@ -1,4 +1,4 @@
-"""Predicted against measured on logarithmic axes, with the line of truth and bands of error beside it."""
+"""Scatter plots of predicted against measured latency on logarithmic axes, with error bands."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ LEFT, RIGHT, TOP, BOTTOM = 72, 12, 12, 44
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One thing that was both predicted and measured; `low` and `high` are its prediction interval, if any."""
+    """One predicted and measured value; `low` and `high` are its prediction interval, if it has one."""
 
     label: str
     measured: float
@@ -35,10 +35,10 @@ def scatter(
     title: str = "Predicted against measured latency",
     alone: bool = False,
 ) -> str:
-    """The picture as SVG markup with a legend, or with `alone` as an SVG file of its own.
+    """The plot as SVG markup with a legend, or with `alone` as a standalone SVG file.
 
-    `text` writes a value, `bands` are relative errors marked beside the line of truth. Groups get colours in
-    order of appearance. Raises `ContentError` where a value is not positive.
+    `text` formats a value. `bands` are relative errors, drawn beside the diagonal. Groups get colours in order of
+    appearance. Raises `ContentError` where a value is not positive.
     """
     for point in points:
         if not (point.measured > 0 and point.predicted > 0):
@@ -52,7 +52,7 @@ def scatter(
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * log_fraction(min(max(value, low), high), low, high)
 
     def line(factor: float) -> tuple[float, float, float, float]:
-        """From edge to edge: predicted = factor · measured."""
+        """The line predicted = factor · measured, from edge to edge."""
         start, end = max(low, low / factor), min(high, high / factor)
         return across(start), down(start * factor), across(end), down(end * factor)
 

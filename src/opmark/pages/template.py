@@ -1,4 +1,4 @@
-"""One look for every page that OpMark writes: style, script and base template, inlined so that a page travels alone."""
+"""Render templates with one style for all pages; style and script are inlined, so each page is one file."""
 
 from functools import cache
 from importlib import resources
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def render(template: str, **values: Any) -> str:
-    """Fill in `template`, a path below the package such as `pages/bars.html.jinja`.
+    """Render `template`, a path below the package such as `pages/bars.html.jinja`.
 
-    Returns `Markup`, so that one template can hold the result of another. An undefined name in a template is an error;
-    everything but `Markup` is escaped.
+    Returns `Markup`, so that a template can include the result of another one. Undefined names are errors; everything
+    but `Markup` is escaped.
     """
     from markupsafe import Markup
 
@@ -47,7 +47,7 @@ def environment() -> "jinja2.Environment":
 
 
 def asset(name: str) -> str:
-    """The text of a file beside this one, as trusted markup."""
+    """The text of a file in this folder, as trusted markup."""
     from markupsafe import Markup
 
     return Markup((resources.files("opmark.pages") / name).read_text(encoding="utf-8"))  # noqa: S704

@@ -12,9 +12,8 @@ from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.standings import Standings, rank_solutions
 from opmark.leaderboards.scoring.track import Rules, Track
-from opmark.leaderboards.site import exhibit
-from opmark.leaderboards.site.exhibit import board_of, board_of_track
-from opmark.leaderboards.site.publish import publish
+from opmark.leaderboards.site import exhibition
+from opmark.leaderboards.site.exhibition import board_of, board_of_track, publish
 
 NAMES = ("stem", "left", "right", "join")
 
@@ -93,7 +92,7 @@ def test_registered_placers_speak_for_themselves_and_others_are_described() -> N
 
 
 def test_a_schedule_too_long_to_draw_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exhibit, "BARS_AT_MOST", 3)
+    monkeypatch.setattr(exhibition, "BARS_AT_MOST", 3)
     board = board_of([problem()], standings(), title="Tiny")
     outcome = board.entries[0].outcome("diamond")
     assert outcome

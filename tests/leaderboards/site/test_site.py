@@ -8,15 +8,22 @@ from pathlib import Path
 import pytest
 
 from opmark.core.errors import NothingSelectedError, OpMarkError
-from opmark.leaderboards.site.board import Board, Entry, Instance, Machine, Outcome, format_cost, gap, rows_by_cost
-from opmark.leaderboards.site.page import PAGES, slug
+from opmark.leaderboards.site.board import (
+    Board,
+    BoardDevice,
+    BoardEntry,
+    Instance,
+    Outcome,
+    format_cost,
+    gap,
+    rows_by_cost,
+)
+from opmark.leaderboards.site.exhibition import publish
+from opmark.leaderboards.site.page import PAGES, Site, is_build, slug
 from opmark.leaderboards.site.pages import device, entry, instance, predictor, standings, tracks
+from opmark.leaderboards.site.pages.standings import ranking
 from opmark.leaderboards.site.predictor_card import KindAccuracy, PredictorCard
-from opmark.leaderboards.site.publish import publish
-from opmark.leaderboards.site.ranking import ranking
-from opmark.leaderboards.site.showcase import Showcase, is_build
-from opmark.pages.gantt import Bar
-from opmark.pages.timeline import Timeline
+from opmark.pages.gantt import Bar, Timeline
 
 TIMELINE = Timeline(lanes=("d0",), bars=(Bar(lane="d0", start_ns=0, end_ns=10, label="n", kind="conv"),))
 
@@ -32,8 +39,8 @@ def board() -> Board:
         best_known=100,
         best_single=120,
         machines=(
-            Machine(name="d0", type="server", memory_bytes=2**30, provenance="measured", bundle="server/x-t1 abc"),
-            Machine(name="d1", type="edge", memory_bytes=2**29, provenance="analytic"),
+            BoardDevice(name="d0", type="server", memory_bytes=2**30, provenance="measured", bundle="server/x-t1 abc"),
+            BoardDevice(name="d1", type="edge", memory_bytes=2**29, provenance="analytic"),
         ),
         kinds=(("conv", 7, 0.9), ("pool", 2, 0.1)),
     )
@@ -49,7 +56,7 @@ def board() -> Board:
         objective="latency",
         instances=(problem, chain),
         entries=(
-            Entry(
+            BoardEntry(
                 rank=1,
                 name="heft",
                 score=0.9,
@@ -58,7 +65,7 @@ def board() -> Board:
                 outcomes=(good, replace(good, instance="chain <1>", cost=125)),
                 description="HEFT.",
             ),
-            Entry(rank=2, name="../x y", score=0.01, low=0.01, high=0.01, outcomes=(poor,)),
+            BoardEntry(rank=2, name="../x y", score=0.01, low=0.01, high=0.01, outcomes=(poor,)),
         ),
     )
 
@@ -148,9 +155,9 @@ def test_a_device_shows_where_its_costs_come_from(site: tuple[Path, ...]) -> Non
     assert "../predictors/server_1.0.0_x-t1.html" in server
     assert "analytic" in edge
     assert "No predictor of this device" in edge
-    shown = Showcase(boards=(board(),), predictors=(card(),))
+    shown = Site(boards=(board(),), predictors=(card(),))
     assert shown.device_types() == ("edge", "server")
-    found = [shown.predictor_of(machine) for _, _, machine in shown.machines()]
+    found = [shown.predictor_of(machine) for _, _, machine in shown.devices()]
     assert [one.name if one else None for one in found] == ["server/1.0.0/x-t1", None] * 2
     assert shown.provenance() == {"edge": ("analytic",), "server": ("measured",)}
     assert "earlier build" not in server
@@ -163,7 +170,7 @@ def test_a_predictor_that_was_built_again_is_still_found(tmp_path: Path) -> None
     machine = replace(board().instances[0].machines[0], bundle="measured: server/x-t1 abc")
     assert (is_build(card(), machine), is_build(built, machine)) == (True, False)
     renewed = replace(board(), instances=(replace(board().instances[0], machines=(machine,)), board().instances[1]))
-    assert Showcase(boards=(renewed,), predictors=(built,)).predictor_of(machine) == built
+    assert Site(boards=(renewed,), predictors=(built,)).predictor_of(machine) == built
     publish(tmp_path / "site", [renewed], [built])
     text = (tmp_path / "site" / "devices" / "server.html").read_text()
     assert "instances below were made with an earlier build of it" in text

@@ -8,8 +8,7 @@ from tests.leaderboards.chromium import Browser, find_chromium
 from tests.leaderboards.site.test_exhibition import problem, standings
 from tests.leaderboards.site.test_site import card
 
-from opmark.leaderboards.site.exhibit import board_of
-from opmark.leaderboards.site.publish import publish
+from opmark.leaderboards.site.exhibition import board_of, publish
 
 PHONE = 360
 

@@ -1,14 +1,14 @@
-"""What the site shows of one track: its instances, and how every entry did on each of them."""
+"""The data that the site shows of one track: its instances, and the outcome of every entry on each."""
 
 from dataclasses import dataclass
 
 from opmark.leaderboards.problem.rules.objective import format_cost as shown
-from opmark.pages.timeline import Timeline
+from opmark.pages.gantt import Timeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """A device of an instance's cluster; `bundle` is the predictor its costs came from, where the problem says so."""
+class BoardDevice:
+    """A device of an instance's cluster; `bundle` is the predictor of its costs, where the problem names it."""
 
     name: str
     type: str
@@ -24,8 +24,8 @@ class Machine:
 class Instance:
     """One problem of a track. `bound` is proven, `best_known` frozen, `best_single` the best feasible single device.
 
-    `facts` are further pairs for the reader, such as the source of the costs; `kinds` says of each kind of unit how
-    many there are and which share of the time they take on their fastest devices.
+    `facts` are further pairs to show, such as the source of the costs. `kinds` are (kind, number of units, share of the
+    time on their fastest devices).
     """
 
     name: str
@@ -40,12 +40,12 @@ class Instance:
     scored: bool = True
     provenance: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
-    machines: tuple[Machine, ...] = ()
+    machines: tuple[BoardDevice, ...] = ()
     kinds: tuple[tuple[str, int, float], ...] = ()
 
     @property
     def headroom(self) -> float | None:
-        """What the best known solution saves over the best single device, as a fraction of the best known."""
+        """The extra cost of the best single device over the best known cost, as a fraction of the latter."""
         if self.best_single is None or not self.best_known:
             return None
         return self.best_single / self.best_known - 1
@@ -53,7 +53,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What an entry did on one instance; an invalid one has a reason and no cost.
+    """The outcome of an entry on one instance; an invalid one has a reason and no cost.
 
     `median` and `p95` are costs over draws of the predictors' errors, where the problem knows intervals.
     """
@@ -71,7 +71,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A further column of the ranking, with a sentence that explains it."""
+    """A further column of the ranking, with its explanation."""
 
     name: str
     value: float | None
@@ -79,7 +79,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class BoardEntry:
     """A row of the board. `low` and `high` are the score's 95 % interval; all entries have the same figures."""
 
     rank: int
@@ -92,18 +92,18 @@ class Entry:
     figures: tuple[Figure, ...] = ()
 
     def outcome(self, instance: str) -> Outcome | None:
-        """What this entry did on `instance`, if it was tried."""
+        """The outcome on `instance`, None where the entry was not tried."""
         return next((outcome for outcome in self.outcomes if outcome.instance == instance), None)
 
     @property
     def valid(self) -> int:
-        """How many instances it solved."""
+        """The number of instances with a valid solution."""
         return sum(outcome.cost is not None for outcome in self.outcomes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """One track, ready to be shown. `name` is its folder, entries stand in order of rank."""
+    """One track, ready to be shown. `name` is its folder; entries are in order of rank."""
 
     name: str
     title: str
@@ -112,7 +112,7 @@ class Board:
     semantics: str
     objective: str
     instances: tuple[Instance, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[BoardEntry, ...]
     note: str = ""
 
     def instance(self, name: str) -> Instance:
@@ -121,20 +121,20 @@ class Board:
 
 
 def format_cost(cost: float | None, unit: str) -> str:
-    """A whole cost of a problem that is shown in `unit`, with the prefix a person would choose; a dash without one."""
+    """A cost of a problem whose unit is `unit`, with a readable prefix; a dash for None."""
     return "–" if cost is None else shown(round(cost), unit)
 
 
 def gap(outcome: Outcome, instance: Instance) -> float | None:
-    """How far above the proven lower bound a cost is, as a fraction."""
+    """The distance of a cost to the proven lower bound, as a fraction of the bound."""
     if outcome.cost is None or not instance.bound:
         return None
     return outcome.cost / instance.bound - 1
 
 
-def rows_by_cost(board: Board, instance: str) -> list[tuple[Entry, Outcome]]:
-    """The entries that tried `instance`, best first, invalid last."""
-    tried: list[tuple[Entry, Outcome]] = []
+def rows_by_cost(board: Board, instance: str) -> list[tuple[BoardEntry, Outcome]]:
+    """The entries that were tried on `instance`: best first, invalid last."""
+    tried: list[tuple[BoardEntry, Outcome]] = []
     for entry in board.entries:
         outcome = entry.outcome(instance)
         if outcome is not None:
@@ -142,6 +142,6 @@ def rows_by_cost(board: Board, instance: str) -> list[tuple[Entry, Outcome]]:
     return sorted(tried, key=_by_cost)
 
 
-def _by_cost(row: tuple[Entry, Outcome]) -> tuple[float, int, str]:
+def _by_cost(row: tuple[BoardEntry, Outcome]) -> tuple[float, int, str]:
     entry, outcome = row
     return (float("inf") if outcome.cost is None else outcome.cost, entry.rank, entry.name)

@@ -1,12 +1,131 @@
-"""The site of a whole leaderboards folder."""
+"""Turn tracks and their standings into boards, and write the static site."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from opmark.core.errors import NothingSelectedError
+from opmark.core.files import write_text
 from opmark.core.workspace import Workspace
-from opmark.leaderboards.scoring.track import load_track, track_names
-from opmark.leaderboards.site.exhibit import board_of
-from opmark.leaderboards.site.predictor_card import predictor_cards
-from opmark.leaderboards.site.publish import publish
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.scoring.metric import METRICS, Result
+from opmark.leaderboards.scoring.standings import Row, Standings
+from opmark.leaderboards.scoring.track import Track, load_track, track_names
+from opmark.leaderboards.search.placer import PLACERS
+from opmark.leaderboards.site.board import Board, BoardEntry, Figure, Instance, Outcome
+from opmark.leaderboards.site.graph_summary import graph_facts, kind_shares, machines_of
+from opmark.leaderboards.site.page import PAGES, Site
+from opmark.leaderboards.site.predictor_card import PredictorCard, predictor_cards
+from opmark.leaderboards.site.timeline import timeline_of
+
+# With more bars a chart is unreadable, and its page is slow on a phone.
+BARS_AT_MOST = 6_000
+
+
+def board_of(
+    problems: Sequence[Problem],
+    standings: Standings,
+    *,
+    name: str = "",
+    title: str,
+    description: str = "",
+    version: str = "",
+    descriptions: Mapping[str, str] | None = None,
+) -> Board:
+    """The board of one track. `name` is its folder (default: the track of the standings).
+
+    `descriptions` describe entries; registered placers describe themselves.
+    """
+    by_name = {problem.name: problem for problem in problems}
+    first = problems[0]
+    return Board(
+        name=name or standings.track or "board",
+        title=title,
+        description=description,
+        version=version,
+        semantics=first.semantics,
+        objective=first.objective,
+        instances=tuple(_instance(by_name[result.problem], result) for result in standings.rows[0].results),
+        entries=tuple(_entry(row, by_name, standings, descriptions or {}) for row in standings.rows),
+        note=standings.note,
+    )
+
+
+def _instance(problem: Problem, result: Result) -> Instance:
+    devices = problem.cluster.devices
+    bundles = tuple(
+        (f"bundle of {type_name}", bundle) for type_name, bundle in sorted(problem.provenance.bundles.items())
+    )
+    return Instance(
+        name=problem.name,
+        network=problem.provenance.model or problem.name,
+        cluster=problem.cluster.name,
+        devices=len(devices),
+        units=len(problem.units),
+        unit=problem.unit,
+        bound=result.bound,
+        best_known=result.best_known,
+        best_single=result.single,
+        scored=result.scored,
+        provenance=tuple(dict.fromkeys(device.provenance for device in devices)),
+        facts=(*graph_facts(problem), *bundles),
+        machines=machines_of(problem),
+        kinds=kind_shares(problem),
+    )
+
+
+def _entry(
+    row: Row, problems: Mapping[str, Problem], standings: Standings, descriptions: Mapping[str, str]
+) -> BoardEntry:
+    return BoardEntry(
+        rank=row.rank,
+        name=row.name,
+        score=row.score,
+        low=row.low,
+        high=row.high,
+        outcomes=tuple(_outcome(row.name, result, problems[result.problem], standings) for result in row.results),
+        description=descriptions.get(row.name) or _summary(row.name),
+        figures=tuple(
+            Figure(name=metric, value=value, summary=METRICS.load(metric).summary)
+            for metric, value in row.metrics.items()
+        ),
+    )
+
+
+def _outcome(entry: str, result: Result, problem: Problem, standings: Standings) -> Outcome:
+    evaluation = standings.evaluations.get((entry, result.problem))
+    timeline = None if evaluation is None else timeline_of(problem, evaluation)
+    return Outcome(
+        instance=result.problem,
+        cost=result.cost,
+        reason=standings.reason(entry, result),
+        quality=result.quality,
+        gain=result.gain,
+        median=result.drawn.median if result.drawn else None,
+        p95=result.drawn.p95 if result.drawn else None,
+        planning_s=standings.planning_s.get((entry, result.problem)),
+        timeline=timeline if timeline and len(timeline.bars) <= BARS_AT_MOST else None,
+    )
+
+
+def _summary(entry: str) -> str:
+    """A registered placer's summary; empty for a submission."""
+    if entry not in PLACERS.names():
+        return ""
+    summary = PLACERS.load(entry).summary
+    return f"{summary[:1].upper()}{summary[1:].rstrip('.')}."
+
+
+def board_of_track(track: Track) -> Board:
+    """The board of a track's stored solutions. Raises `NothingSelectedError` without solutions or problems."""
+    rules = track.rules
+    return board_of(
+        track.problems(),
+        track.standings(),
+        name=track.name,
+        title=rules.title,
+        description=rules.description,
+        version=rules.version,
+    )
 
 
 def publish_tracks(leaderboards: Path, folder: Path) -> tuple[Path, ...]:
@@ -14,19 +133,23 @@ def publish_tracks(leaderboards: Path, folder: Path) -> tuple[Path, ...]:
 
     Raises `NothingSelectedError` where no track has any.
     """
-    boards = []
-    for name in track_names(leaderboards):
-        track = load_track(leaderboards, name)
-        if track.solutions():
-            rules = track.rules
-            boards.append(
-                board_of(
-                    track.problems(),
-                    track.standings(),
-                    name=name,
-                    title=rules.title,
-                    description=rules.description,
-                    version=rules.version,
-                )
-            )
+    tracks = [load_track(leaderboards, name) for name in track_names(leaderboards)]
+    boards = [board_of_track(track) for track in tracks if track.solutions()]
     return publish(folder, boards, predictor_cards(Workspace(leaderboards.parent)))
+
+
+def publish(folder: Path, boards: Sequence[Board], predictors: Sequence[PredictorCard] = ()) -> tuple[Path, ...]:
+    """Write the site of `boards` into `folder`; returns its files, `index.html` first.
+
+    All pages are made before the first is written. Raises `NothingSelectedError` without a board.
+    """
+    if not boards:
+        raise NothingSelectedError("there is no board to publish", hint="run `opmark leaderboards score` first")
+    site = Site(boards=tuple(boards), predictors=tuple(predictors))
+    documents = sorted(
+        (document for page in PAGES for document in page(site)),
+        key=lambda document: (document.path.count("/"), document.path),
+    )
+    for document in documents:
+        write_text(folder / document.path, document.html)
+    return tuple(folder / document.path for document in documents)

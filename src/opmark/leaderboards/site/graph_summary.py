@@ -1,15 +1,15 @@
-"""A problem in a few figures: its graph, what its units do, and the devices it runs on."""
+"""Summarise a problem: facts of its graph, shares of its kinds, and its devices."""
 
 from collections import Counter
 
 from opmark.core.units import format_bytes, format_ns
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.site.board import Machine
+from opmark.leaderboards.site.board import BoardDevice
 from opmark.leaderboards.site.timeline import operator
 
 
 def graph_facts(problem: Problem) -> tuple[tuple[str, str], ...]:
-    """Tensors, depth, weights, what is asked, phases and bounds, as pairs for the reader."""
+    """Tensors, weights, depth, workload, phases and bounds, as (name, text) pairs."""
     phases = Counter(unit.phase for unit in problem.units)
     facts = [
         ("tensors", f"{len(problem.tensors)}, {format_bytes(sum(tensor.size_bytes for tensor in problem.tensors))}"),
@@ -33,7 +33,7 @@ def graph_facts(problem: Problem) -> tuple[tuple[str, str], ...]:
 
 
 def depth(problem: Problem) -> int:
-    """How many units the longest chain has."""
+    """The number of units on the longest path."""
     arrays = problem.arrays
     names = [unit.name for unit in problem.units]
     readers: dict[str, list[str]] = {name: [] for name in names}
@@ -48,7 +48,7 @@ def depth(problem: Problem) -> int:
 
 
 def kind_shares(problem: Problem) -> tuple[tuple[str, int, float], ...]:
-    """(kind, units, share of the time), each unit on its fastest device; the costliest kind first."""
+    """(kind, number of units, share of the time), each unit on its fastest device; the largest share first."""
     count: Counter[str] = Counter()
     spent: Counter[str] = Counter()
     for unit in problem.units:
@@ -59,11 +59,11 @@ def kind_shares(problem: Problem) -> tuple[tuple[str, int, float], ...]:
     return tuple((kind, count[kind], spent[kind] / total) for kind in sorted(count, key=lambda k: (-spent[k], k)))
 
 
-def machines_of(problem: Problem) -> tuple[Machine, ...]:
-    """The devices of the cluster, each with the predictor that the problem names for its target."""
+def machines_of(problem: Problem) -> tuple[BoardDevice, ...]:
+    """The devices of the cluster, each with the predictor that the problem names for it."""
     bundles = problem.provenance.bundles
     return tuple(
-        Machine(
+        BoardDevice(
             name=device.name,
             type=device.type,
             memory_bytes=device.memory_bytes,

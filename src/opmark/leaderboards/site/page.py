@@ -1,4 +1,7 @@
-"""What a page of the site is; one file of `opmark.leaderboards.site.pages` per page, its template beside it."""
+"""The interface of a page of the site, the content that pages show, and the paths of their files.
+
+Each page is one file of `opmark.leaderboards.site.pages`, with its template beside it.
+"""
 
 import re
 from collections.abc import Iterator
@@ -7,8 +10,50 @@ from typing import Protocol
 
 from opmark.core.canonical import content_id
 from opmark.core.registry import Registry
-from opmark.leaderboards.site.board import Board
-from opmark.leaderboards.site.showcase import Showcase
+from opmark.leaderboards.site.board import Board, BoardDevice, Instance
+from opmark.leaderboards.site.predictor_card import PredictorCard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The content of the whole site: the boards of its tracks, and the predictors behind their costs."""
+
+    boards: tuple[Board, ...]
+    predictors: tuple[PredictorCard, ...] = ()
+
+    def device_types(self) -> tuple[str, ...]:
+        """All device types that an instance uses or that a predictor covers."""
+        used = {device.type for _, _, device in self.devices()}
+        return tuple(sorted(used | {card.device for card in self.predictors}))
+
+    def devices(self) -> list[tuple[Board, Instance, BoardDevice]]:
+        """Every device of every instance."""
+        return [
+            (board, instance, device)
+            for board in self.boards
+            for instance in board.instances
+            for device in instance.machines
+        ]
+
+    def predictor_of(self, device: BoardDevice) -> PredictorCard | None:
+        """The predictor that the problem names by id; otherwise the newest one of that device and target."""
+        words = device.bundle.split()
+        own = [card for card in self.predictors if is_build(card, device)]
+        later = [card for card in self.predictors if f"{card.device}/{card.target}" in words]
+        found = own or later
+        return found[-1] if found else None
+
+    def provenance(self) -> dict[str, tuple[str, ...]]:
+        """The sources of costs by device type; empty for a type that no instance uses."""
+        found: dict[str, set[str]] = {name: set() for name in self.device_types()}
+        for _, _, device in self.devices():
+            found[device.type].add(device.provenance)
+        return {name: tuple(sorted(words)) for name, words in found.items()}
+
+
+def is_build(card: PredictorCard, device: BoardDevice) -> bool:
+    """True where the costs of a device come from this exact build of a predictor."""
+    return bool(card.id) and card.id in device.bundle.split()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +65,10 @@ class Document:
 
 
 class Page(Protocol):
-    """Makes every document of its sort, for the whole site at once."""
+    """Makes all documents of one type for the whole site."""
 
-    def __call__(self, shown: Showcase) -> Iterator[Document]:
-        """The documents, none for a site that has nothing to show there."""
+    def __call__(self, site: Site) -> Iterator[Document]:
+        """The documents; none where the site has nothing to show on them."""
 
 
 PAGES: Registry[Page] = Registry("opmark.leaderboards.site.pages", "PAGE", "page")
@@ -32,36 +77,36 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def slug(name: str) -> str:
-    """A file name for `name`: itself where that is safe, else with a piece of its hash so that two never meet."""
+    """A file name for `name`: the name itself where it is safe, else with a part of its hash, so that all differ."""
     safe = _UNSAFE.sub("-", name).strip("-.")
     return safe if safe and safe == name and safe != "index" else f"{safe or 'x'}-{content_id(name, length=6)}"
 
 
 def board_path(board: Board) -> str:
-    """Where a track's board is."""
+    """The path of a track's board."""
     return f"{slug(board.name)}/index.html"
 
 
 def entry_path(board: Board, entry: str) -> str:
-    """Where an entry's page is."""
+    """The path of an entry's page."""
     return f"{slug(board.name)}/entries/{slug(entry)}.html"
 
 
 def device_path(type_name: str) -> str:
-    """Where a device type's page is."""
+    """The path of a device type's page."""
     return f"devices/{slug(type_name)}.html"
 
 
 def predictor_path(name: str) -> str:
-    """Where a predictor's page is."""
+    """The path of a predictor's page."""
     return f"predictors/{slug(name.replace('/', '_'))}.html"
 
 
 def anchor(instance: str) -> str:
-    """Where on an entry's page an instance's schedule is."""
+    """The anchor of an instance's schedule on an entry's page."""
     return f"on-{slug(instance)}"
 
 
 def instance_path(board: Board, instance: str) -> str:
-    """Where an instance's page is."""
+    """The path of an instance's page."""
     return f"{slug(board.name)}/instances/{slug(instance)}.html"

@@ -1,4 +1,4 @@
-"""What the site says of a predictor: how accurate it is, and which release of measurements it was trained on."""
+"""The data that the site shows of a predictor: its accuracy, and the release of measurements behind it."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from opmark.core.workspace import Workspace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindAccuracy:
-    """Errors of one kind on held-out shape groups, as fractions; `interval_factor` covers nine kernels in ten."""
+    """Errors of one kind on held-out shape groups, as fractions; 90 % of kernels lie within `interval_factor`."""
 
     kind: str
     rows: int
@@ -19,7 +19,7 @@ class KindAccuracy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictorCard:
-    """One bundle. `release` is `<device>/<version>`; `data_card` that release's own card in Markdown, if here."""
+    """One bundle. `release` is `<device>/<version>`; `data_card` is its card in Markdown, empty where it is missing."""
 
     name: str
     id: str
@@ -35,7 +35,7 @@ class PredictorCard:
 
 
 def predictor_cards(workspace: Workspace) -> tuple[PredictorCard, ...]:
-    """A card per bundle of the workspace, by name. Raises `ContentError` for a damaged manifest."""
+    """The cards of all bundles in the workspace, by name. Raises `ContentError` for a damaged manifest."""
     import math
 
     from opmark.predictors.model.bundle_paths import stored_bundles

@@ -18,7 +18,7 @@ from opmark.leaderboards.scoring.standings import Standings
 from opmark.leaderboards.scoring.track import Rules, load_track
 from opmark.leaderboards.search.placer import PLACERS
 from opmark.leaderboards.site.timeline import timeline_of
-from opmark.pages.timeline import Timeline
+from opmark.pages.gantt import Timeline
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 

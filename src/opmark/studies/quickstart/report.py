@@ -9,10 +9,11 @@ import numpy as np
 from opmark.core.graph import Graph
 from opmark.core.units import format_ns
 from opmark.datasets.release.release import Release
+from opmark.pages.gantt import timeline_picture
 from opmark.pages.scatter import Point, scatter
 from opmark.pages.template import render
-from opmark.pages.timeline import timeline_picture
 from opmark.predictors.inputs.arrays import single_thread
+from opmark.pages.gantt import timeline_picture
 from opmark.predictors.judging.evidence import Evidence, Judged
 from opmark.predictors.judging.scores import judge
 from opmark.predictors.model.bundle import Bundle

@@ -1,21 +1,20 @@
-"""A device type's page: where its costs come from, its predictors, and the instances that use it."""
+"""The page of a device type: the sources of its costs, its predictors, and the instances that use it."""
 
 from collections.abc import Iterator
 
-from opmark.leaderboards.site.page import Document, device_path, instance_path, predictor_path
-from opmark.leaderboards.site.showcase import Showcase, is_build
+from opmark.leaderboards.site.page import Document, Site, device_path, instance_path, is_build, predictor_path
 from opmark.pages.template import render
 
 
-def device_page(shown: Showcase) -> Iterator[Document]:
+def device_page(site: Site) -> Iterator[Document]:
     """`devices/<type>.html`."""
-    machines = shown.machines()
-    for name in shown.device_types():
+    machines = site.devices()
+    for name in site.device_types():
         own = [(board, instance, machine) for board, instance, machine in machines if machine.type == name]
-        found = [(card, machine) for _, _, machine in own if (card := shown.predictor_of(machine))]
+        found = [(card, machine) for _, _, machine in own if (card := site.predictor_of(machine))]
         earlier = {card.name for card, machine in found if not is_build(card, machine)}
         named = {card.name: card for card, _ in found}
-        named |= {card.name: card for card in shown.predictors if card.device == name}
+        named |= {card.name: card for card in site.predictors if card.device == name}
         html = render(
             "leaderboards/site/pages/device.html.jinja",
             title=name,

@@ -1,22 +1,21 @@
-"""An entry's page: every instance with its cost, bound, gap and schedule."""
+"""The page of an entry: its cost, gap and schedule on every instance."""
 
 from collections.abc import Iterator
 
-from opmark.leaderboards.site.board import Board, Entry, Instance, Outcome, format_cost, gap
-from opmark.leaderboards.site.page import Document, anchor, board_path, entry_path, instance_path
-from opmark.leaderboards.site.showcase import Showcase
+from opmark.leaderboards.site.board import Board, BoardEntry, Instance, Outcome, format_cost, gap
+from opmark.leaderboards.site.page import Document, Site, anchor, board_path, entry_path, instance_path
+from opmark.pages.gantt import timeline_picture
 from opmark.pages.template import render
-from opmark.pages.timeline import timeline_picture
 
 
-def entry_page(shown: Showcase) -> Iterator[Document]:
+def entry_page(site: Site) -> Iterator[Document]:
     """`<track>/entries/<entry>.html`."""
-    for board in shown.boards:
+    for board in site.boards:
         for entry in board.entries:
             yield Document(path=entry_path(board, entry.name), html=_html(board, entry))
 
 
-def _html(board: Board, entry: Entry) -> str:
+def _html(board: Board, entry: BoardEntry) -> str:
     pairs = [(outcome, board.instance(outcome.instance)) for outcome in entry.outcomes]
     return render(
         "leaderboards/site/pages/entry.html.jinja",

@@ -1,10 +1,11 @@
-"""An instance's page: what the problem is, its bounds, and every entry's cost and schedule."""
+"""The page of an instance: its facts and bounds, and the costs of all entries."""
 
 from collections.abc import Iterator
 
 from opmark.leaderboards.site.board import Board, Instance, format_cost, gap, rows_by_cost
 from opmark.leaderboards.site.page import (
     Document,
+    Site,
     anchor,
     board_path,
     device_path,
@@ -12,19 +13,18 @@ from opmark.leaderboards.site.page import (
     instance_path,
     predictor_path,
 )
-from opmark.leaderboards.site.showcase import Showcase
+from opmark.pages.gantt import timeline_picture
 from opmark.pages.template import render
-from opmark.pages.timeline import timeline_picture
 
 
-def instance_page(shown: Showcase) -> Iterator[Document]:
+def instance_page(site: Site) -> Iterator[Document]:
     """`<track>/instances/<instance>.html`."""
-    for board in shown.boards:
+    for board in site.boards:
         for instance in board.instances:
-            yield Document(path=instance_path(board, instance.name), html=_html(shown, board, instance))
+            yield Document(path=instance_path(board, instance.name), html=_html(site, board, instance))
 
 
-def _html(shown: Showcase, board: Board, instance: Instance) -> str:
+def _html(site: Site, board: Board, instance: Instance) -> str:
     rows = rows_by_cost(board, instance.name)
     worst = max([outcome.cost for _, outcome in rows if outcome.cost is not None], default=1.0) or 1.0
     return render(
@@ -37,7 +37,7 @@ def _html(shown: Showcase, board: Board, instance: Instance) -> str:
         machines=[
             (machine, "../../" + device_path(machine.type), f"../../{predictor_path(card.name)}" if card else "")
             for machine in instance.machines
-            for card in (shown.predictor_of(machine),)
+            for card in (site.predictor_of(machine),)
         ],
         rows=[
             {
@@ -51,7 +51,7 @@ def _html(shown: Showcase, board: Board, instance: Instance) -> str:
             for entry, outcome in rows
         ],
         mark=None if not instance.bound else 100 * instance.bound / worst,
-        # The schedules of all entries stand on their own pages: here only the best of those that can be drawn.
+        # Only the best schedule that can be drawn; the pages of the entries show the others.
         pictures=[
             (
                 entry.name,

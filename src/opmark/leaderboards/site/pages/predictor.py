@@ -1,15 +1,14 @@
-"""A predictor's page: how accurate it is for each kind, and the card of the data it learned from."""
+"""The page of a predictor: its accuracy by kind, and the card of its training data."""
 
 from collections.abc import Iterator
 
-from opmark.leaderboards.site.page import Document, device_path, predictor_path
-from opmark.leaderboards.site.showcase import Showcase
+from opmark.leaderboards.site.page import Document, Site, device_path, predictor_path
 from opmark.pages.template import render
 
 
-def predictor_page(shown: Showcase) -> Iterator[Document]:
+def predictor_page(site: Site) -> Iterator[Document]:
     """`predictors/<device>_<version>_<target>.html`."""
-    for card in shown.predictors:
+    for card in site.predictors:
         scale = max([kind.median for kind in card.kinds if kind.median == kind.median], default=0.0) or 1.0
         html = render(
             "leaderboards/site/pages/predictor.html.jinja",

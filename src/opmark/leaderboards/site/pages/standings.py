@@ -1,18 +1,18 @@
-"""A track's board: the ranking, and every entry on every instance."""
+"""The board of a track: the ranking, performance profiles, and the cost of every entry on every instance."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from statistics import median
 
-from opmark.leaderboards.site.board import Board, Entry, format_cost
-from opmark.leaderboards.site.page import Document, board_path, entry_path, instance_path
-from opmark.leaderboards.site.ranking import ranking
-from opmark.leaderboards.site.showcase import Showcase
+from opmark.leaderboards.site.board import Board, BoardEntry, format_cost
+from opmark.leaderboards.site.page import Document, Site, board_path, entry_path, instance_path
+from opmark.pages.bars import interval
 from opmark.pages.profile_curve import Profiled, profile_curve
 from opmark.pages.template import render
 
 
-def standings(shown: Showcase) -> Iterator[Document]:
+def standings(site: Site) -> Iterator[Document]:
     """`<track>/index.html` of every track."""
-    for board in shown.boards:
+    for board in site.boards:
         links = {entry.name: _relative(board, entry_path(board, entry.name)) for entry in board.entries}
         html = render(
             "leaderboards/site/pages/standings.html.jinja",
@@ -34,7 +34,22 @@ def standings(shown: Showcase) -> Iterator[Document]:
         yield Document(path=board_path(board), html=html)
 
 
-def _profiled(board: Board, entry: Entry) -> Profiled:
+def ranking(board: Board, *, links: Mapping[str, str] | None = None) -> str:
+    """The board's ranking as a table; `links` maps the names of entries to their pages."""
+    rows = [
+        (entry, (links or {}).get(entry.name, ""), interval(entry.score, entry.low, entry.high), _planning_s(entry))
+        for entry in board.entries
+    ]
+    figures = board.entries[0].figures if board.entries else ()
+    return render("leaderboards/site/pages/ranking.html.jinja", rows=rows, figures=figures, total=len(board.instances))
+
+
+def _planning_s(entry: BoardEntry) -> float | None:
+    spent = [outcome.planning_s for outcome in entry.outcomes if outcome.planning_s is not None]
+    return median(spent) if spent else None
+
+
+def _profiled(board: Board, entry: BoardEntry) -> Profiled:
     scored = [instance for instance in board.instances if instance.scored and instance.best_known]
     outcomes = [(entry.outcome(instance.name), instance.best_known) for instance in scored]
     return Profiled(
@@ -50,8 +65,8 @@ def _relative(board: Board, path: str) -> str:
     return path.removeprefix(board_path(board).removesuffix("index.html"))
 
 
-def _cell(entry: Entry, instance: str, unit: str) -> tuple[str, float | None, float | None, str]:
-    """Text, sort key, quality for the shade, tooltip."""
+def _cell(entry: BoardEntry, instance: str, unit: str) -> tuple[str, float | None, float | None, str]:
+    """The text, sort key, quality (for the shade) and tooltip of a cell."""
     outcome = entry.outcome(instance)
     if outcome is None:
         return "", None, None, f"{entry.name} was not tried on {instance}"
