@@ -117,8 +117,7 @@ def gantt(
         rows.append(Lane(label=name, busy=f"{100 * busy:.0f} % busy" if own else "idle", top=top))
         for bar, level in zip(own, levels, strict=True):
             height = LANE_PX // depth
-            place = (top + LABEL_PX + level * height, height)
-            rectangles.append(_rectangle(bar, end, place, styles[bar.kind]))
+            rectangles.append(_rectangle(bar, end, (top + LABEL_PX + level * height, height), styles[bar.kind]))
         top += LABEL_PX + LANE_PX + 6
     legend = _laid_out(legend)
     pitch = LABEL_PX + CURVE_PX + 4

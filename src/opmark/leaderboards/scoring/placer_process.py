@@ -2,7 +2,6 @@
 
 import json
 import os
-import selectors
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from typing import Any, Self
 
 from opmark.core.canonical import plain
 from opmark.core.errors import OpMarkError, PlacementError, SubmissionError
+from opmark.core.line_reader import LineReader
 from opmark.core.schema import convert
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
@@ -20,7 +20,6 @@ from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
 # numba may compile the simulator first, which takes long on a busy machine.
 STARTED_WITHIN_S = 300.0
-CHUNK_BYTES = 1 << 20
 _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
@@ -33,7 +32,7 @@ class PlacerProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._problem = ""
-        self._heard = bytearray()
+        self._lines: LineReader | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -53,7 +52,7 @@ class PlacerProcess:
         begun, planning_s, failed, ended = time.monotonic(), None, "", False
         offers: list[tuple[float, Any]] = []
         while planning_s is None and not failed:
-            message = self._next(process, until=begun + hard_end_s(budget_s))
+            message = self._next(within_s=begun + hard_end_s(budget_s) - time.monotonic())
             if message is None:
                 ended = True
                 break
@@ -81,8 +80,7 @@ class PlacerProcess:
             for stream in (self._process.stdin, self._process.stdout):
                 if stream is not None:
                     stream.close()
-        self._process, self._problem = None, ""
-        self._heard.clear()
+        self._process, self._lines, self._problem = None, None, ""
 
     def _ask(self, problem: Problem, name: str, *, budget_s: float, seed: int) -> "subprocess.Popen[bytes]":
         """Send the problem and wait until the placer begins. Raises `SubmissionError` where it never does."""
@@ -95,7 +93,7 @@ class PlacerProcess:
             process.stdin.flush()
         except BrokenPipeError:
             pass  # the next message reports the end of the process
-        if self._next(process, until=time.monotonic() + STARTED_WITHIN_S) is None:
+        if self._next(within_s=STARTED_WITHIN_S) is None:
             code = process.poll()
             self.end()
             raise SubmissionError(f"placer {name!r} could not be started (code {code})", where=problem.name)
@@ -106,23 +104,20 @@ class PlacerProcess:
         environment: Mapping[str, str] = {**os.environ, **_THREADS}
         command = [sys.executable, "-m", "opmark.leaderboards.scoring.placer_worker"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        assert self._process.stdout is not None
+        self._lines = LineReader(self._process.stdout)
         return self._process
 
-    def _next(self, process: "subprocess.Popen[bytes]", *, until: float) -> dict[str, Any] | None:
+    def _next(self, *, within_s: float) -> dict[str, Any] | None:
         """The next message, or None when the time is over or the process has ended."""
-        assert process.stdout is not None
-        with selectors.DefaultSelector() as selector:
-            selector.register(process.stdout, selectors.EVENT_READ)
-            while b"\n" not in self._heard:
-                if not selector.select(max(0.0, until - time.monotonic())):
-                    return None
-                piece = os.read(process.stdout.fileno(), CHUNK_BYTES)
-                if not piece:
-                    process.wait()
-                    return None
-                self._heard += piece
-        line, _, rest = bytes(self._heard).partition(b"\n")
-        self._heard[:] = rest
+        assert self._lines is not None
+        assert self._process is not None
+        line = self._lines.read(within_s)
+        if line is None:
+            return None
+        if not line:
+            self._process.wait()
+            return None
         message: dict[str, Any] = json.loads(line)
         return message
 
