@@ -145,7 +145,6 @@ def test_robustness_holds_answers_against_drawn_errors() -> None:
     assert robust.value([drawn, result(best_known=150)]) == pytest.approx(0.5**0.5), "no interval: the cost stays"
     assert robust.value([drawn, result(cost=None, quality=0.0, gain=None)]) == pytest.approx((0.5 * 0.01) ** 0.5)
     assert spread.value([drawn, result()]) == pytest.approx(1.0)
-    assert not spread.larger_is_better
     assert [metric.value([result()]) for metric in (robust, spread)] == [None, None]
 
 

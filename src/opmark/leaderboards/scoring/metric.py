@@ -44,7 +44,8 @@ class Metric(ABC):
     """One number that summarises an entry's results."""
 
     summary: ClassVar[str]
-    larger_is_better: ClassVar[bool] = True
+    # The heading of the column; empty where it is the registered name.
+    title: ClassVar[str] = ""
 
     @abstractmethod
     def value(self, results: Sequence[Result]) -> float | None:

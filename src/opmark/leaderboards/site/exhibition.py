@@ -85,8 +85,9 @@ def _entry(
         outcomes=tuple(_outcome(row.name, result, problems[result.problem], standings) for result in row.results),
         description=descriptions.get(row.name) or _summary(row.name),
         figures=tuple(
-            Figure(name=metric, value=value, summary=METRICS.load(metric).summary)
-            for metric, value in row.metrics.items()
+            Figure(name=metric.title or name, value=row.metrics[name], summary=metric.summary)
+            for name in row.metrics
+            for metric in (METRICS.load(name),)
         ),
     )
 

@@ -59,7 +59,7 @@ def test_hidden_instances_cannot_be_read(folder: Path, tmp_path: Path, monkeypat
 
 
 def test_the_scorer_can_neither_be_seen_nor_changed(folder: Path) -> None:
-    code = Path(opmark.__file__).parent / "leaderboards" / "score.py"
+    code = Path(opmark.__file__).parent / "leaderboards" / "scoring" / "standings.py"
     before = code.read_bytes()
     found = said(
         attack(

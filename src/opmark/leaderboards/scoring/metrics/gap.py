@@ -10,7 +10,6 @@ class Gap(Metric):
     """Geometric mean of cost / bound, minus 1, over valid answers; 0 is proven optimal."""
 
     summary = "geometric mean of cost / lower bound, minus 1"
-    larger_is_better = False
 
     def value(self, results: Sequence[Result]) -> float | None:
         """The mean over all instances with a valid answer and a positive bound."""

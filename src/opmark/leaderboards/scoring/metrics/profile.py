@@ -14,6 +14,7 @@ RATIO_AT_MOST = 2.0
 class PerformanceProfile(Metric):
     """1 is the best known cost everywhere; an answer that costs twice as much earns nothing."""
 
+    title = "performance profile"
     summary = "integrated performance profile up to 2 times the best known"
 
     def value(self, results: Sequence[Result]) -> float | None:

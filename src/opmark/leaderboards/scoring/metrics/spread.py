@@ -10,7 +10,6 @@ class Spread(Metric):
     """0 where prediction errors change nothing."""
 
     summary = "geometric mean of the 95th percentile over draws of the predictors' errors / cost, minus 1"
-    larger_is_better = False
 
     def value(self, results: Sequence[Result]) -> float | None:
         """The mean over instances with a valid answer and cost intervals."""
