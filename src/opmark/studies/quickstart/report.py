@@ -13,7 +13,6 @@ from opmark.pages.gantt import timeline_picture
 from opmark.pages.scatter import Point, scatter
 from opmark.pages.template import render
 from opmark.predictors.inputs.arrays import single_thread
-from opmark.pages.gantt import timeline_picture
 from opmark.predictors.judging.evidence import Evidence, Judged
 from opmark.predictors.judging.scores import judge
 from opmark.predictors.model.bundle import Bundle
