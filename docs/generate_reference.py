@@ -11,7 +11,7 @@ from opmark.core.cluster import Cluster
 from opmark.core.files import json_text
 from opmark.core.registry import extensions_in
 from opmark.core.schema import json_schema
-from opmark.leaderboards.making import model_problem as recipe
+from opmark.leaderboards.making import model_problem
 from opmark.leaderboards.problem import files, placement, problem
 from opmark.leaderboards.scoring import track
 from opmark.leaderboards.submissions import manifest
@@ -41,11 +41,11 @@ EXTENSIONS = (
 # Files that users write by hand or by program.
 FILES = {
     "suite": (suite.Suite, suite.SCHEMA),
-    "cluster": (Cluster, recipe.CLUSTER_SCHEMA),
+    "cluster": (Cluster, model_problem.CLUSTER_SCHEMA),
     "problem": (problem.Problem, files.SCHEMA),
     "solution": (placement.Solution, placement.SCHEMA),
     "track": (track.Rules, track.SCHEMA),
-    "submission": (manifest.Manifest, manifest.SCHEMA),
+    "submission": (manifest.SubmissionManifest, manifest.SCHEMA),
 }
 
 
