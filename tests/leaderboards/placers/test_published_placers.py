@@ -18,7 +18,7 @@ from opmark.leaderboards.placers.fastt import critical_path, dpos_schedule
 from opmark.leaderboards.placers.sct import favourite_children, sct_schedule
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
-from opmark.leaderboards.search.cuts.acyclic_regions import acyclic_clusters
+from opmark.leaderboards.search.cuts.acyclic_regions import acyclic_regions
 from opmark.leaderboards.search.cuts.blocks import blocks_of
 from opmark.leaderboards.search.cuts.stages import balanced_stages, cut_ns, device_rows
 from opmark.leaderboards.search.groups import groups_of
@@ -84,14 +84,14 @@ def test_pesto_balances_loads() -> None:
     assert attempt(chain([3, 3, 2, 2, 2], 2), "pesto", budget_s=10).evaluation.cost == 6
 
 
-def test_clusters_never_wait_for_one_another() -> None:
+def test_regions_never_wait_for_each_other() -> None:
     problem = branchy(blocks=6)
     groups = groups_of(problem)
-    clusters = acyclic_clusters(problem, groups, 7)
-    assert clusters.count == 7
-    assert all(a < b for a, b in clusters.edges)
-    assert (clusters.run_ns >= 0).any(axis=1).all()
-    assert clusters.weight_bytes.sum() == groups.weight_bytes.sum()
+    regions = acyclic_regions(problem, groups, 7)
+    assert regions.count == 7
+    assert all(a < b for a, b in regions.traffic_ns)
+    assert (regions.run_ns >= 0).any(axis=1).all()
+    assert regions.weight_bytes.sum() == groups.weight_bytes.sum()
 
 
 def test_an_integer_program() -> None:

@@ -1,10 +1,12 @@
-"""DAPPLE: stages planned for a synchronous one-forward-one-backward (1F1B) pipeline, with replicas.
+"""DAPPLE: stages and replicas planned for a synchronous one-forward-one-backward (1F1B) pipeline.
 
-Fan et al., "DAPPLE: A pipelined data parallel approach for training large models", PPoPP 2021, section 4: a plan costs
-its warm-up, its steady phase and its ending, L = Σ stage times and transfers + (M − 1) x the slowest stage, for M
+Fan et al., "DAPPLE: A pipelined data parallel approach for training large models", PPoPP 2021, section 4: a plan
+takes its warm-up, steady phase and ending, L = Σ stage times and transfers + (M - 1) · the slowest stage for M
 micro-batches; the planner tries numbers of stages and replicas. 1F1B (Narayanan et al., SOSP 2019) keeps no more
-micro-batches in flight than there are stages ahead, which is what problems with stashed memory count.
+micro-batches in flight than there are stages ahead, which is the stashed memory of a problem.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -17,46 +19,49 @@ from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import Placer
 from opmark.leaderboards.search.single import best_single_device
 
-# Micro-batches per device where the problem does not say: DAPPLE's own experiments use a few times the stages.
+# The micro-batches per device if the problem names none: DAPPLE's experiments have a few times as many as stages.
 MICRO_BATCHES_PER_DEVICE = 4
 
 
 class Dapple(Placer):
-    """The plan of least predicted latency among those that are valid."""
+    """The valid plan of least predicted latency."""
 
     summary = "stages and replicas planned by warm-up, steady phase and ending of 1F1B (DAPPLE, PPoPP'21)"
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
-        """The plan; the best single device where no pipeline fits."""
+        """Return the plan; the best single device if no pipeline fits."""
         del seed
         incumbent = Incumbent(problem, "dapple", budget_s)
-        blocks = blocks_of(problem)
         schedule = "one-f-one-b" if problem.in_micro_batches else ""
-        row, cuts = device_rows(problem, blocks), cut_ns(problem, blocks)
-        plans: list[tuple[float, int, Placement]] = []
-        for replicas in range(1, len(row) + 1 if problem.replication else 2):
-            for stages in range(1, len(row) // replicas + 1):
-                primary = row[: stages * replicas : replicas]
-                device = balanced_stages(blocks, primary, boundary_ns=cuts)
-                if device is None:
-                    continue
-                used = set(device.tolist())
-                rows = {
-                    one: row[number * replicas + 1 : (number + 1) * replicas]
-                    for number, one in enumerate(primary)
-                    if replicas > 1 and one in used
-                }
-                placement = Placement(device=device[blocks.of_unit], replicas=rows, schedule=schedule)
-                plans.append((_latency_ns(problem, blocks, device, cuts, replicas), len(plans), placement))
-        for _, _, placement in sorted(plans, key=lambda plan: plan[:2]):
+        for _, placement in sorted(_plans(problem, schedule), key=lambda plan: plan[0]):
             if _runs(problem, placement) and incumbent.consider(placement):
                 return incumbent.solution()
         incumbent.consider(Placement(device=best_single_device(problem)[0], schedule=schedule))
         return incumbent.solution()
 
 
+def _plans(problem: Problem, schedule: str) -> Iterator[tuple[float, Placement]]:
+    """The predicted latency and the placement of every plan: so many replicas of so many stages."""
+    blocks = blocks_of(problem)
+    row, cuts = device_rows(problem, blocks), cut_ns(problem, blocks)
+    for replicas in range(1, len(row) + 1 if problem.replication else 2):
+        for stages in range(1, len(row) // replicas + 1):
+            primary = row[: stages * replicas : replicas]
+            device = balanced_stages(blocks, primary, boundary_ns=cuts)
+            if device is None:
+                continue
+            used = set(device.tolist())
+            copies = {
+                one: row[number * replicas + 1 : (number + 1) * replicas]
+                for number, one in enumerate(primary)
+                if replicas > 1 and one in used
+            }
+            placement = Placement(device=device[blocks.of_unit], replicas=copies, schedule=schedule)
+            yield _latency_ns(problem, blocks, device, cuts, replicas), placement
+
+
 def _latency_ns(problem: Problem, blocks: Blocks, device: Integers, cuts: Integers, replicas: int) -> float:
-    """DAPPLE's L for one plan; replicas share a stage's micro-batches evenly."""
+    """DAPPLE's L of one plan; replicas share the micro-batches of a stage evenly."""
     micro_batches = problem.micro_batches or MICRO_BATCHES_PER_DEVICE * problem.arrays.devices
     stage: dict[int, float] = {}
     sent: dict[int, int] = {}
@@ -69,7 +74,7 @@ def _latency_ns(problem: Problem, blocks: Blocks, device: Integers, cuts: Intege
 
 
 def _runs(problem: Problem, placement: Placement) -> bool:
-    """Whether every replica can run what its stage runs."""
+    """True if every replica can run the units of its stage."""
     return all(
         bool((problem.arrays.run_ns[np.flatnonzero(placement.device == primary)][:, list(row)] >= 0).all())
         for primary, row in placement.replicas.items()

@@ -1,53 +1,53 @@
-"""The dynamic program of dnn-partitioning over all ideals: the optimal contiguous split by maximum load.
+"""The dynamic program of dnn-partitioning (DP) over all ideals: the contiguous split of least maximum load.
 
 Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020, section 5.1.1. The
-linearised answer bounds it, so that only parts that could beat it are grown.
+answer along one order (section 5.1.2) bounds it, so that only parts that could beat that answer grow.
 """
 
 import time
 
 from opmark.core.errors import PlacementError
-from opmark.leaderboards.placers.dnn_partitioning_dp_linear import (
-    UNBOUNDED_NS,
-    best_prefix_split,
-    compile_program,
-)
 from opmark.leaderboards.problem.placement import Solution, solution_of
-from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.problem import Problem, smallest_problem
 from opmark.leaderboards.search.cuts.blocks import blocks_of
 from opmark.leaderboards.search.cuts.ideals import every_ideal
-from opmark.leaderboards.search.cuts.max_load_split import Splitter
+from opmark.leaderboards.search.cuts.max_load_split import UNBOUNDED_NS, Splitter
 from opmark.leaderboards.search.cuts.repair import fitting, quick_split
 from opmark.leaderboards.search.placer import Placer
 
-# Ideals times numbers of used devices that are kept in memory at most: three tables of 8 bytes each.
+# The most states (ideals times numbers of used devices) in memory: three tables of 8 bytes each.
 STATES_AT_MOST = 8_000_000
+BUDGET_SHARE = 0.8
 
 
 class DnnPartitioningDp(Placer):
-    """Optimal where all ideals can be listed, else the linearised answer."""
+    """Optimal if all ideals can be listed; else the answer along one order."""
 
     summary = "optimal contiguous split by maximum load over all ideals (Tarnawski 2020)"
 
     def prepare(self) -> None:
         """Compile the program."""
-        compile_program()
+        self.place(smallest_problem(), budget_s=60.0, seed=0)
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
-        """Keeps the linearised answer where the budget ends first. Raises `PlacementError` where no split fits."""
+        """Return the best split; the answer along one order if the budget ends first.
+
+        Memory counts weights at first, and everything that a piece holds if that did not fit. Raises `PlacementError`
+        if no split fits.
+        """
         del seed
-        deadline = time.monotonic() + budget_s * 0.8
+        deadline = time.monotonic() + budget_s * BUDGET_SHARE
         blocks = blocks_of(problem)
         quick = quick_split(problem, blocks)
-        lattice = None
-        for roomy in (problem.memory_mode != "sum", False):
-            splitter = Splitter(problem, blocks, roomy=roomy)
-            split = best_prefix_split(splitter, blocks, deadline)
-            if lattice is None and time.monotonic() < deadline:
-                lattice = every_ideal(blocks, at_most=STATES_AT_MOST // splitter.states, deadline=deadline)
-            if lattice is not None:
+        ideals = None
+        for weights_only in (problem.memory_mode != "sum", False):
+            splitter = Splitter(problem, blocks, weights_only=weights_only)
+            split = splitter.along_orders(deadline)
+            if ideals is None and time.monotonic() < deadline:
+                ideals = every_ideal(blocks, at_most=STATES_AT_MOST // splitter.states, deadline=deadline)
+            if ideals is not None:
                 bound_ns = UNBOUNDED_NS if split is None else split.load_ns
-                split = splitter.solve(lattice, bound_ns, deadline) or split
+                split = splitter.solve(ideals, bound_ns, deadline) or split
             placement = fitting(problem, blocks, None if split is None else split.device)
             if placement is not None:
                 return solution_of(problem, placement, placer="dnn-partitioning-dp")

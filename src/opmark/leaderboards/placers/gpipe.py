@@ -1,9 +1,8 @@
-"""GPipe: stages of equal compute in a row, every micro-batch forward, then every micro-batch backward.
+"""GPipe: stages of equal compute in a row; every micro-batch forward, then every micro-batch backward.
 
 Huang et al., "GPipe: Efficient training of giant neural networks using pipeline parallelism", NeurIPS 2019, section 2:
-layers are partitioned so that the estimated compute of the stages is balanced; transfers play no part. All
-micro-batches are in flight at once, so that a problem that says how many there are must have room for all of them. A
-step of micro-batches fills and drains.
+the partition balances the estimated compute of the stages and ignores transfers. All micro-batches are in flight at
+once (schedule `fill-drain`), so that memory must hold the activations of all of them.
 """
 
 import numpy as np
@@ -19,19 +18,19 @@ from opmark.leaderboards.search.single import best_single_device
 
 
 class GPipe(Placer):
-    """One stage per device, the fastest device first; fewer stages where a pipeline of all devices does not fit."""
+    """One stage per device, the fastest device first; fewer stages if a pipeline over all devices does not fit."""
 
     summary = "contiguous stages of balanced compute, all micro-batches in flight (GPipe, NeurIPS'19)"
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
-        """The longest pipeline that fits; the best single device where none does."""
+        """Return the longest pipeline that fits; the best single device if none fits."""
         del seed
         incumbent = Incumbent(problem, "gpipe", budget_s)
         blocks = blocks_of(problem)
-        row = device_rows(problem, blocks)
+        devices = device_rows(problem, blocks)
         schedule = "fill-drain" if problem.in_micro_batches else ""
-        for count in range(len(row), 0, -1):
-            stages = balanced_stages(blocks, row[:count])
+        for count in range(len(devices), 0, -1):
+            stages = balanced_stages(blocks, devices[:count])
             if stages is None or not _holds_all(problem, blocks, stages):
                 continue
             if incumbent.consider(Placement(device=stages[blocks.of_unit], schedule=schedule)):
@@ -41,7 +40,7 @@ class GPipe(Placer):
 
 
 def _holds_all(problem: Problem, blocks: Blocks, stages: Integers) -> bool:
-    """Whether the activations of all micro-batches fit beside the weights, where memory counts what is stashed."""
+    """True if memory holds the weights and the activations of all micro-batches, or does not count activations."""
     if problem.memory_mode != "stash":
         return True
     held = np.zeros(problem.arrays.devices, dtype=np.int64)

@@ -1,7 +1,7 @@
-"""m-TOPO: fill devices in topological order, each up to an even share of the memory.
+"""m-TOPO: fills devices in topological order, each up to an even share of the memory.
 
 Jeon et al., "Baechi: Fast Device Placement of Machine Learning Graphs", SoCC 2020, section 3.1: the cap of a device is
-total bytes / devices + the largest operator, never more than it has.
+total bytes / devices + the largest operator, and at most its memory.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ class MTopo(Placer):
     summary = "topological order cut into pieces of equal memory (Baechi, SoCC'20)"
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
-        """The filling."""
+        """Return the filling."""
         del budget_s, seed
         groups = groups_of(problem)
         memory = problem.arrays.device_memory_bytes

@@ -1,4 +1,4 @@
-"""A device drawn at random for every unit: what any algorithm must beat."""
+"""A random device for every unit: the row that every algorithm must beat."""
 
 import numpy as np
 
@@ -9,13 +9,13 @@ from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.placer import Placer
 
 
-class Random(Placer):
-    """One draw, evenly among the devices that can run each colocation class."""
+class RandomPlacer(Placer):
+    """Draws evenly from the devices that can run a colocation class."""
 
     summary = "a random device for every unit"
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
-        """The draw of `seed`."""
+        """Return the draw of `seed`."""
         del budget_s
         groups = groups_of(problem)
         generator = np.random.default_rng(seed)
@@ -23,4 +23,4 @@ class Random(Placer):
         return solution_of(problem, held_together(problem, Placement(device=groups.spread(chosen))), placer="random")
 
 
-PLACER = Random()
+PLACER = RandomPlacer()

@@ -1,4 +1,4 @@
-"""Units in topological order, dealt out to one device after the other."""
+"""Round robin: units in topological order, one device after the other."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ from opmark.leaderboards.search.placer import Placer
 
 
 class RoundRobin(Placer):
-    """Balances counts and ignores both time and transfers."""
+    """Balances counts; ignores time and transfers."""
 
     summary = "units in topological order, dealt out in turn"
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
-        """The next device in turn that can run the unit's colocation class."""
+        """Give each colocation class the next device in turn that can run it."""
         del budget_s, seed
         groups = groups_of(problem)
         chosen = []

@@ -1,4 +1,4 @@
-"""Colocation classes contracted: what a placer may decide about."""
+"""Groups, the units of placement: colocation classes contracted to one item each."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,8 @@ from opmark.leaderboards.problem.problem import Problem
 class Groups:
     """G groups in the topological order of their first units.
 
-    `of_unit` is the group of each unit; `run_ns` (G×D) sums its units, -1 where the device cannot run all of them;
-    `weight_bytes` counts every weight of the group once, `size_bytes` everything its units hold: weights, outputs and
-    workspace.
+    `of_unit` is the group of each unit; `run_ns` (G×D) sums the times of a group's units, -1 if a device cannot run all
+    of them. `weight_bytes` counts every weight of a group once, `size_bytes` also its outputs and workspace.
     """
 
     of_unit: Integers
@@ -27,12 +26,12 @@ class Groups:
 
     @property
     def count(self) -> int:
-        """How many groups."""
+        """The number of groups."""
         return len(self.members)
 
     @property
     def allowed(self) -> npt.NDArray[np.bool_]:
-        """G×D: which devices can run a group."""
+        """G×D: true if the device can run the group."""
         return self.run_ns >= 0
 
     def spread(self, device_of_group: npt.ArrayLike) -> Integers:
@@ -43,11 +42,26 @@ class Groups:
 
 def groups_of(problem: Problem) -> Groups:
     """The groups of `problem`. Raises `PlacementError` if no device can run all units of a class."""
-    # kept with the arrays that they were made from, as cached properties are
+    # Kept with the arrays that the groups are computed from, like a cached property.
     known: Groups | None = problem.arrays.__dict__.get("groups")
     if known is None:
         known = problem.arrays.__dict__["groups"] = _contracted(problem)
     return known
+
+
+def summed_run_ns(run_ns: Integers, label: Integers, count: int) -> Integers:
+    """count×D: the rows of `run_ns` summed by label, -1 if a device cannot run all rows of a label."""
+    total = np.zeros((count, run_ns.shape[1]), dtype=np.int64)
+    np.add.at(total, label, np.maximum(run_ns, 0))
+    unable = np.zeros_like(total, dtype=bool)
+    np.logical_or.at(unable, label, run_ns < 0)
+    total[unable] = -1
+    return total
+
+
+def whole_graph_ns(run_ns: Integers) -> npt.NDArray[np.float64]:
+    """Per device, the sum of all rows; infinite if the device cannot run one of them."""
+    return np.asarray(np.where(run_ns < 0, np.inf, run_ns).sum(axis=0), dtype=np.float64)
 
 
 def _contracted(problem: Problem) -> Groups:
@@ -58,23 +72,18 @@ def _contracted(problem: Problem) -> Groups:
     for unit in arrays.topological.tolist():
         key = classes[unit] if classes[unit] >= 0 else -1 - unit
         of_unit[unit] = number.setdefault(key, len(number))
-    table = arrays.run_ns
-    run_ns = np.zeros((len(number), arrays.devices), dtype=np.int64)
-    np.add.at(run_ns, of_unit, np.where(table < 0, 0, table))
-    unable = np.zeros_like(run_ns, dtype=bool)
-    np.logical_or.at(unable, of_unit, table < 0)
-    run_ns[unable] = -1
+    run_ns = summed_run_ns(arrays.run_ns, of_unit, len(number))
     members: list[list[int]] = [[] for _ in number]
     for unit, group in enumerate(of_unit.tolist()):
         members[group].append(unit)
-    for group in np.flatnonzero(unable.all(axis=1)).tolist():
+    for group in np.flatnonzero((run_ns < 0).all(axis=1)).tolist():
         names = ", ".join(problem.units[unit].name for unit in members[group][:3])
         raise PlacementError(f"no device can run all units of the class that holds {names}")
     weight = np.array([_weight_bytes(problem, row) for row in members], dtype=np.int64)
     size = weight.copy()
     np.add.at(size, of_unit, arrays.workspace_bytes)
-    made = arrays.tensor_producer >= 0
-    np.add.at(size, of_unit[arrays.tensor_producer[made]], arrays.tensor_bytes[made])
+    produced = arrays.tensor_producer >= 0
+    np.add.at(size, of_unit[arrays.tensor_producer[produced]], arrays.tensor_bytes[produced])
     return Groups(
         of_unit=of_unit, members=tuple(map(tuple, members)), run_ns=run_ns, weight_bytes=weight, size_bytes=size
     )

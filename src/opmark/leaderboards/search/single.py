@@ -1,4 +1,4 @@
-"""Everything on one device: the zero of the score scale."""
+"""Placements on single devices, and the filling of one device's memory after the other's."""
 
 import numpy as np
 
@@ -8,22 +8,22 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.search.cuts.blocks import blocks_of
 from opmark.leaderboards.search.cuts.repair import quick_split, together_rows
-from opmark.leaderboards.search.groups import Groups, groups_of
+from opmark.leaderboards.search.groups import Groups, groups_of, whole_graph_ns
 from opmark.leaderboards.simulator.simulate import simulate_many
 
 
 def single_device_rows(groups: Groups) -> Integers:
-    """A row of devices per group for each device: that device wherever it can run the group, else the fastest."""
+    """D×G: for each device, a placement on that device; a group that it cannot run is on its fastest device."""
     devices = groups.run_ns.shape[1]
     fastest = np.where(groups.allowed, groups.run_ns, np.iinfo(np.int64).max).argmin(axis=1)
-    rows = [np.where(groups.allowed[:, number], number, fastest) for number in range(devices)]
+    rows = [np.where(groups.allowed[:, device], device, fastest) for device in range(devices)]
     return np.array(rows, dtype=np.int64)
 
 
 def starting_rows(problem: Problem, groups: Groups) -> Integers:
-    """A device per group, row by row, for a search to start from: every single device, and a filling by memory.
+    """Placements (rows of devices per group) from which a search can start: every single device, and a filling.
 
-    Where a problem asks for contiguous parts these are made so, and stages of balanced compute come last.
+    In a problem with contiguous parts they are made contiguous, and stages of balanced compute come last.
     """
     rows = np.array([*single_device_rows(groups), fill_by_memory(problem, groups)])
     if not problem.contiguous:
@@ -35,9 +35,9 @@ def starting_rows(problem: Problem, groups: Groups) -> Integers:
 
 
 def best_single_device(problem: Problem) -> tuple[Integers, int]:
-    """A device per unit and its cost: the best device that can hold everything it can run, or a filling by memory.
+    """A device per unit and its cost: the cheapest single device, or a filling by memory if no single device fits.
 
-    Raises `PlacementError` where neither fits.
+    This is the zero of the score scale. Raises `PlacementError` if neither fits.
     """
     groups = groups_of(problem)
     rows = [*single_device_rows(groups), fill_by_memory(problem, groups)]
@@ -51,22 +51,21 @@ def best_single_device(problem: Problem) -> tuple[Integers, int]:
 
 
 def fill_by_memory(problem: Problem, groups: Groups, cap_bytes: Integers | None = None) -> Integers:
-    """Groups in topological order onto one device until `cap_bytes` (default: its memory) is full, then onto the next.
+    """A device per group: groups in topological order on one device until it is full, then on the next.
 
-    The devices stand from the fastest on the whole graph to the slowest; the last takes what is left.
+    `cap_bytes` (default: the memory) is per device. Devices stand from the fastest on the whole graph to the slowest;
+    the last one takes all that is left.
     """
-    cap = problem.arrays.device_memory_bytes if cap_bytes is None else cap_bytes
-    unable = np.where(groups.allowed, 0.0, np.inf).sum(axis=0)
-    speed = (np.where(groups.allowed, groups.run_ns, 0).sum(axis=0) + unable).tolist()
-    order = sorted(range(len(speed)), key=lambda number: (speed[number], number))
-    used = np.zeros(len(order), dtype=np.int64)
+    cap = (problem.arrays.device_memory_bytes if cap_bytes is None else cap_bytes).tolist()
+    order = np.argsort(whole_graph_ns(groups.run_ns), kind="stable").tolist()
+    allowed, sizes = groups.allowed.tolist(), groups.size_bytes.tolist()
+    used = [0] * len(order)
     chosen = np.empty(groups.count, dtype=np.int64)
     position = 0
-    for group in range(groups.count):
-        size = groups.size_bytes[group]
+    for group, size in enumerate(sizes):
         while position < len(order) - 1 and used[order[position]] + size > cap[order[position]]:
             position += 1
-        able = [number for number in order[position:] + order[:position] if groups.allowed[group, number]]
-        chosen[group] = able[0]
-        used[able[0]] += size
+        device = next(one for one in order[position:] + order[:position] if allowed[group][one])
+        chosen[group] = device
+        used[device] += size
     return chosen

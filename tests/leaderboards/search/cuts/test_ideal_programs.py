@@ -15,14 +15,13 @@ from tests.leaderboards.examples import graph, star
 from tests.leaderboards.reference_loads import best_pipeline
 
 from opmark.core.errors import PlacementError
-from opmark.leaderboards.placers.dnn_partitioning_dp_linear import UNBOUNDED_NS
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.scoring.attempt import attempt
-from opmark.leaderboards.search.cuts import ideal_programs as partition_dp
+from opmark.leaderboards.search.cuts import ideal_programs
 from opmark.leaderboards.search.cuts.blocks import blocks_of
-from opmark.leaderboards.search.cuts.ideals import depth_first_orders, every_ideal, prefixes
-from opmark.leaderboards.search.cuts.max_load_split import Splitter
+from opmark.leaderboards.search.cuts.ideals import every_ideal, prefixes
+from opmark.leaderboards.search.cuts.max_load_split import UNBOUNDED_NS, Splitter
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.placer import PLACERS
 from opmark.leaderboards.simulator.simulate import simulate_many
@@ -48,16 +47,17 @@ def test_a_backward_unit_goes_with_what_it_reads() -> None:
 def test_the_ideals_of_two_chains() -> None:
     problem = graph(dict.fromkeys("abxy", 1), [("a", ["b"]), ("x", ["y"])], star())
     blocks = blocks_of(problem)
-    lattice = every_ideal(blocks, at_most=100, deadline=math.inf)
-    assert lattice is not None
-    assert lattice.count == 9
-    assert lattice.bits[0].tolist() == [0]
-    assert lattice.bits[-1].tolist() == [15]
+    ideals = every_ideal(blocks, at_most=100, deadline=math.inf)
+    assert ideals is not None
+    assert ideals.number == 9
+    assert ideals.bits[0].tolist() == [0]
+    assert ideals.bits[-1].tolist() == [15]
+    assert ideals.difference(8, 0) == [0, 1, 2, 3]
     assert every_ideal(blocks, at_most=8, deadline=math.inf) is None
     assert every_ideal(blocks, at_most=100, deadline=time.monotonic() - 1) is None
-    for order in depth_first_orders(blocks):
+    for order in blocks.depth_first_orders:
         assert sorted(order) == [0, 1, 2, 3]
-        assert prefixes(blocks, order).count == 5
+        assert prefixes(blocks, order).number == 5
 
 
 def test_many_blocks_need_several_words() -> None:
@@ -66,9 +66,10 @@ def test_many_blocks_need_several_words() -> None:
     problem = replace(problem, profile="maxload_serial", objective="throughput", contiguous=True)
     for placer in ("dnn-partitioning-dp", "dnn-partitioning-dp-linear", "pipedream"):
         assert attempt(problem, placer, budget_s=30).evaluation.cost == pytest.approx(44 + 40, abs=40)
-    lattice = every_ideal(blocks_of(problem), at_most=200, deadline=math.inf)
-    assert lattice is not None
-    assert lattice.bits.shape == (131, 3)
+    ideals = every_ideal(blocks_of(problem), at_most=200, deadline=math.inf)
+    assert ideals is not None
+    assert ideals.bits.shape == (131, 3)
+    assert ideals.difference(130, 60) == list(range(60, 130))
 
 
 def random_split(problem: Problem, memory_mode: str) -> Problem:
@@ -119,15 +120,15 @@ def is_a_row(problem: Problem, row: np.ndarray) -> bool:
 def test_time_and_bound_end_a_search() -> None:
     problem = random_split(graph(dict.fromkeys("abc", 10), [("a", ["b"]), ("b", ["c"])], star()), "sum")
     blocks = blocks_of(problem)
-    splitter = Splitter(problem, blocks, roomy=False)
-    chain = prefixes(blocks, depth_first_orders(blocks)[0])
+    splitter = Splitter(problem, blocks, weights_only=False)
+    chain = prefixes(blocks, blocks.depth_first_orders[0])
     best = splitter.solve(chain, UNBOUNDED_NS)
     assert best is not None
     assert best.load_ns == 30, "a transfer of 20 costs more than it saves"
     assert splitter.solve(chain, 29) is None
     assert splitter.solve(chain, UNBOUNDED_NS, deadline=time.monotonic() - 1) is None
     assert splitter.states == 2 * 3, "the host pays nothing to reach itself, the others are alike"
-    assert partition_dp.NEVER == INVALID_COST
+    assert ideal_programs.NEVER == INVALID_COST
 
 
 @settings(max_examples=30, deadline=None)

@@ -10,8 +10,8 @@ from benchmarks.placers import generated
 
 from opmark.leaderboards.problem.problem import smallest_problem
 from opmark.leaderboards.scoring.attempt import attempt
-from opmark.leaderboards.search.cuts import stepping
-from opmark.leaderboards.search.cuts.stepping import FIRST_STEPS, MOST_STEPS, run_in_slices
+from opmark.leaderboards.search.cuts import ideals
+from opmark.leaderboards.search.cuts.ideals import FIRST_STEPS, MOST_STEPS, run_in_slices
 from opmark.leaderboards.search.placer import PLACERS
 
 
@@ -26,40 +26,46 @@ class Clock:
         return 0.0 if self.looks <= self.over_at else 1e9
 
 
+class Program:
+    """Reaches one more ideal per call; `step_s` is the time of a step."""
+
+    def __init__(self, now: list[float] | None = None, step_s: float = 0.0) -> None:
+        self.position = np.zeros(4, dtype=np.int64)
+        self.asked: list[int] = []
+        self.now, self.step_s = now, step_s
+
+    def __call__(self, steps: int) -> None:
+        self.asked.append(steps)
+        self.position[0] += 1
+        if self.now is not None:
+            self.now[0] += steps * self.step_s
+
+
 def test_a_program_runs_until_it_is_done_or_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def program(steps: int, at: np.ndarray) -> None:
-        asked.append(steps)
-        at[0] += 1
-
-    assert run_in_slices(program, 5, math.inf)
-    assert len(asked) == 5
-    assert not run_in_slices(program, 5, -math.inf)
-    assert len(asked) == 5
-    clock = Clock(3)
-    monkeypatch.setattr(stepping.time, "monotonic", clock)
-    assert not run_in_slices(program, 50, 1.0)
-    assert len(asked) == 8, "one slice more when time is up"
-    assert run_in_slices(program, 1, math.inf)
+    program = Program()
+    assert run_in_slices(program, program.position, 5, math.inf)
+    assert len(program.asked) == 5
+    late = Program()
+    assert not run_in_slices(late, late.position, 5, -math.inf)
+    assert not late.asked
+    monkeypatch.setattr(ideals.time, "monotonic", Clock(3))
+    stopped = Program()
+    assert not run_in_slices(stopped, stopped.position, 50, 1.0)
+    assert len(stopped.asked) == 3, "one slice more when time is up"
+    assert run_in_slices(stopped, stopped.position, 4, math.inf)
 
 
 def test_a_slice_is_as_long_as_its_steps_took(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, asked = [0.0], []
-
-    def program(steps: int, at: np.ndarray) -> None:
-        asked.append(steps)
-        now[0] += steps * 1e-6
-        at[0] += 1
-
-    monkeypatch.setattr(stepping.time, "monotonic", lambda: now[0])
-    run_in_slices(program, 8, math.inf)
-    assert asked[:2] == [FIRST_STEPS, 4 * FIRST_STEPS]
-    assert asked[-1] == pytest.approx(20_000, abs=2)
-    monkeypatch.setattr(stepping.time, "monotonic", lambda: 0.0)
-    asked.clear()
-    run_in_slices(lambda steps, at: (asked.append(steps), at.__setitem__(0, at[0] + 1)), 40, math.inf)
-    assert asked[-1] == MOST_STEPS
+    now = [0.0]
+    program = Program(now, step_s=1e-6)
+    monkeypatch.setattr(ideals.time, "monotonic", lambda: now[0])
+    run_in_slices(program, program.position, 8, math.inf)
+    assert program.asked[:2] == [FIRST_STEPS, 4 * FIRST_STEPS]
+    assert program.asked[-1] == pytest.approx(20_000, abs=2)
+    monkeypatch.setattr(ideals.time, "monotonic", lambda: 0.0)
+    quick = Program()
+    run_in_slices(quick, quick.position, 40, math.inf)
+    assert quick.asked[-1] == MOST_STEPS
 
 
 @pytest.mark.parametrize("name", PLACERS.names())

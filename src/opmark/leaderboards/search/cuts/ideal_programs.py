@@ -1,210 +1,272 @@
-"""The compiled dynamic programs over ideals: splits of least maximum load. Imported lazily."""
+"""Compiled dynamic programs over ideals: splits of least maximum load. Imported lazily.
 
-# ruff: noqa: PLR0917, PLR0915 (compiled functions take flat arrays by position)
+A program extends every ideal, block by block, by the next device's part. After about `steps` steps it returns, and
+`position` says where to continue: ideal, device class, and head and tail of the queue of parts. All is done when
+`position[0]` is the number of ideals.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit  # noqa: TID253 (this module is imported lazily)
 
+from opmark.leaderboards.problem.integers import Integers
+
 NEVER = np.iinfo(np.int64).max
+Floats = npt.NDArray[np.float64]
+
+
+class Loads(NamedTuple):
+    """The load of parts on C classes of equal devices. B blocks, M tensors.
+
+    `run` is C×B (-1: cannot run), `size` B and `memory` C are in bytes; a class has `devices` devices. `out` and `into`
+    (C×M) are the prices of sending a tensor and of taking it in; `idle` (C) is the load of a device without blocks.
+    `away`, `home` and `wanted` (C×M) mark graph outputs that must leave, graph inputs that lie on the device, and graph
+    outputs that must arrive. `producer` (M) is a block or -1; readers, and the tensors that touch a block, are rows.
+    """
+
+    run: Integers
+    size: Integers
+    memory: Integers
+    devices: Integers
+    out: Integers
+    into: Integers
+    away: Integers
+    home: Integers
+    wanted: Integers
+    idle: Integers
+    producer: Integers
+    reader_offsets: Integers
+    readers: Integers
+    touch_offsets: Integers
+    touching: Integers
+
+
+class LoadPrograms(NamedTuple):
+    """The tables of `least_max_load`, I×states: the `cost` of an ideal, its `parent` ideal and last `device_class`.
+
+    `mark`, `queue`, `load`, `floor` and `held` (I) belong to the parts that grow from one ideal.
+    """
+
+    cost: Integers
+    parent: Integers
+    device_class: Integers
+    mark: Integers
+    queue: Integers
+    load: Integers
+    floor: Integers
+    held: Integers
+    position: Integers
+
+
+class StageCosts(NamedTuple):
+    """The costs of pipeline stages: `run` is D×B (-1: cannot run), `weight` and `size` are B, `memory` is D.
+
+    `ns_per_byte` is the time to exchange one byte of weights; without `replicate` a stage has one device.
+    """
+
+    run: Floats
+    weight: Floats
+    size: Floats
+    memory: Floats
+    ns_per_byte: float
+    replicate: bool
+
+
+class StagePrograms(NamedTuple):
+    """The tables of `stages_and_replicas`, I×(D + 1): an ideal's `cost`, `parent` and last stage's `replicas`.
+
+    `mark`, `queue`, `compute` (I×D), `weight` and `held` (I) belong to the stages that grow from one ideal.
+    """
+
+    cost: Floats
+    parent: Integers
+    replicas: Integers
+    mark: Integers
+    queue: Integers
+    compute: Floats
+    weight: Floats
+    held: Floats
+    position: Integers
 
 
 @njit(cache=True)
-def _has(bits, ideal, block):  # type: ignore[no-untyped-def]
+def contains(bits, ideal, block):  # type: ignore[no-untyped-def]
+    """1 if the ideal contains the block."""
     return (bits[ideal, block // 62] >> (block % 62)) & 1
 
 
 @njit(cache=True)
-def paid(m, inner, outer, extra, bits, maker, reader_offsets, readers, away, home, wanted, fixed):  # type: ignore[no-untyped-def]
-    """What tensor `m` costs the part `outer` minus `inner`, plus block `extra` (-1: none): 0 nothing, 1 in, 2 out.
+def payment(m, part, lasting, bits, loads):  # type: ignore[no-untyped-def]
+    """The price that tensor `m` costs a part in ns.
 
-    `away`, `home` and `wanted` are 1 for graph outputs that must leave, graph inputs that lie here, and graph outputs
-    that must come. With `fixed`, only what is taken in from `inner` or from elsewhere, which growing cannot undo.
+    `part` is (class, inner ideal, outer ideal, block): the outer ideal without the inner one, plus a block (-1: none).
+    With `lasting`, only the price of what comes from the inner ideal or from elsewhere: growing cannot save that.
     """
-    made = maker[m]
-    inside = home[m] == 1 if made < 0 else made == extra or (_has(bits, outer, made) and not _has(bits, inner, made))
-    if inside:
-        if fixed:
-            return 0
-        if away[m]:
-            return 2
+    c, inner, outer, block = part
+    made = loads.producer[m]
+    if made < 0:
+        inside = loads.home[c, m] == 1
     else:
-        if fixed and made >= 0 and _has(bits, inner, made) == 0:
+        inside = made == block or (contains(bits, outer, made) == 1 and contains(bits, inner, made) == 0)
+    if inside:
+        if lasting:
             return 0
-        if wanted[m]:
-            return 1
-    for k in range(reader_offsets[m], reader_offsets[m + 1]):
-        r = readers[k]
-        own = r == extra or (_has(bits, outer, r) == 1 and _has(bits, inner, r) == 0)
+        if loads.away[c, m]:
+            return loads.out[c, m]
+    else:
+        if lasting and made >= 0 and contains(bits, inner, made) == 0:
+            return 0
+        if loads.wanted[c, m]:
+            return loads.into[c, m]
+    for k in range(loads.reader_offsets[m], loads.reader_offsets[m + 1]):
+        r = loads.readers[k]
+        own = r == block or (contains(bits, outer, r) == 1 and contains(bits, inner, r) == 0)
         if own != inside:
-            return 2 if inside else 1
+            return loads.out[c, m] if inside else loads.into[c, m]
     return 0
 
 
-@njit(cache=True)
-def least_max_load(  # type: ignore[no-untyped-def]
-    lattice, run, size, memory, count, prices, maker, readers_of, touched_by, bound, steps, tables, room, at
-):
-    """f[ideal][devices used of each class] = the least maximum load, at most `bound`, with its parent ideal and class.
+@njit(cache=True, forceinline=True)
+def part_with(block, part, bits, loads):  # type: ignore[no-untyped-def]
+    """The load that a block adds to a part, and the share of it that the part can never lose, in ns."""
+    c, inner, outer = part
+    without, with_block = (c, inner, outer, np.int64(-1)), (c, inner, outer, block)
+    load = lasting = loads.run[c, block]
+    for k in range(loads.touch_offsets[block], loads.touch_offsets[block + 1]):
+        m = loads.touching[k]
+        load += payment(m, with_block, False, bits, loads) - payment(m, without, False, bits, loads)
+        lasting += max(0, payment(m, with_block, True, bits, loads) - payment(m, without, True, bits, loads))
+    return load, lasting
 
-    `lattice` is (bits, offsets, child, added). `run` is C×B (-1: cannot), `size` B, `memory` and `count` C; `prices`
-    are out, into, away, home, wanted (C×M, see `paid`) and idle (C), what a device without units pays; `readers_of` and
-    `touched_by` are compressed rows. `tables` are f, parent and chosen (I×states). A part grows block by block from
-    every ideal; it is given up once what it can never lose again, its compute and what it takes from before, exceeds
-    `bound`. After about `steps` blocks tried it comes back with where it is in `at` (ideal, class, head and tail of the
-    queue in `room`), to be called again: all is done when `at[0]` is I.
+
+@njit(cache=True, forceinline=True)
+def has_free_device(state, c, stride, loads):  # type: ignore[no-untyped-def]
+    """True if a state leaves a device of class `c` unused."""
+    return (state // stride[c]) % (loads.devices[c] + 1) < loads.devices[c]
+
+
+@njit(cache=True)
+def least_max_load(steps, bound, ideals, loads, tables):  # type: ignore[no-untyped-def]
+    """cost[ideal][used devices of each class] = the least maximum load, if at most `bound`.
+
+    Tarnawski et al., NeurIPS 2020, section 5.1.1. A part is abandoned once its compute and what it takes from before,
+    which it can never lose again, exceed `bound`.
     """
-    bits, offsets, child, added = lattice
-    out, into, away, home, wanted, idle = prices
-    reader_offsets, readers = readers_of
-    touch_offsets, touch = touched_by
-    f, parent, chosen = tables
-    stamp, queue, load, floor, held = room
-    ideals, classes = len(bits), len(count)
+    cost, parent, device_class, mark, queue, load, floor, held, position = tables
+    bits, offsets, child, block_added = ideals
+    classes, states = len(loads.devices), cost.shape[1]
     stride = np.ones(classes, dtype=np.int64)
-    states = 1
-    for c in range(classes):
-        stride[c] = states
-        states *= count[c] + 1
+    stride[1:] = np.cumprod(loads.devices + 1)[:-1]
     done = 0
-    while at[0] < ideals:
-        inner, c = at[0], at[1]
-        mark = inner * classes + c
-        if at[3] == 0:
+    while position[0] < len(bits):
+        inner, c = position[0], position[1]
+        own_mark = inner * classes + c
+        if position[3] == 0:
             useful = False
             for k in range(states):
-                if f[inner, k] <= bound and (k // stride[c]) % (count[c] + 1) < count[c]:
-                    useful = True
+                useful |= cost[inner, k] <= bound and has_free_device(k, c, stride, loads)
             if useful:
                 queue[0] = inner
                 floor[0] = held[0] = 0
-                load[0] = idle[c]
-                stamp[inner] = mark
-                at[3] = 1
-        head, tail = at[2], at[3]
+                load[0] = loads.idle[c]
+                mark[inner] = own_mark
+                position[3] = 1
+        head, tail = position[2], position[3]
         while head < tail and done < steps:
             outer = queue[head]
             now, least, bytes_held = load[head], floor[head], held[head]
             head += 1
             if outer != inner and now <= bound:
                 for k in range(states):
-                    if f[inner, k] <= bound and (k // stride[c]) % (count[c] + 1) < count[c]:
-                        value = max(f[inner, k], now)
-                        if value < f[outer, k + stride[c]]:
-                            f[outer, k + stride[c]] = value
+                    if cost[inner, k] <= bound and has_free_device(k, c, stride, loads):
+                        value = max(cost[inner, k], now)
+                        if value < cost[outer, k + stride[c]]:
+                            cost[outer, k + stride[c]] = value
                             parent[outer, k + stride[c]] = inner
-                            chosen[outer, k + stride[c]] = c
+                            device_class[outer, k + stride[c]] = c
             for edge in range(offsets[outer], offsets[outer + 1]):
-                larger, block = child[edge], added[edge]
+                larger, block = child[edge], block_added[edge]
                 done += 1
-                if stamp[larger] == mark or run[c, block] < 0 or bytes_held + size[block] > memory[c]:
+                run_ns, held_then = loads.run[c, block], bytes_held + loads.size[block]
+                if mark[larger] == own_mark or run_ns < 0 or held_then > loads.memory[c] or least + run_ns > bound:
                     continue
-                floor_then = least + run[c, block]
-                if floor_then > bound:
+                done += loads.touch_offsets[block + 1] - loads.touch_offsets[block]
+                added, lasting = part_with(block, (c, inner, outer), bits, loads)
+                if least + lasting > bound:
                     continue
-                load_then = now + run[c, block]
-                for position in range(touch_offsets[block], touch_offsets[block + 1]):
-                    m = touch[position]
-                    done += 1
-                    was = paid(
-                        m, inner, outer, -1, bits, maker, reader_offsets, readers, away[c], home[c], wanted[c], False
-                    )
-                    is_now = paid(
-                        m, inner, outer, block, bits, maker, reader_offsets, readers, away[c], home[c], wanted[c], False
-                    )
-                    load_then -= into[c, m] if was == 1 else (out[c, m] if was == 2 else 0)
-                    load_then += into[c, m] if is_now == 1 else (out[c, m] if is_now == 2 else 0)
-                    was = paid(
-                        m, inner, outer, -1, bits, maker, reader_offsets, readers, away[c], home[c], wanted[c], True
-                    )
-                    is_now = paid(
-                        m, inner, outer, block, bits, maker, reader_offsets, readers, away[c], home[c], wanted[c], True
-                    )
-                    floor_then += into[c, m] if is_now == 1 and was == 0 else 0
-                if floor_then > bound:
-                    continue
-                stamp[larger] = mark
-                queue[tail], load[tail], floor[tail] = larger, load_then, floor_then
-                held[tail] = bytes_held + size[block]
+                mark[larger] = own_mark
+                queue[tail], load[tail], floor[tail], held[tail] = larger, now + added, least + lasting, held_then
                 tail += 1
         if head < tail:
-            at[2], at[3] = head, tail
+            position[2], position[3] = head, tail
             return
         done += 1
-        at[1], at[2], at[3] = c + 1, 0, 0
-        if at[1] == classes:
-            at[0], at[1] = inner + 1, 0
+        position[1], position[2], position[3] = c + 1, 0, 0
+        if position[1] == classes:
+            position[0], position[1] = inner + 1, 0
 
 
 @njit(cache=True)
-def stages_and_replicas(  # type: ignore[no-untyped-def]
-    lattice, run, weight, size, memory, per_byte, replicate, bound, steps, tables, room, at
-):
-    """f[ideal][devices used] = the least maximum stage time in ns, with its parent ideal and the last stage's devices.
+def stages_and_replicas(steps, ideals, costs, tables):  # type: ignore[no-untyped-def]
+    """cost[ideal][used devices] = the least time of the slowest stage in ns.
 
-    Devices are used in the order of the rows of `run` (D×B, -1: cannot); a stage of m replicas costs
-    (its slowest member's compute + 4(m − 1)/m · `weight` · `per_byte`) / m, and a device may be left out. `tables` are
-    f, parent and members (I×(D + 1)), `room` is stamp, queue, compute (I×D), weights and held; f of the empty ideal
-    with no device is 0. Comes back after about `steps` steps, to be called again until `at[0]` is I.
+    Narayanan et al., SOSP 2019, section 3.1. Devices are used in their given order, and a device may be left out. A
+    stage on m devices takes (its slowest device's compute + 4(m - 1)/m · weights · ns per byte) / m.
     """
-    bits, offsets, child, added = lattice
-    f, parent, members = tables
-    stamp, queue, compute, weights, held = room
-    ideals, devices = len(bits), len(run)
+    cost, position = tables.cost, tables.position
+    mark, queue, compute, weight, held = tables.mark, tables.queue, tables.compute, tables.weight, tables.held
+    devices = len(costs.run)
     done = 0
-    while at[0] < ideals:
-        inner = at[0]
-        if at[3] == 0:
+    while position[0] < len(ideals.bits):
+        inner = position[0]
+        if position[3] == 0:
             for used in range(devices):
-                if f[inner, used] < f[inner, used + 1]:
-                    f[inner, used + 1] = f[inner, used]
-                    parent[inner, used + 1] = inner
-                    members[inner, used + 1] = 0
-            if f[inner, devices] <= bound:
-                queue[0] = inner
-                compute[0, :] = 0
-                weights[0] = held[0] = 0
-                stamp[inner] = inner
-                at[3] = 1
-        head, tail = at[2], at[3]
+                if cost[inner, used] < cost[inner, used + 1]:
+                    cost[inner, used + 1] = cost[inner, used]
+                    tables.parent[inner, used + 1] = inner
+                    tables.replicas[inner, used + 1] = 0
+            queue[0] = inner
+            compute[0, :] = 0
+            weight[0] = held[0] = 0
+            mark[inner] = inner
+            position[3] = 1
+        head, tail = position[2], position[3]
         while head < tail and done < steps:
-            outer = queue[head]
-            here = head
+            outer, here = queue[head], head
             head += 1
             if outer != inner:
                 for used in range(devices):
-                    if f[inner, used] > bound:
+                    if cost[inner, used] == np.inf:
                         continue
                     slowest, space = 0.0, np.inf
-                    for m in range(1, (devices - used if replicate else 1) + 1):
+                    for m in range(1, (devices - used if costs.replicate else 1) + 1):
                         done += 1
                         slowest = max(slowest, compute[here, used + m - 1])
-                        space = min(space, memory[used + m - 1])
+                        space = min(space, costs.memory[used + m - 1])
                         if held[here] > space:
                             break
-                        stage = (slowest + 4.0 * (m - 1) * weights[here] * per_byte / m) / m
-                        value = max(f[inner, used], stage)
-                        if value < f[outer, used + m]:
-                            f[outer, used + m] = value
-                            parent[outer, used + m] = inner
-                            members[outer, used + m] = m
-            for edge in range(offsets[outer], offsets[outer + 1]):
-                larger, block = child[edge], added[edge]
+                        stage = (slowest + 4.0 * (m - 1) * weight[here] * costs.ns_per_byte / m) / m
+                        value = max(cost[inner, used], stage)
+                        if value < cost[outer, used + m]:
+                            cost[outer, used + m] = value
+                            tables.parent[outer, used + m] = inner
+                            tables.replicas[outer, used + m] = m
+            for edge in range(ideals.offsets[outer], ideals.offsets[outer + 1]):
+                larger, block = ideals.child[edge], ideals.added[edge]
                 done += 1
-                if stamp[larger] == inner:
+                if mark[larger] == inner:
                     continue
-                least = np.inf
                 for d in range(devices):
-                    compute[tail, d] = compute[here, d] + run[d, block] if run[d, block] >= 0 else np.inf
-                    least = min(least, compute[tail, d])
-                if least / (devices if replicate else 1) > bound:
-                    continue
-                stamp[larger] = inner
+                    compute[tail, d] = compute[here, d] + costs.run[d, block] if costs.run[d, block] >= 0 else np.inf
+                mark[larger] = inner
                 queue[tail] = larger
-                weights[tail] = weights[here] + weight[block]
-                held[tail] = held[here] + size[block]
+                weight[tail] = weight[here] + costs.weight[block]
+                held[tail] = held[here] + costs.size[block]
                 tail += 1
         if head < tail:
-            at[2], at[3] = head, tail
+            position[2], position[3] = head, tail
             return
         done += 1
-        at[0], at[2], at[3] = inner + 1, 0, 0
+        position[0], position[2], position[3] = inner + 1, 0, 0

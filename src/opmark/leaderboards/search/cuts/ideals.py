@@ -1,21 +1,34 @@
-"""Ideals of a graph of blocks: sets that contain everything before their members, and which block leads to which."""
+"""Ideals of a graph of blocks, and dynamic programs over them that run in slices of time.
+
+An ideal is a set of blocks that contains everything before its members. Tarnawski et al., "Efficient Algorithms for
+Device Placement of DNN Graph Operators", NeurIPS 2020, section 5.1.
+"""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.search.cuts.blocks import Blocks
 
+# The number of blocks that one word of a bit set holds.
+WORD = 62
+# Writing the ideals as arrays takes this share of the time of listing them.
+WRITING_SHARE = 0.6
+# The steps of the first and of the longest slice, the intended duration of a slice, and its largest growth: the speed
+# of a slice with little to do says little about the next one.
+FIRST_STEPS, MOST_STEPS = 2_000, 4_000_000
+SLICE_S = 0.02
+GROWTH = 4.0
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lattice:
-    """I ideals by size, the empty one first and the whole graph last.
 
-    `bits` (I×W) holds 62 blocks per word. `child[offsets[i]:offsets[i + 1]]` are the ideals with one block more, which
-    `added` names.
+class Ideals(NamedTuple):
+    """I ideals by size: the empty set first, the whole graph last.
+
+    `bits` (I×W) holds `WORD` blocks per word. `child[offsets[i]:offsets[i + 1]]` are the ideals with one more block
+    than ideal i, and `added` names that block.
     """
 
     bits: Integers
@@ -24,17 +37,18 @@ class Lattice:
     added: Integers
 
     @property
-    def count(self) -> int:
-        """How many ideals."""
+    def number(self) -> int:
+        """The number of ideals."""
         return len(self.bits)
 
+    def difference(self, larger: int, smaller: int) -> list[int]:
+        """The blocks of one ideal that another one lacks."""
+        words = (self.bits[larger] & ~self.bits[smaller]).tolist()
+        return [WORD * k + bit for k, word in enumerate(words) for bit in range(WORD) if word >> bit & 1]
 
-# Writing the ideals down as arrays takes so much of the time that listing them took.
-WRITING_SHARE = 0.6
 
-
-def every_ideal(blocks: Blocks, *, at_most: int, deadline: float) -> Lattice | None:
-    """All ideals, or None where there are more than `at_most` or time runs out (`deadline` as `time.monotonic`)."""
+def every_ideal(blocks: Blocks, *, at_most: int, deadline: float) -> Ideals | None:
+    """All ideals; None if there are more than `at_most`, or at the `deadline` (as `time.monotonic`)."""
     begun = time.monotonic()
     listed_by = begun + (deadline - begun) / (1 + WRITING_SHARE)
     before = [sum(1 << other for other in row) for row in blocks.before]
@@ -42,7 +56,7 @@ def every_ideal(blocks: Blocks, *, at_most: int, deadline: float) -> Lattice | N
     number = {0: 0}
     addable = [tuple(block for block in range(blocks.count) if not before[block])]
     edges: list[list[tuple[int, int]]] = []
-    for index, mask in enumerate(masks):  # grows while it is walked, level by level
+    for index, mask in enumerate(masks):  # The list grows during the loop, level by level.
         if len(masks) > at_most or (index % 256 == 0 and time.monotonic() > listed_by):
             return None
         row = []
@@ -55,44 +69,41 @@ def every_ideal(blocks: Blocks, *, at_most: int, deadline: float) -> Lattice | N
                 addable.append((*(other for other in addable[index] if other != block), *fresh))
             row.append((number[larger], block))
         edges.append(row)
-    return _lattice(masks, edges, blocks.count)
+    return _ideals(masks, edges, blocks.count)
 
 
-def prefixes(blocks: Blocks, order: Sequence[int]) -> Lattice:
+def prefixes(blocks: Blocks, order: Sequence[int]) -> Ideals:
     """The chain of ideals along one topological order of the blocks."""
     masks = [0]
     for block in order:
         masks.append(masks[-1] | 1 << block)
     edges = [[(index + 1, block)] for index, block in enumerate(order)]
-    return _lattice(masks, [*edges, []], blocks.count)
+    return _ideals(masks, [*edges, []], blocks.count)
 
 
-def depth_first_orders(blocks: Blocks) -> tuple[tuple[int, ...], ...]:
-    """Topological orders that finish one branch before the next: later blocks first, and earlier ones first."""
-    found = []
-    for sign in (1, -1):
-        waiting = [len(row) for row in blocks.before]
-        ready = sorted((block for block in range(blocks.count) if not waiting[block]), key=lambda one: sign * one)
-        order = []
-        while ready:
-            block = ready.pop()
-            order.append(block)
-            for other in sorted(blocks.after[block], key=lambda one: sign * one):
-                waiting[other] -= 1
-                if not waiting[other]:
-                    ready.append(other)
-        found.append(tuple(order))
-    return tuple(found)
-
-
-def _lattice(masks: list[int], edges: list[list[tuple[int, int]]], count: int) -> Lattice:
-    words = -(-count // 62)
-    low = (1 << 62) - 1
-    bits = np.array([[mask >> 62 * word & low for word in range(words)] for mask in masks], dtype=np.int64)
+def _ideals(masks: list[int], edges: list[list[tuple[int, int]]], blocks: int) -> Ideals:
+    low = (1 << WORD) - 1
+    words = range(-(-blocks // WORD))
     flat = [edge for row in edges for edge in row]
-    return Lattice(
-        bits=bits,
+    return Ideals(
+        bits=np.array([[mask >> WORD * word & low for word in words] for mask in masks], dtype=np.int64),
         offsets=np.cumsum([0, *(len(row) for row in edges)], dtype=np.int64),
         child=np.array([child for child, _ in flat], dtype=np.int64),
         added=np.array([block for _, block in flat], dtype=np.int64),
     )
+
+
+def run_in_slices(program: Callable[[int], None], position: Integers, ideals: int, deadline: float) -> bool:
+    """Call `program(steps)` until `position[0]`, the ideal it has reached, is `ideals`.
+
+    False at the `deadline` (as `time.monotonic`). Compiled programs cannot look at the clock themselves.
+    """
+    steps, now = FIRST_STEPS, time.monotonic()
+    while position[0] < ideals:
+        if now > deadline:
+            return False
+        program(steps)
+        begun, now = now, time.monotonic()
+        grown = int(steps * min(GROWTH, SLICE_S / max(1e-6, now - begun)))
+        steps = min(MOST_STEPS, max(FIRST_STEPS, grown))
+    return True

@@ -1,7 +1,7 @@
-"""A wish for devices made contiguous: stretches of a topological order, as much as possible where they were wished.
+"""Placements made contiguous: stretches of a topological order that change as few devices as possible.
 
-Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020, section 3, has what
-contiguous means. Consecutive stretches of one order, each on a device of its own, always are.
+Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020, section 3, defines
+contiguous. Consecutive stretches of one order, each on a device of its own, always are.
 """
 
 from collections.abc import Sequence
@@ -16,26 +16,25 @@ from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.cuts.blocks import Blocks, blocks_of
-from opmark.leaderboards.search.cuts.ideals import depth_first_orders
-from opmark.leaderboards.search.cuts.stages import balanced_stages, device_rows
+from opmark.leaderboards.search.cuts.stages import balanced_stages, device_rows, devices_of_stretches
 from opmark.leaderboards.simulator.simulate import fits, simulate
 
 Floats = npt.NDArray[np.float64]
 
 
 def held_together(problem: Problem, placement: Placement) -> Placement:
-    """The placement itself wherever it may be as it is; else contiguous stretches that differ from it the least.
+    """The placement itself if it is contiguous or need not be; else the contiguous stretches closest to it.
 
-    Priorities stay, orders and replicas go with the devices that they were for. Where nothing contiguous fits into
-    memory the placement comes back unchanged.
+    Priorities stay; orders and replicas are dropped with the devices they were for. If nothing contiguous fits into
+    memory, the placement comes back unchanged.
     """
     if not problem.contiguous or returning_unit(problem, placement.device) is None:
         return placement
     blocks = blocks_of(problem)
-    wish = np.zeros((blocks.count, problem.arrays.devices))
-    np.add.at(wish, (blocks.of_unit, placement.device), _weights(problem))
+    weight = np.zeros((blocks.count, problem.arrays.devices))
+    np.add.at(weight, (blocks.of_unit, placement.device), _unit_weights(problem))
     for size in (blocks.weight_bytes, blocks.size_bytes):
-        found = fitting(problem, blocks, _stretches(problem, blocks, wish, size))
+        found = fitting(problem, blocks, _stretches(problem, blocks, weight, size))
         if found is not None:
             return replace(found, priority=placement.priority)
     found = quick_split(problem, blocks)
@@ -50,7 +49,7 @@ def together_rows(problem: Problem, table: Integers) -> Integers:
 
 
 def fitting(problem: Problem, blocks: Blocks, device_of_block: Integers | None) -> Placement | None:
-    """The placement of every unit with its block, if it runs and fits into memory."""
+    """A device per block as a placement, if it runs and fits into memory."""
     if device_of_block is None:
         return None
     placement = Placement(device=device_of_block[blocks.of_unit])
@@ -61,7 +60,7 @@ def fitting(problem: Problem, blocks: Blocks, device_of_block: Integers | None) 
 
 
 def quick_split(problem: Problem, blocks: Blocks) -> Placement | None:
-    """Stages of balanced compute on as many devices as fit: what is at hand when there is no time for more."""
+    """Stages of balanced compute on as many devices as fit: the answer if there is no time for a better one."""
     row = device_rows(problem, blocks)
     for count in range(len(row), 0, -1):
         placement = fitting(problem, blocks, balanced_stages(blocks, row[:count]))
@@ -70,66 +69,62 @@ def quick_split(problem: Problem, blocks: Blocks) -> Placement | None:
     return None
 
 
-def _weights(problem: Problem) -> Floats:
-    """What moving a unit changes: its mean time, and a little for those that take none."""
+def _unit_weights(problem: Problem) -> Floats:
+    """The weight of a unit's device: the unit's mean time, and a little for units that take no time."""
     run = problem.arrays.run_ns
     able = run >= 0
     mean: Floats = np.where(able, run, 0).sum(axis=1) / np.maximum(1, able.sum(axis=1))
     return mean + max(1.0, float(mean.mean())) * 1e-3
 
 
-def _stretches(problem: Problem, blocks: Blocks, wish: Floats, size: Integers) -> Integers | None:
-    """A device per block: the cut of either depth-first order that agrees most with the wishes (B×D); None if none."""
+def _stretches(problem: Problem, blocks: Blocks, weight: Floats, size: Integers) -> Integers | None:
+    """A device per block: the cut of either depth-first order that keeps the most `weight` (B×D); None if none fits."""
     best: tuple[float, Integers] | None = None
     memory = problem.arrays.device_memory_bytes
-    for order in depth_first_orders(blocks):
-        rows = list(order)
+    fastest_last = np.argsort([-one for one in device_rows(problem, blocks)], kind="stable")
+    for order in map(list, blocks.depth_first_orders):
+        ordered = weight[order]
+        total = ordered.sum(axis=0)
         place = np.arange(blocks.count, dtype=np.float64)
-        asked = wish[rows]
-        total = asked.sum(axis=0)
-        middle = np.where(total > 0, (asked * place[:, None]).sum(axis=0) / np.maximum(total, 1e-30), np.inf)
-        fastest_last = np.argsort([-one for one in device_rows(problem, blocks)], kind="stable")
-        room = [(device, int(memory[device])) for device in np.lexsort((fastest_last, middle)).tolist()]
-        found = _cut(blocks, rows, asked, np.concatenate([[0], np.cumsum(size[rows])]), room)
+        # Devices stand in the order of the mean places of their blocks.
+        middle = np.where(total > 0, (ordered * place[:, None]).sum(axis=0) / np.maximum(total, 1e-30), np.inf)
+        devices = np.lexsort((fastest_last, middle)).tolist()
+        held = np.concatenate([[0], np.cumsum(size[order])])
+        found = _cut(blocks, order, ordered, held, [(device, int(memory[device])) for device in devices])
         if found is not None and (best is None or found[0] > best[0]):
             best = found
     return None if best is None else best[1]
 
 
 def _cut(
-    blocks: Blocks, order: list[int], asked: Floats, held: Integers, room: Sequence[tuple[int, int]]
+    blocks: Blocks, order: list[int], weight: Floats, held: Integers, room: Sequence[tuple[int, int]]
 ) -> tuple[float, Integers] | None:
-    """What agrees, and a device per block: stretch k of the order on device `room[k]`, which has so many bytes.
+    """The weight that is kept, and a device per block; stretch k of the order is on `room[k]`: (device, its bytes).
 
-    `held` is what each prefix of the order holds.
+    `held` is the bytes of each prefix of the order.
     """
     count = len(order)
-    # agreed[j]: the most wishes fulfilled if the first j blocks lie on the devices so far
-    agreed = np.full(count + 1, -np.inf)
-    agreed[0] = 0.0
-    choices = []
+    # kept[j] is the most weight kept if the first j blocks are on the devices so far.
+    kept = np.full(count + 1, -np.inf)
+    kept[0] = 0.0
+    starts = []
     for device, memory in room:
         run = blocks.run_ns[order, device]
         unable = np.concatenate([[0], np.cumsum(run < 0)])
-        summed = np.concatenate([[0.0], np.cumsum(asked[:, device])])
-        # the earliest start without a block it cannot run, and with room for all
+        summed = np.concatenate([[0.0], np.cumsum(weight[:, device])])
+        # The earliest start of a stretch that the device can run and that fits into its memory.
         fitting_from = np.searchsorted(held, held - min(memory, int(held[-1])))
         first = np.maximum(np.searchsorted(unable, unable), fitting_from)
-        after, chosen = agreed.copy(), np.arange(count + 1)
-        gained = agreed - summed
+        after, chosen = kept.copy(), np.arange(count + 1)
+        gained = kept - summed
         for end in range(1, count + 1):
             start = int(first[end])
             if start < end:
                 most = start + int(gained[start:end].argmax())
                 if gained[most] + summed[end] > after[end]:
                     after[end], chosen[end] = gained[most] + summed[end], most
-        choices.append(chosen)
-        agreed = after
-    if not np.isfinite(agreed[count]):
+        starts.append(chosen)
+        kept = after
+    if not np.isfinite(kept[count]):
         return None
-    device_of = np.zeros(count, dtype=np.int64)
-    end = count
-    for (device, _), chosen in zip(reversed(room), reversed(choices), strict=True):
-        device_of[order[int(chosen[end]) : end]] = device
-        end = int(chosen[end])
-    return float(agreed[count]), device_of
+    return float(kept[count]), devices_of_stretches(order, [device for device, _ in room], starts)
