@@ -1,6 +1,7 @@
 """Small problems worked out by hand, and random ones."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -45,6 +46,14 @@ def graph(times, edges, cluster, **facts):
         Tensor(name=f"{name}.out", size_bytes=0, producer=name, consumers=tuple(readers)) for name, readers in edges
     )
     return Problem(name="worked", cluster=cluster, units=units, tensors=tensors, **facts)
+
+
+def pipeline(times, devices, link_ns=0):
+    """A chain of units on equal devices, scored by throughput; `times` in ns."""
+    names = [f"u{number}" for number in range(len(times))]
+    edges = [(a, [b]) for a, b in pairwise(names)]
+    problem = graph(dict(zip(names, times, strict=True)), edges, star(link_ns, devices=devices))
+    return replace(problem, objective="throughput")
 
 
 HEFT_NS = (

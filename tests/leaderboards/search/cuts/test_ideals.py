@@ -1,29 +1,32 @@
-"""Programs that run in slices, and placers that stop when the clock says so."""
+"""Ideals of small graphs, and programs that run in slices."""
 
 import math
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.placers import generated
+from tests.contracts.test_placers_stop import Clock
+from tests.leaderboards.examples import graph, star
 
-from opmark.leaderboards.problem.problem import smallest_problem
-from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.cuts import ideals
-from opmark.leaderboards.search.cuts.ideals import FIRST_STEPS, MOST_STEPS, run_in_slices
-from opmark.leaderboards.search.placer import PLACERS
+from opmark.leaderboards.search.cuts.blocks import blocks_of
+from opmark.leaderboards.search.cuts.ideals import FIRST_STEPS, MOST_STEPS, every_ideal, prefixes, run_in_slices
 
 
-class Clock:
-    """Stands still for so many looks, and is far beyond every budget then."""
-
-    def __init__(self, looks: int) -> None:
-        self.looks, self.over_at = 0, looks
-
-    def __call__(self) -> float:
-        self.looks += 1
-        return 0.0 if self.looks <= self.over_at else 1e9
+def test_the_ideals_of_two_chains() -> None:
+    problem = graph(dict.fromkeys("abxy", 1), [("a", ["b"]), ("x", ["y"])], star())
+    blocks = blocks_of(problem)
+    ideals = every_ideal(blocks, at_most=100, deadline=math.inf)
+    assert ideals is not None
+    assert ideals.number == 9
+    assert ideals.bits[0].tolist() == [0]
+    assert ideals.bits[-1].tolist() == [15]
+    assert ideals.difference(8, 0) == [0, 1, 2, 3]
+    assert every_ideal(blocks, at_most=8, deadline=math.inf) is None
+    assert every_ideal(blocks, at_most=100, deadline=time.monotonic() - 1) is None
+    for order in blocks.depth_first_orders:
+        assert sorted(order) == [0, 1, 2, 3]
+        assert prefixes(blocks, order).number == 5
 
 
 class Program:
@@ -66,26 +69,3 @@ def test_a_slice_is_as_long_as_its_steps_took(monkeypatch: pytest.MonkeyPatch) -
     quick = Program()
     run_in_slices(quick, quick.position, 40, math.inf)
     assert quick.asked[-1] == MOST_STEPS
-
-
-@pytest.mark.parametrize("name", PLACERS.names())
-@pytest.mark.parametrize("objective", ["latency", "throughput"])
-@pytest.mark.parametrize("looks", [2, 40])
-def test_a_placer_stops_when_the_clock_says_so(
-    name: str, objective: str, looks: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if name == "cp-sat":
-        pytest.importorskip("ortools", reason="the extra `solvers` is not installed")
-    problem = replace(generated(1, units=90, width=5, devices=4), objective=objective)
-    PLACERS.load(name).prepare()
-    clock = Clock(looks)
-    monkeypatch.setattr(time, "monotonic", clock)
-    found = attempt(problem, name, budget_s=0.5)
-    assert found.evaluation.cost > 0
-    assert clock.looks <= looks + 60, "it goes on though its time is over"
-
-
-@pytest.mark.parametrize(("name", "cost"), [("opmark", 2), ("heft", 2), ("pipedream", 3)])
-def test_the_smallest_problem_is_solved_at_once(name: str, cost: int) -> None:
-    # a pipeline of two stages pays for the transfer of 1 ns
-    assert attempt(smallest_problem(), name, budget_s=5).evaluation.cost == cost
