@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from opmark.datasets.format.manifest import FILE, conflicts
-from opmark.datasets.validation.check import ERROR, Check, Finding, Tables
+from opmark.datasets.validation.check import ERROR, Check, Finding, ReleaseTables
 
 
-def findings(tables: Tables) -> Iterator[Finding]:
+def findings(tables: ReleaseTables) -> Iterator[Finding]:
     """Find targets and environments that are missing, of another device, or contradictory."""
     manifest = tables.manifest
     for key, message in _manifest_problems(tables):
@@ -27,7 +27,7 @@ def findings(tables: Tables) -> Iterator[Finding]:
                 )
 
 
-def _manifest_problems(tables: Tables) -> Iterator[tuple[str, str]]:
+def _manifest_problems(tables: ReleaseTables) -> Iterator[tuple[str, str]]:
     manifest = tables.manifest
     if not manifest.environments:
         yield "environments", "none is recorded"

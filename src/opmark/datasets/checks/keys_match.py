@@ -6,11 +6,11 @@ from typing import Any
 from opmark.core.canonical import canonical_json
 from opmark.core.errors import OpMarkError
 from opmark.datasets.format.columns import kernel_of
-from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, Check, Finding, Tables
+from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, Check, Finding, ReleaseTables
 from opmark.kinds import KINDS
 
 
-def findings(tables: Tables) -> Iterator[Finding]:
+def findings(tables: ReleaseTables) -> Iterator[Finding]:
     """Find unknown kinds, parameters that their kind refuses, and wrong keys or element types."""
     for file, number, row in tables.rows(*KERNEL_TABLES):
         for column, message in _problems(row):

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from opmark.datasets.format.columns import TABLES, number_problem
-from opmark.datasets.validation.check import ERROR, Check, Finding, Tables
+from opmark.datasets.validation.check import ERROR, Check, Finding, ReleaseTables
 
 
-def findings(tables: Tables) -> Iterator[Finding]:
+def findings(tables: ReleaseTables) -> Iterator[Finding]:
     """Find numbers that are NaN, infinite or negative, and latencies of zero."""
     for name, table in tables.tables.items():
         for column in TABLES[name].columns:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from opmark.core.measurement import QUANTILES
-from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, Tables
+from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, ReleaseTables
 
 # Labels and quantiles are rounded separately.
 _TOLERANCE = 1e-6
@@ -17,7 +17,7 @@ _PAIRS = (
 )
 
 
-def findings(tables: Tables) -> Iterator[Finding]:
+def findings(tables: ReleaseTables) -> Iterator[Finding]:
     """Find quantiles in the wrong number or order, and labels outside their samples."""
     for names, column, label in _PAIRS:
         for file, number, row in tables.rows(*names):

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from opmark.core.units import format_count
 from opmark.datasets.format.columns import KERNELS
-from opmark.datasets.validation.check import ERROR, WARNING, Check, Finding, Tables
+from opmark.datasets.validation.check import ERROR, WARNING, Check, Finding, ReleaseTables
 from opmark.datasets.validation.peaks import LABEL_OF, REFUSED_ABOVE, Group, peaks, rates
 
 # The noise of labels: a row may exceed the peak of the others by this factor.
 _TOLERANCE = 1.05
 
 
-def findings(tables: Tables) -> Iterator[Finding]:
+def findings(tables: ReleaseTables) -> Iterator[Finding]:
     """Find rates above the peak (warnings) and above four times the peak (errors).
 
     The peak is the lower of the one in the manifest and the one that the rows support, so that changing one of both

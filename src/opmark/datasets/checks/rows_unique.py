@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from opmark.datasets.format.columns import TABLES
-from opmark.datasets.validation.check import ERROR, Check, Finding, Tables
+from opmark.datasets.validation.check import ERROR, Check, Finding, ReleaseTables
 
 
-def findings(tables: Tables) -> Iterator[Finding]:
+def findings(tables: ReleaseTables) -> Iterator[Finding]:
     """Find rows with the identity of an earlier row; only repeat tables may contain them."""
     for name, table in tables.tables.items():
         if not TABLES[name].unique:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from opmark.core.measurement import STATUSES, USABLE
-from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, Tables
+from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, ReleaseTables
 
 _ROLES = ("training", "held-out")
 
 
-def findings(tables: Tables) -> Iterator[Finding]:
+def findings(tables: ReleaseTables) -> Iterator[Finding]:
     """Find usable rows without a latency, and unusable rows with one or without a reason."""
     for names, label in ((KERNEL_TABLES, "latency_hot_ns"), (NETWORK_TABLES, "latency_ns")):
         for file, number, row in tables.rows(*names):

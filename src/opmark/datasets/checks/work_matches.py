@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from opmark.core.canonical import plain
 from opmark.core.errors import OpMarkError
 from opmark.datasets.format.columns import kernel_of
-from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, Check, Finding, Tables
+from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, Check, Finding, ReleaseTables
 from opmark.kinds import KINDS, work_of
 
 
-def findings(tables: Tables) -> Iterator[Finding]:
+def findings(tables: ReleaseTables) -> Iterator[Finding]:
     """Find columns of work that differ from the kind's count."""
     for file, number, row in tables.rows(*KERNEL_TABLES):
         if row["kind"] not in KINDS.names():

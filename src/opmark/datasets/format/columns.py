@@ -270,32 +270,32 @@ def kernel_of(kind: str, parameters: str) -> Kernel:
 
 def network_row(measurement: NetworkMeasurement) -> dict[str, Any]:
     """Make the row of one network trial."""
-    return {column.name: getattr(measurement, column.name) for column in _NETWORK_COLUMNS}
+    return _row(measurement, _NETWORK_COLUMNS)
 
 
 def network_of(row: Mapping[str, Any]) -> NetworkMeasurement:
     """Make the network trial of one row."""
-    return NetworkMeasurement(**{column.name: _frozen(row[column.name]) for column in _NETWORK_COLUMNS})
+    return NetworkMeasurement(**_fields(row, _NETWORK_COLUMNS))
 
 
 def fusion_row(measurement: FusionMeasurement) -> dict[str, Any]:
     """Make the row of one pair at one shape."""
-    return {column.name: getattr(measurement, column.name) for column in _FUSION_COLUMNS}
+    return _row(measurement, _FUSION_COLUMNS)
 
 
 def fusion_of(row: Mapping[str, Any]) -> FusionMeasurement:
     """Make the pair at one shape of one row."""
-    return FusionMeasurement(**{column.name: row[column.name] for column in _FUSION_COLUMNS})
+    return FusionMeasurement(**_fields(row, _FUSION_COLUMNS))
 
 
 def link_row(measurement: LinkMeasurement) -> dict[str, Any]:
     """Make the row of one link."""
-    return {column.name: getattr(measurement, column.name) for column in _LINK_COLUMNS}
+    return _row(measurement, _LINK_COLUMNS)
 
 
 def link_of(row: Mapping[str, Any]) -> LinkMeasurement:
     """Make the link of one row."""
-    return LinkMeasurement(**{column.name: _frozen(row[column.name]) for column in _LINK_COLUMNS})
+    return LinkMeasurement(**_fields(row, _LINK_COLUMNS))
 
 
 def table_of(table: TableFormat, rows: Iterable[Mapping[str, Any]]) -> "pyarrow.Table":
@@ -353,6 +353,14 @@ def checked_table(table: TableFormat, found: "pyarrow.Table", where: str) -> "py
             row = values.is_null().to_pylist().index(True)
             raise ContentError("has no value", where=f"{where}: row {row}: {field.name}")
     return pyarrow.Table.from_arrays(columns, schema=schema)
+
+
+def _row(measurement: object, columns: tuple[Column, ...]) -> dict[str, Any]:
+    return {column.name: getattr(measurement, column.name) for column in columns}
+
+
+def _fields(row: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, Any]:
+    return {column.name: _frozen(row[column.name]) for column in columns}
 
 
 def _frozen(value: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Readers of published tables, one file each."""
+"""Importers of published tables, one file each."""

@@ -1,8 +1,8 @@
 """aiconfigurator's operator tables, `gemm_perf` and `*_attention_perf` as CSV text or Parquet, milliseconds.
 
 ai-dynamo/aiconfigurator, `systems/data/<system>/…`. Columns: framework, version, device, op_name, kernel_source, the
-shape, latency and sometimes power. Only element types that our kinds know become rows: eight-bit floats and tables of
-communication or experts are left out, and the report says how many.
+shape, latency and sometimes power. Eight-bit floats, which no kind knows, and tables of communication or experts are
+left out and counted.
 """
 
 from collections.abc import Iterator
@@ -10,8 +10,7 @@ from pathlib import Path
 
 from opmark.core.kernel import Kernel
 from opmark.datasets.importing.cells import Cells, rows
-from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter
-from opmark.kinds import KINDS
+from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter, kernel_with
 
 _NEEDED = ("framework", "version", "device", "op_name", "latency")
 _DTYPES = {"float16": "float16", "bfloat16": "bfloat16", "half": "float16", "float32": "float32"}
@@ -50,7 +49,7 @@ def _kernel(cells: Cells) -> Kernel | str:
         dtype = cells.text("gemm_dtype")
         if dtype not in _DTYPES:
             return f"gemm of {dtype}"
-        return _of(
+        return kernel_with(
             "gemm", m=cells.whole("m"), n=cells.whole("n"), k=cells.whole("k"), bias="none", dtype=_DTYPES[dtype]
         )
     if operator in {"context_attention", "generation_attention", "encoder_attention"} and "attn_dtype" in cells.values:
@@ -67,10 +66,10 @@ def _attention(cells: Cells, operator: str) -> Kernel | str:
         return f"attention of {dtype} over a cache of {cache}"
     heads, length = cells.whole("num_heads"), cells.whole("isl")
     before = cells.whole("step", least=0) if "step" in cells.values else 0
-    # a table of plain attention writes no number of key heads, or none of them
+    # tables of plain attention have no column for key heads, or zeros in it
     kv_heads = cells.whole("num_key_value_heads", least=0) if "num_key_value_heads" in cells.values else 0
     size = cells.whole("head_dim") if "head_dim" in cells.values else 128
-    return _of(
+    return kernel_with(
         "attention",
         batch=cells.whole("batch_size"),
         heads=heads,
@@ -83,11 +82,6 @@ def _attention(cells: Cells, operator: str) -> Kernel | str:
         variant="flash",
         dtype=_DTYPES[dtype],
     )
-
-
-def _of(kind: str, **parameters: object) -> Kernel:
-    family = KINDS.load(kind)
-    return family.kernel(family.parameters(**parameters))
 
 
 IMPORTER = AiConfigurator()

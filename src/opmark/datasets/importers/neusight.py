@@ -10,8 +10,7 @@ from pathlib import Path
 from opmark.core.errors import ContentError
 from opmark.core.kernel import Kernel
 from opmark.datasets.importing.cells import Cells, rows
-from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter
-from opmark.kinds import KINDS
+from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter, kernel_with
 
 _NEEDED = ("OPName", "Latency", "Device", "Torch Version")
 _UNARY = {"relu": "relu", "gelu": "gelu", "tanh": "tanh", "sigmoid": "sigmoid"}
@@ -51,27 +50,22 @@ class NeuSight(TableImporter):
             )
 
 
-def _kernel(kind: str, **parameters: object) -> Kernel:
-    family = KINDS.load(kind)
-    return family.kernel(family.parameters(**parameters))
-
-
 def _linear(cells: Cells) -> Kernel:
     rows_count = cells.whole("B") * cells.whole("M")
-    return _kernel("gemm", m=rows_count, n=cells.whole("N"), k=cells.whole("K"))
+    return kernel_with("gemm", m=rows_count, n=cells.whole("N"), k=cells.whole("K"))
 
 
 def _bmm(cells: Cells) -> Kernel:
     batch = (cells.whole("B"),)
     sizes = {name.lower(): cells.whole(name) for name in ("M", "N", "K")}
-    return _kernel("matmul", batch_a=batch, batch_b=batch, **sizes)
+    return kernel_with("matmul", batch_a=batch, batch_b=batch, **sizes)
 
 
 def _conv(cells: Cells) -> Kernel:
     # the column's name is misspelt in the tables
     kernel, stride, pad = cells.whole("Kernel_Szie"), cells.whole("Stride"), cells.whole("Padding", least=0)
     size = cells.whole("Input_Size")
-    return _kernel(
+    return kernel_with(
         "conv",
         batch=cells.whole("B"),
         channels_in=cells.whole("Input_Channel"),
@@ -85,21 +79,21 @@ def _conv(cells: Cells) -> Kernel:
 
 
 def _norm(cells: Cells) -> Kernel:
-    return _kernel("norm", op="layer", shape=(cells.whole("B"), cells.whole("H")), axis=1)
+    return kernel_with("norm", op="layer", shape=(cells.whole("B"), cells.whole("H")), axis=1)
 
 
 def _softmax(cells: Cells) -> Kernel:
-    return _kernel("softmax", shape=(cells.whole("B"), cells.whole("H")), axis=1)
+    return kernel_with("softmax", shape=(cells.whole("B"), cells.whole("H")), axis=1)
 
 
 def _elementwise(operation: str, inputs: int) -> Callable[[Cells], Kernel]:
     def read(cells: Cells) -> Kernel:
         shape = (cells.whole("B"), cells.whole("H"))
-        # with one tensor, a binary operator's other side is a number
+        # the other operand of a binary operator with one tensor is a number
         other = () if operation in _UNARY.values() else ((),)
         shapes = (shape, shape) if inputs == 2 else (shape, *other)
         exponent = 2.0 if operation == "pow" and inputs == 1 else None
-        return _kernel(
+        return kernel_with(
             "elementwise",
             op=operation,
             shapes=shapes,

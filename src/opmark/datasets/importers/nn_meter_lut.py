@@ -1,8 +1,8 @@
-"""nn-Meter's look-up tables of blocks, one JSON object of `name: milliseconds`, of phones and of ONNX Runtime.
+"""nn-Meter's look-up tables of blocks on phones and ONNX Runtime, each a JSON object of `name: milliseconds`.
 
-microsoft/nn-Meter, `nn_meter/predictor/*/lut/*.json`. A name spells its shape, as in
+microsoft/nn-Meter, `nn_meter/predictor/*/lut/*.json`. A name contains the shape, as in
 `conv_88_16_24_6_1_hard_swish_5`: input height, channels in and out, expansion, stride, activation, kernel. A first
-convolution (`firstconv_224_3_16_2_3`) is one kernel; every other block is several, and comes in as a network of the
+convolution (`firstconv_224_3_16_2_3`) is one kernel; every other block has several, and becomes a network of the
 block's family.
 """
 
@@ -16,8 +16,7 @@ from typing import Any
 from opmark.core.errors import ContentError
 from opmark.core.files import read_text
 from opmark.core.kernel import Kernel
-from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter
-from opmark.kinds import KINDS
+from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter, kernel_with
 
 _FIRST = re.compile(r"^firstconv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(?:_(?P<activation>[a-z_]+))?$")
 _FAMILY = re.compile(r"^([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z]+)*)(?:_\d|$)")
@@ -81,19 +80,17 @@ def _convolution(name: "re.Match[str]") -> Kernel:
     size, channels_in, channels_out, stride, kernel = (int(name[group]) for group in range(1, 6))
     pad = kernel // 2
     activation = {"hard_swish": "hard-swish", "hswish": "hard-swish", "relu": "relu", "relu6": "clip"}
-    conv = KINDS.load("conv")
-    return conv.kernel(
-        conv.parameters(
-            batch=1,
-            channels_in=channels_in,
-            channels_out=channels_out,
-            size=(size, size),
-            kernel=(kernel, kernel),
-            stride=(stride, stride),
-            pads=(pad,) * 4,
-            dilation=(1, 1),
-            activation=activation.get(name["activation"] or "", ""),
-        )
+    return kernel_with(
+        "conv",
+        batch=1,
+        channels_in=channels_in,
+        channels_out=channels_out,
+        size=(size, size),
+        kernel=(kernel, kernel),
+        stride=(stride, stride),
+        pads=(pad,) * 4,
+        dilation=(1, 1),
+        activation=activation.get(name["activation"] or "", ""),
     )
 
 

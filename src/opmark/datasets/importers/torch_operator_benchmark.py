@@ -1,8 +1,7 @@
-"""torch's operator benchmarks, the CSV that `benchmarks/operator_benchmark` writes: microseconds on a CPU.
+"""PyTorch's operator benchmarks, the CSV of `benchmarks/operator_benchmark`: microseconds on a CPU.
 
-pytorch/pytorch. A case is spelt `mm_M64_N64_K128_cpu_dtypetorch.float32`; what each size means is read from the
-benchmark of that operator. Backward cases, quantised ones and operators whose shape the name does not tell are left
-out, and the report says how many.
+pytorch/pytorch. A case is written `mm_M64_N64_K128_cpu_dtypetorch.float32`; the benchmark of the operator defines each
+size. Backward cases, quantised ones and operators whose name lacks the shape are left out and counted.
 """
 
 import re
@@ -12,8 +11,7 @@ from pathlib import Path
 from opmark.core.kernel import Kernel
 from opmark.core.tensor import DTYPE_BYTES
 from opmark.datasets.importing.cells import rows
-from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter
-from opmark.kinds import KINDS
+from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter, kernel_with
 
 _CASE, _TIME = "Case Name", "Execution Time"
 _UNARY = {
@@ -56,11 +54,6 @@ def _kernel(case: str) -> Kernel | None:
     return None
 
 
-def _of(kind: str, **parameters: object) -> Kernel:
-    family = KINDS.load(kind)
-    return family.kernel(family.parameters(**parameters))
-
-
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
@@ -69,7 +62,7 @@ def _unary(found: "re.Match[str]") -> Kernel | None:
     if found["op"] not in _UNARY:
         return None
     shape = (int(found["m"]), int(found["n"]))
-    return _of("elementwise", op=_UNARY[found["op"]], shapes=(shape,), inplace=bool(found["inplace"]))
+    return kernel_with("elementwise", op=_UNARY[found["op"]], shapes=(shape,), inplace=bool(found["inplace"]))
 
 
 def _binary(found: "re.Match[str]") -> Kernel | None:
@@ -77,48 +70,50 @@ def _binary(found: "re.Match[str]") -> Kernel | None:
     one, two = found["one"] or "float32", found["two"] or "float32"
     if one != two or one not in DTYPE_BYTES:
         return None
-    return _of("elementwise", op=found["op"], shapes=(shape, shape), inplace=bool(found["inplace"]), dtype=one)
+    return kernel_with("elementwise", op=found["op"], shapes=(shape, shape), inplace=bool(found["inplace"]), dtype=one)
 
 
 def _broadcast(found: "re.Match[str]") -> Kernel | None:
     shapes = (_numbers(found["one"]), _numbers(found["two"]))
-    return _of("elementwise", op=found["op"], shapes=shapes, dtype=found["dtype"])
+    return kernel_with("elementwise", op=found["op"], shapes=shapes, dtype=found["dtype"])
 
 
 def _product(found: "re.Match[str]") -> Kernel:
-    # M×N times N×K; a `trans` that is True means stored as it is, False the transpose of the other order
+    # M×N times N×K; `trans` is True for an operand stored in this order, False for a transposed one
     sizes = {"m": int(found["m"]), "k": int(found["n"]), "n": int(found["k"])}
     groups = found.groupdict()
     turned = {f"trans_{side}": groups.get(side) == "False" for side in "ab"}
-    return _of("gemm", **sizes, **turned, bias="none", weight=False, dtype=groups.get("dtype") or "float32")
+    return kernel_with("gemm", **sizes, **turned, bias="none", weight=False, dtype=groups.get("dtype") or "float32")
 
 
 def _linear(found: "re.Match[str]") -> Kernel:
-    return _of("gemm", m=int(found["m"]), k=int(found["k"]), n=int(found["n"]))
+    return kernel_with("gemm", m=int(found["m"]), k=int(found["k"]), n=int(found["n"]))
 
 
 def _batched(found: "re.Match[str]") -> Kernel:
     batch = (int(found["b"]),)
     sizes = {name: int(found[name]) for name in ("m", "n", "k")}
-    return _of("matmul", batch_a=batch, batch_b=batch, **sizes, dtype=found["dtype"] or "float32")
+    return kernel_with("matmul", batch_a=batch, batch_b=batch, **sizes, dtype=found["dtype"] or "float32")
 
 
 def _softmax(found: "re.Match[str]") -> Kernel:
-    # without an axis, torch takes the second of a tensor of four
-    return _of("softmax", shape=_numbers(",".join(found.group(2, 3, 4, 5))), axis=1, log=found["op"] == "LogSoftmax")
+    # by default, PyTorch takes the second axis of a tensor with four
+    return kernel_with(
+        "softmax", shape=_numbers(",".join(found.group(2, 3, 4, 5))), axis=1, log=found["op"] == "LogSoftmax"
+    )
 
 
 def _layer_norm(found: "re.Match[str]") -> Kernel:
-    return _of("norm", op="layer", shape=_numbers(found["dims"]), axis=1)
+    return kernel_with("norm", op="layer", shape=_numbers(found["dims"]), axis=1)
 
 
 def _group_norm(found: "re.Match[str]") -> Kernel:
-    return _of("norm", op="group", shape=_numbers(found["dims"]), groups=int(found["groups"]))
+    return kernel_with("norm", op="group", shape=_numbers(found["dims"]), groups=int(found["groups"]))
 
 
 def _conv2d(found: "re.Match[str]") -> Kernel:
     one = {name: int(value) for name, value in found.groupdict().items()}
-    return _of(
+    return kernel_with(
         "conv",
         batch=one["n"],
         channels_in=one["cin"],

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from opmark.core.kernel import Kernel
 from opmark.core.registry import Registry
+from opmark.kinds import KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,12 @@ class TableImporter(ABC):
     @abstractmethod
     def entries(self, path: Path) -> Iterator[ImportedRow]:
         """Read every row of the file. Raises `ContentError` naming file, line and column of the first bad one."""
+
+
+def kernel_with(kind: str, **parameters: object) -> Kernel:
+    """Make a kernel of `kind`; parameters that are not given have their defaults."""
+    family = KINDS.load(kind)
+    return family.kernel(family.parameters(**parameters))
 
 
 IMPORTERS: Registry[TableImporter] = Registry("opmark.datasets.importers", "IMPORTER", "import format")

@@ -26,7 +26,7 @@ from opmark.datasets.format.columns import (
 )
 from opmark.datasets.format.manifest import ReleaseManifest, read
 from opmark.datasets.release.contents import Contents
-from opmark.datasets.validation.check import CHECKS, ERROR, Tables
+from opmark.datasets.validation.check import CHECKS, ERROR, ReleaseTables
 from opmark.datasets.validation.validate import file_findings, read_table
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """A verified release. Tables are read on first use; `load` has checked their bytes."""
+    """A verified release. ReleaseTables are read on first use; `load` has checked their bytes."""
 
     path: Path
     manifest: ReleaseManifest
@@ -84,7 +84,7 @@ class Release:
             for name, table in TABLES.items()
             if self.manifest.entry(table.file) is not None
         }
-        checked = Tables(manifest=self.manifest, tables=tables)
+        checked = ReleaseTables(manifest=self.manifest, tables=tables)
         for check in CHECKS:
             if check.essential:
                 for finding in check.findings(checked):

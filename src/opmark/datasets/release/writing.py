@@ -18,7 +18,7 @@ from opmark.datasets.format.manifest import FileEntry, ReleaseManifest
 from opmark.datasets.release import card, croissant
 from opmark.datasets.release.contents import Contents, gather, without_impossible
 from opmark.datasets.release.statistics import statistics
-from opmark.datasets.validation.check import CHECKS, ERROR, Tables
+from opmark.datasets.validation.check import CHECKS, ERROR, ReleaseTables
 from opmark.datasets.validation.peaks import peaks
 
 
@@ -92,7 +92,7 @@ def _fill(folder: Path, contents: Contents, version: str) -> None:
         sources=contents.sources,
         statistics=statistics(contents),
     )
-    _refuse_errors(Tables(manifest=described, tables=tables), contents.name)
+    _refuse_errors(ReleaseTables(manifest=described, tables=tables), contents.name)
     for name, text in (
         (card.FILE, card.card(described, [link_of(row) for row in contents.table(LINKS)])),
         (croissant.FILE, files.json_text(croissant.croissant(described))),
@@ -110,7 +110,7 @@ def _entry(path: Path, *, rows: int | None = None) -> FileEntry:
     return FileEntry(name=path.name, sha256=files.sha256(path), size_bytes=path.stat().st_size, rows=rows)
 
 
-def _refuse_errors(tables: Tables, source: str) -> None:
+def _refuse_errors(tables: ReleaseTables, source: str) -> None:
     found = [finding for check in CHECKS for finding in check.findings(tables) if finding.level == ERROR]
     if found:
         more = f" (and {len(found) - 1} more like it)" if len(found) > 1 else ""

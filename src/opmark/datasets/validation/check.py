@@ -40,7 +40,7 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tables:
+class ReleaseTables:
     """The manifest of a release, and those of its tables that could be read, by name."""
 
     manifest: ReleaseManifest
@@ -69,7 +69,7 @@ class Check:
     name: str
     title: str
     description: str
-    findings: Callable[[Tables], Iterable[Finding]]
+    findings: Callable[[ReleaseTables], Iterable[Finding]]
     essential: bool = False
 
 

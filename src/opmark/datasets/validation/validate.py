@@ -9,7 +9,7 @@ from opmark.core.files import sha256
 from opmark.datasets.format import manifest
 from opmark.datasets.format.columns import TABLES, TableFormat, checked_table
 from opmark.datasets.format.manifest import FileEntry, ReleaseManifest
-from opmark.datasets.validation.check import CHECKS, ERROR, WARNING, Finding, Tables
+from opmark.datasets.validation.check import CHECKS, ERROR, WARNING, Finding, ReleaseTables
 
 if TYPE_CHECKING:
     import pyarrow
@@ -37,7 +37,7 @@ def validate(folder: Path) -> tuple[Finding, ...]:
         if tables[name].num_rows != entry.rows:
             message = f"{tables[name].num_rows} rows, but {manifest.FILE} says {entry.rows}"
             found.append(Finding(check="columns", level=ERROR, file=table.file, message=message))
-    readable = Tables(manifest=described, tables=tables)
+    readable = ReleaseTables(manifest=described, tables=tables)
     for check in CHECKS:
         found += check.findings(readable)
     return tuple(found)
