@@ -182,6 +182,6 @@ def test_ctrl_c_keeps_what_was_finished_and_returns_130(workspace: Path) -> None
     os.kill(process.pid, signal.SIGINT)
     told, errors = process.communicate()
     assert process.returncode == 130, errors
-    assert "Run the same command to go on." in errors
+    assert "Run the same command again to continue." in errors
     assert "trials" in told
     assert read_journal(journal).blocks
