@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmark.pages.gantt import TRANSFER, Bar, Timeline, gantt, timeline_picture
+from opmark.pages.gantt import TRANSFER, Bar, GanttTimeline, gantt, timeline_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -109,7 +109,7 @@ def test_nothing_leaves_the_picture(spans: list[tuple[int, int]]) -> None:
 
 
 def test_timelines_draw_themselves_or_nothing() -> None:
-    timeline = Timeline(lanes=("d",), bars=(bar("d", 0, 10),))
+    timeline = GanttTimeline(lanes=("d",), bars=(bar("d", 0, 10),))
     assert len(rectangles(timeline_picture(timeline, "x"))) == 1
     assert timeline_picture(None, "x") == ""
     assert re.search(r"<title>x</title>", timeline_picture(timeline, "x"))

@@ -37,7 +37,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class GanttTimeline:
     """A schedule to draw; `lanes` (devices, then links) from the top, `memory` per device where it is known."""
 
     lanes: tuple[str, ...]
@@ -46,7 +46,7 @@ class Timeline:
     memory: tuple[MemoryCurve, ...] = ()
 
 
-def timeline_picture(timeline: Timeline | None, title: str) -> str:
+def timeline_picture(timeline: GanttTimeline | None, title: str) -> str:
     """The Gantt chart of a timeline; empty for None."""
     if timeline is None:
         return ""

@@ -23,9 +23,9 @@ from opmark.leaderboards.site.page import PAGES, Site, is_build, slug
 from opmark.leaderboards.site.pages import device, entry, instance, predictor, standings, tracks
 from opmark.leaderboards.site.pages.standings import ranking
 from opmark.leaderboards.site.predictor_card import KindAccuracy, PredictorCard
-from opmark.pages.gantt import Bar, Timeline
+from opmark.pages.gantt import Bar, GanttTimeline
 
-TIMELINE = Timeline(lanes=("d0",), bars=(Bar(lane="d0", start_ns=0, end_ns=10, label="n", kind="conv"),))
+TIMELINE = GanttTimeline(lanes=("d0",), bars=(Bar(lane="d0", start_ns=0, end_ns=10, label="n", kind="conv"),))
 
 
 def board() -> Board:

@@ -14,7 +14,7 @@ from opmark.leaderboards.making.coarsening import coarsened, colocated_by_weight
 from opmark.leaderboards.making.device_table import DeviceTable, costs_of
 from opmark.leaderboards.making.drawn_network import MARK, drawn_network, is_drawn
 from opmark.leaderboards.making.recipe import Candidate, Recipe
-from opmark.leaderboards.making.units import Costs, make_problem
+from opmark.leaderboards.making.units import TargetCosts, make_problem
 from opmark.leaderboards.making.workload import serving_requests
 from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.fields import Tensor, Unit
@@ -37,9 +37,9 @@ class Sources:
 
     workspace: Workspace
     missing: str = "bytes-moved"
-    _costs: dict[str, tuple[Costs, str]] | None = None
+    _costs: dict[str, tuple[TargetCosts, str]] | None = None
 
-    def costs(self, target: str, table: DeviceTable) -> tuple[Costs, str]:
+    def costs(self, target: str, table: DeviceTable) -> tuple[TargetCosts, str]:
         """The cost model of a device, and a sentence that names its source. Raises as loading a bundle does."""
         known = self._costs = self._costs or {}
         if target not in known:
@@ -57,11 +57,11 @@ class Sources:
             return as_on_gpu(drawn) if runtime.startswith(CUDA_RUNTIME) else drawn
         return graph_of(model, runtime, cache=self.workspace.cache, dimensions=dimensions)
 
-    def _unmeasured(self, table: DeviceTable) -> tuple[Costs, str]:
+    def _unmeasured(self, table: DeviceTable) -> tuple[TargetCosts, str]:
         words = f"{table.provenance}: {' '.join(table.source.split())}"
         return costs_of(table, self.workspace.leaderboards), words
 
-    def _measured(self, table: DeviceTable) -> tuple[Costs, str]:
+    def _measured(self, table: DeviceTable) -> tuple[TargetCosts, str]:
         from opmark.predictors.model.bundle import load as load_bundle
         from opmark.predictors.model.bundle_paths import path_of
         from opmark.predictors.model.cost_model import CostModel

@@ -33,7 +33,7 @@ class NetworkCost(Protocol):
         """The latency of each node, 0 for a free one."""
 
 
-class Costs(Protocol):
+class TargetCosts(Protocol):
     """A cost model of one target, such as `opmark.predictors.cost_model.CostModel`."""
 
     def network(self, graph: Graph) -> NetworkCost:
@@ -44,7 +44,7 @@ def make_problem(
     name: str,
     graphs: Mapping[str, Graph],
     cluster: Cluster,
-    costs: Mapping[str, Costs],
+    costs: Mapping[str, TargetCosts],
     *,
     model: str = "",
     family: str = "",
@@ -110,7 +110,7 @@ class _Prediction:
     spread: Sequence[tuple[float, float]]
 
     @classmethod
-    def of(cls, graph: Graph, costs: Costs) -> "_Prediction":
+    def of(cls, graph: Graph, costs: TargetCosts) -> "_Prediction":
         found = costs.network(graph)
         return cls(graph=graph, node_ns=_node_ns(found), spread=error_factors(graph, found))
 
@@ -146,7 +146,7 @@ def _unit(
     )
 
 
-def _targets(cluster: Cluster, graphs: Mapping[str, Graph], costs: Mapping[str, Costs]) -> dict[str, str]:
+def _targets(cluster: Cluster, graphs: Mapping[str, Graph], costs: Mapping[str, TargetCosts]) -> dict[str, str]:
     """The target behind each device type."""
     cluster.checked(cluster.name)
     found: dict[str, str] = {}

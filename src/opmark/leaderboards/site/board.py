@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from opmark.leaderboards.problem.rules.objective import format_cost as shown
-from opmark.pages.gantt import Timeline
+from opmark.pages.gantt import GanttTimeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Outcome:
     planning_s: float | None = None
     median: int | None = None
     p95: int | None = None
-    timeline: Timeline | None = None
+    timeline: GanttTimeline | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

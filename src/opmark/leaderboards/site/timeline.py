@@ -9,14 +9,14 @@ from opmark.leaderboards.problem.rules.profile import profile_named
 from opmark.leaderboards.problem.schedule import Schedule
 from opmark.leaderboards.simulator.evaluation import Evaluation
 from opmark.leaderboards.simulator.memory import memory_steps
-from opmark.pages.gantt import TRANSFER, Bar, Timeline
+from opmark.pages.gantt import TRANSFER, Bar, GanttTimeline
 from opmark.pages.overlay import Arrow, MemoryCurve
 
 _NUMBERED = re.compile(r"[\s_.:#-]*\d+$")
 _OPERATOR = re.compile(r"[/.:]")
 
 
-def timeline_of(problem: Problem, evaluation: Evaluation) -> Timeline:
+def timeline_of(problem: Problem, evaluation: Evaluation) -> GanttTimeline:
     """Bars for all units that take time and all hops of transfers; links without transfers have no lane."""
     problem, placement, schedule = evaluation.shown(problem)
     devices = [device.name for device in problem.cluster.devices]
@@ -34,7 +34,7 @@ def timeline_of(problem: Problem, evaluation: Evaluation) -> Timeline:
     transfers, arrows, used = _transfers(problem, schedule)
     lanes = (*devices, *dict.fromkeys(name for name in map(_lane, problem.cluster.links) if name in used))
     memory = _memory(problem, placement, schedule)
-    return Timeline(lanes=lanes, bars=(*units, *transfers), arrows=tuple(arrows), memory=memory)
+    return GanttTimeline(lanes=lanes, bars=(*units, *transfers), arrows=tuple(arrows), memory=memory)
 
 
 def _lane(link: Link) -> str:

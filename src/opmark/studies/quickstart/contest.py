@@ -18,7 +18,7 @@ from opmark.leaderboards.scoring.standings import Standings
 from opmark.leaderboards.scoring.track import Rules, load_track
 from opmark.leaderboards.search.placer import PLACERS
 from opmark.leaderboards.site.timeline import timeline_of
-from opmark.pages.gantt import Timeline
+from opmark.pages.gantt import GanttTimeline
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 
@@ -46,7 +46,7 @@ class Contest:
         found = self.standings.evaluations.get((placer, self.problem.name))
         return None if found is None else found.cost
 
-    def timeline(self, placer: str) -> Timeline | None:
+    def timeline(self, placer: str) -> GanttTimeline | None:
         """The schedule of a placer's answer; None if it gave no valid answer."""
         found = self.standings.evaluations.get((placer, self.problem.name))
         return None if found is None else timeline_of(self.problem, found)
