@@ -3,12 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.leaderboards.examples import heft_canonical, peft_canonical
 from tests.leaderboards.scoring.test_selection import RECIPE, TRACK, workspace
 
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.files import read_json
 from opmark.core.workspace import Workspace
+from opmark.leaderboards.making.disguise import disguise
 from opmark.leaderboards.making.instances import Sources
 from opmark.leaderboards.making.recipe import load_recipe
 from opmark.leaderboards.problem.checks import findings
@@ -17,6 +20,7 @@ from opmark.leaderboards.scoring.hidden import (
     VARIABLE,
     drawn_problems,
     has_something_to_win,
+    hidden_problems,
     hidden_track,
     need_hidden,
     seed_hash,
@@ -24,6 +28,7 @@ from opmark.leaderboards.scoring.hidden import (
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.selection import make_track
 from opmark.leaderboards.scoring.track import REFERENCES, freeze_track, load_track, read_references
+from opmark.leaderboards.search.single import best_single_device
 
 __all__ = ["workspace"]
 SEED = "a seed that nobody knows"
@@ -120,3 +125,17 @@ def test_a_wrong_hidden_part_names_every_fault(hiding: Workspace) -> None:
         load_recipe(path.parent)
     for part in ("count, models and clusters", "pairs: must be from 0 to 1, not 2", "contiguous", "memory_shares"):
         assert part in str(caught.value)
+
+
+def test_a_disguise_changes_names_and_order_but_no_cost() -> None:
+    generator = np.random.default_rng(5)
+    for problem in (heft_canonical(), peft_canonical()):
+        same = disguise(problem, "other", generator, rescale=0)
+        assert not {unit.name for unit in same.units} & {unit.name for unit in problem.units}
+        assert best_single_device(same)[1] == best_single_device(problem)[1]
+        rescaled = disguise(problem, "other", generator)
+        ratio = best_single_device(rescaled)[1] / best_single_device(problem)[1]
+        assert 0.9 <= ratio <= 1.1
+    first, again = (hidden_problems((heft_canonical(), peft_canonical()), "seed") for _ in range(2))
+    assert first == again
+    assert first != hidden_problems((heft_canonical(), peft_canonical()), "another")
