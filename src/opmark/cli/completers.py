@@ -54,7 +54,7 @@ def _models(_: click.Context) -> Iterable[str]:
 
 
 def _suites(ctx: click.Context) -> Iterable[str]:
-    from opmark.bench.suite.shipped import suites
+    from opmark.bench.suite.suite import suites
 
     here = _workspace(ctx)
     return suites(None if here is None else here.suites)

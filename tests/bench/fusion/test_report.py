@@ -10,7 +10,7 @@ from opmark.bench.fusion.operators import SHAPES, chain, names, result, shapes
 from opmark.bench.fusion.pairs import PAIRS, Pair, pairs_named
 from opmark.bench.fusion.report import _planned, measure_fusion
 from opmark.bench.fusion.worker import described, joined
-from opmark.bench.run.progress import Progress
+from opmark.bench.run.progress import RunProgress
 from opmark.bench.worker.backend import Piece, target_named
 from opmark.core.errors import ContentError, UnknownNameError, UsageError
 from opmark.core.fusion import FUSED, NOT_FUSED
@@ -70,7 +70,7 @@ def test_a_kernel_that_covers_both_sides_of_the_seam_is_fused() -> None:
 
 def test_a_report_finds_what_the_formula_fuses_and_resumes(tmp_path: Path) -> None:
     journal = tmp_path / "fusion.jsonl"
-    seen: list[Progress] = []
+    seen: list[RunProgress] = []
     report = measure_fusion(SOME[:2], ["null-t1"], journal=journal, quality="quick", progress=seen.append)
     assert report.complete
     assert [(item.pair, item.white_box, item.black_box) for item in report.verdicts] == [

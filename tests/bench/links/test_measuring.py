@@ -12,7 +12,7 @@ from opmark.bench.links import measuring as transfers
 from opmark.bench.links.channel import PAGEABLE, PINNED, Channel
 from opmark.bench.links.core_channel import CoreChannel
 from opmark.bench.links.measuring import CORES, affordable_bytes, channels_of, core_link, measure_links, present, sizes
-from opmark.bench.run.progress import Progress
+from opmark.bench.run.progress import RunProgress
 from opmark.core.errors import DeviceError, MeasurementError, UnavailableError
 from opmark.core.journal import read_journal
 from opmark.core.link import cluster_link
@@ -78,7 +78,7 @@ def test_sizes_are_powers_of_two_and_what_lies_between() -> None:
 
 def test_a_link_is_measured_written_down_and_gone_on_with(tmp_path: Path) -> None:
     journal = tmp_path / "links.jsonl"
-    seen: list[Progress] = []
+    seen: list[RunProgress] = []
     broken = FakeChannel(FakeTime(), broken_from=1024)
     first = measured(broken, journal, progress=seen.append)
     assert broken.closed

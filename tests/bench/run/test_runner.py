@@ -18,7 +18,7 @@ from tests.bench.fake import COMMAND, FAULTY_FOLDER
 from opmark.bench import backends
 from opmark.bench.clock.protocol import QUICK
 from opmark.bench.run import runner
-from opmark.bench.run.progress import Progress, RunSummary
+from opmark.bench.run.progress import RunProgress, RunSummary
 from opmark.bench.run.runner import run
 from opmark.bench.suite.plan import Plan
 from opmark.bench.suite.suite import KindSpec, Suite
@@ -36,16 +36,73 @@ SUITE = Suite(
     quality="quick",
     kinds={"gemm": KindSpec(count=8), "elementwise": KindSpec(count=6)},
 )
+# Imports everything once, then forks one run per journal named on its input: prints its process id, then its exit code.
 SCRIPT = """
-import sys
+import os, sys
 from pathlib import Path
 from opmark.bench.run.runner import run
+from opmark.bench.suite.plan import plan
 from opmark.bench.suite.suite import KindSpec, Suite
 suite = Suite(name="tiny", targets=("null-a-t1", "null-b-t1"), quality="quick",
               kinds={"gemm": KindSpec(count=50), "elementwise": KindSpec(count=30)})
-summary = run(suite, journal=Path(sys.argv[1]))
-print(summary.interrupted, summary.done, summary.planned)
+plan(suite)
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        summary = run(suite, journal=Path(line.rstrip()))
+        print(summary.interrupted, summary.done, summary.planned, flush=True)
+        os._exit(0)
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+
+
+class Runs:
+    """Runs of `SCRIPT`, each in a process of its own that may be killed."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def start(self, path: Path) -> int:
+        self._tell(f"{path}")
+        return int(self._line())
+
+    def end(self) -> tuple[str, int]:
+        """The summary, empty after a kill, and the exit code."""
+        line = self._line()
+        return (line, int(self._line())) if " " in line else ("", int(line))
+
+    def _tell(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+@pytest.fixture(scope="module")
+def runs() -> Iterator[Runs]:
+    command = [sys.executable, "-c", SCRIPT]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+    ) as process:
+        yield Runs(process)
+
+
+def records(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def kill_after(runs: Runs, path: Path, lines: int, pause_s: float = 0.0) -> None:
+    child = runs.start(path)
+    while records(path) < lines:
+        time.sleep(0.002)
+    time.sleep(pause_s)
+    os.kill(child, signal.SIGKILL)
+    assert runs.end() == ("", -signal.SIGKILL), "it must not have finished before it was killed"
 
 
 def check_whole(journal: Journal, *, protocol_blocks: int = QUICK.blocks) -> None:
@@ -60,7 +117,7 @@ def check_whole(journal: Journal, *, protocol_blocks: int = QUICK.blocks) -> Non
 
 
 def test_a_suite_becomes_rows_with_every_label(tmp_path: Path) -> None:
-    told: list[Progress] = []
+    told: list[RunProgress] = []
     summary = run(SUITE, journal=tmp_path / "j.jsonl", progress=told.append)
     assert summary.complete
     assert summary.planned == summary.done == 28
@@ -101,41 +158,28 @@ def test_a_second_run_has_nothing_left_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lines", [12, 150, 300])
-def test_a_killed_run_goes_on_without_measuring_anything_twice(tmp_path: Path, lines: int) -> None:
+def test_a_killed_run_goes_on_without_measuring_anything_twice(tmp_path: Path, runs: Runs, lines: int) -> None:
     path = tmp_path / "j.jsonl"
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)], stdout=subprocess.DEVNULL)
-    while process.poll() is None and (not path.exists() or path.read_bytes().count(b"\n") < lines):
-        time.sleep(0.005)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL, "it must not have finished before it was killed"
+    kill_after(runs, path, lines)
     kept = path.read_bytes()
     # What a cut in the middle of a record looks like.
     path.write_bytes(kept[:-9])
     whole = kept[: kept[:-9].rfind(b"\n") + 1]
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(path)], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "160", "160"]
+    runs.start(path)
+    assert runs.end() == ("False 160 160", 0)
     assert path.read_bytes().startswith(whole), "what was finished stays as it was"
     check_whole(read_journal(path))
 
 
-def _records(path: Path) -> int:
-    return path.read_bytes().count(b"\n") if path.exists() else 0
-
-
-def test_twenty_kills_at_random_moments_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
+def test_twenty_kills_at_random_moments_lose_nothing_and_repeat_nothing(tmp_path: Path, runs: Runs) -> None:
     path = tmp_path / "j.jsonl"
     chance = random.Random(20)
     for _ in range(20):
-        enough = _records(path) + chance.randrange(25)
-        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)], stdout=subprocess.DEVNULL)
-        while process.poll() is None and _records(path) < enough:
-            time.sleep(0.002)
-        time.sleep(chance.uniform(0, 0.01))
-        process.kill()
-        assert process.wait() == -signal.SIGKILL, "it must not finish by itself"
+        kill_after(runs, path, records(path) + chance.randrange(25), chance.uniform(0, 0.01))
     finished = path.read_bytes()
     finished = finished[: finished.rfind(b"\n") + 1]
-    subprocess.run([sys.executable, "-c", SCRIPT, str(path)], capture_output=True, check=True)
+    runs.start(path)
+    assert runs.end()[1] == 0
     assert path.read_bytes().startswith(finished)
     check_whole(read_journal(path))
 
@@ -156,20 +200,21 @@ def test_a_kernel_whose_samples_are_no_numbers_becomes_a_failed_row(
     assert all(reason.startswith("impossible samples") for reason in reasons)
 
 
-def test_ctrl_c_stops_cleanly_and_the_rest_follows_later(tmp_path: Path) -> None:
+def test_ctrl_c_stops_cleanly_and_the_rest_follows_later(tmp_path: Path, runs: Runs) -> None:
     path = tmp_path / "j.jsonl"
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)], stdout=subprocess.PIPE, text=True)
-    while process.poll() is None and (not path.exists() or path.read_bytes().count(b"\n") < 100):
+    child = runs.start(path)
+    while records(path) < 100:
         time.sleep(0.005)
-    os.kill(process.pid, signal.SIGINT)
-    told, _ = process.communicate()
-    interrupted, done, planned = told.split()
-    assert process.returncode == 0
+    os.kill(child, signal.SIGINT)
+    summary, code = runs.end()
+    interrupted, done, planned = summary.split()
+    assert code == 0
     assert interrupted == "True"
     assert int(done) < int(planned)
     assert path.read_bytes().endswith(b"\n")
     read_journal(path)
-    subprocess.run([sys.executable, "-c", SCRIPT, str(path)], capture_output=True, check=True)
+    runs.start(path)
+    runs.end()
     check_whole(read_journal(path))
 
 

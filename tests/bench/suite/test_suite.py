@@ -3,8 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from opmark.bench.suite.shipped import find_suite, suites
-from opmark.bench.suite.suite import ExactKernel, NetworkSpec, Suite, load_suite
+from opmark.bench.suite.suite import ExactKernel, NetworkSpec, Suite, find_suite, load_suite, suites
 from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError, UnknownNameError
 from opmark.core.kind import Choice, Range

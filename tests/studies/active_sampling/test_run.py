@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opmark.bench.run.progress import Progress
+from opmark.bench.run.progress import RunProgress
 from opmark.bench.suite.plan import plan
 from opmark.bench.suite.suite import KindSpec, Networks, Suite
 from opmark.core.errors import NothingSelectedError
@@ -88,7 +88,7 @@ def test_an_interrupted_run_goes_on_from_the_journal(tmp_path: Path, exhausted: 
     class Stop(Exception):
         """As if the process were killed."""
 
-    def kill(progress: Progress) -> None:
+    def kill(progress: RunProgress) -> None:
         if progress.done == 25:
             raise Stop
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from opmark.bench.suite.shipped import find_suite
-from opmark.bench.suite.suite import load_suite
+from opmark.bench.suite.suite import find_suite, load_suite
 from opmark.models.resolve import graph_of
 from opmark.models.zoo import family_of
 

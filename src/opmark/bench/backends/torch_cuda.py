@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from opmark.bench.backends._torch.calls import CHEAPEST, Calls, Network, call_of, network_call, prepared_calls
+from opmark.bench.backends._torch.calls import CHEAPEST, Calls, PreparedNetwork, call_of, network_call, prepared_calls
 from opmark.bench.backends._torch.tensors import chain_argument
 from opmark.bench.clock.gpu import gpu_facts, gpu_slug
 from opmark.bench.clock.protocol import MeasuringProtocol, Tier
@@ -33,7 +33,7 @@ _PROCESSOR_FLASH = "_scaled_dot_product_flash_attention_for_cpu"
 class _OnDevice:
     """Calls that can be enqueued without waiting."""
 
-    def __init__(self, calls: "Calls | Network", driver: GpuDriver) -> None:
+    def __init__(self, calls: "Calls | PreparedNetwork", driver: GpuDriver) -> None:
         self.copies = calls.copies
         self._calls = calls
         self._driver = driver

@@ -12,8 +12,8 @@ from opmark.bench.clock.protocol import MeasuringProtocol, protocol_named
 from opmark.bench.fusion.operators import chain, shapes
 from opmark.bench.fusion.pairs import Pair
 from opmark.bench.run.environment import probe
-from opmark.bench.run.journal_writer import JournalWriter, same_machine
-from opmark.bench.run.progress import Progress
+from opmark.bench.run.journal_writer import JournalWriter
+from opmark.bench.run.progress import RunProgress
 from opmark.bench.worker.backend import BACKENDS, available_target, backend_of
 from opmark.bench.worker.pool import WorkerLostError, WorkerPool, WorkerProcess, refusal
 from opmark.core.canonical import content_id
@@ -22,7 +22,7 @@ from opmark.core.fusion import FusionMeasurement, PairVerdict, pair_verdicts
 from opmark.core.journal import read_journal
 from opmark.core.kernel import Kernel
 from opmark.core.measurement import FAILED, OK, SKIPPED
-from opmark.core.records import Done, FusionRound, FusionTrial, Header, Overhead, Record, Session
+from opmark.core.records import Done, FusionRound, FusionTrial, Header, Overhead, Record
 from opmark.core.target import Target
 
 COMMAND = (sys.executable, "-m", "opmark.bench.fusion.worker")
@@ -60,7 +60,7 @@ def measure_fusion(
     journal: Path,
     quality: str = "full",
     budget_s: float | None = None,
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[RunProgress], None] = lambda _: None,
     command: Sequence[str] = COMMAND,
 ) -> FusionReport:
     """Measure `pairs` on the targets into `journal`, without those it already has, and report all of them.
@@ -76,30 +76,10 @@ def measure_fusion(
     start = time.monotonic()
     with JournalWriter(journal, header) as writer:
         environment = probe(BACKENDS.load(name) for name in sorted({target.backend for target in targets}))
-        same_machine(writer.found, environment)
-        writer.append([Session(environment=environment, targets=tuple(targets))])
-        done = set(writer.found.done)
-        left = [item for item in plan if item.trial.trial not in done]
-        started = [item.trial for item in left if item.trial.trial not in writer.found.fusion_trials]
+        writer.start_session(environment, targets)
         run = _Run(writer, targets, protocol, command)
         try:
-            for number, item in enumerate(left):
-                seconds = time.monotonic() - start
-                if budget_s is not None and seconds > budget_s:
-                    break
-                pace_s = seconds / number * (len(left) - number) if number else None
-                progress(
-                    Progress(
-                        done=len(plan) - len(left) + number,
-                        total=len(plan),
-                        seconds=seconds,
-                        left_s=pace_s,
-                        doing=item.trial.pair,
-                    )
-                )
-                run.measure(item, new=item.trial in started)
-            else:
-                progress(Progress(done=len(plan), total=len(plan), seconds=seconds_since(start), left_s=0.0, doing=""))
+            run.measure_all(plan, start=start, budget_s=budget_s, progress=progress)
         finally:
             run.close()
     found = read_journal(journal)
@@ -113,14 +93,9 @@ def measure_fusion(
         journal=journal,
         verdicts=pair_verdicts(rows),
         rows=rows,
-        seconds=seconds_since(start),
+        seconds=time.monotonic() - start,
         complete=len(rows) == len(plan),
     )
-
-
-def seconds_since(start: float) -> float:
-    """Seconds since `start` of the monotonic clock."""
-    return time.monotonic() - start
 
 
 class _Run:
@@ -133,6 +108,31 @@ class _Run:
         self._targets = {target.name: target for target in targets}
         self._protocol = protocol
         self._pool = WorkerPool(self._protocol, caches(), self._worker_started, command)
+
+    def measure_all(
+        self,
+        plan: Sequence[_Planned],
+        *,
+        start: float,
+        budget_s: float | None,
+        progress: Callable[[RunProgress], None],
+    ) -> None:
+        """Measure every item of `plan` that the journal lacks, until `budget_s` seconds after `start`."""
+        found = self._writer.found
+        left = [item for item in plan if item.trial.trial not in found.done]
+
+        def report(done: int, left_s: float | None, doing: str) -> None:
+            seconds = time.monotonic() - start
+            progress(RunProgress(done=done, total=len(plan), seconds=seconds, left_s=left_s, doing=doing))
+
+        for number, item in enumerate(left):
+            seconds = time.monotonic() - start
+            if budget_s is not None and seconds > budget_s:
+                return
+            left_s = seconds / number * (len(left) - number) if number else None
+            report(len(plan) - len(left) + number, left_s, item.trial.pair)
+            self.measure(item, new=item.trial.trial not in found.fusion_trials)
+        report(len(plan), 0.0, "")
 
     def measure(self, item: _Planned, *, new: bool) -> None:
         """Measure all rounds of one pair at one shape in every process, then write its verdict."""

@@ -13,8 +13,8 @@ from opmark.bench.links import cuda_channel
 from opmark.bench.links.channel import Channel
 from opmark.bench.links.core_channel import CoreChannel
 from opmark.bench.run.environment import probe
-from opmark.bench.run.journal_writer import JournalWriter, same_machine
-from opmark.bench.run.progress import Progress
+from opmark.bench.run.journal_writer import JournalWriter
+from opmark.bench.run.progress import RunProgress
 from opmark.bench.worker.backend import BACKENDS, Backend
 from opmark.core.canonical import content_id
 from opmark.core.errors import DeviceError, MeasurementError, OpMarkError, UnavailableError
@@ -22,7 +22,7 @@ from opmark.core.estimate import label
 from opmark.core.journal import read_journal
 from opmark.core.link import LinkMeasurement, fold_link
 from opmark.core.measurement import FAILED, OK, SKIPPED
-from opmark.core.records import Done, Header, LinkTrial, Record, Session, Transfer
+from opmark.core.records import Done, Header, LinkTrial, Record, Transfer
 
 SUITE = "links"
 CORES = "cores"
@@ -102,7 +102,7 @@ def measure_links(
     *,
     journal: Path,
     most_bytes: int = MOST_BYTES,
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[RunProgress], None] = lambda _: None,
     channels: Callable[[str, int], Iterator[Channel]] = channels_of,
     timer: Timer | None = None,
 ) -> LinkReport:
@@ -124,9 +124,7 @@ def measure_links(
     measured: list[str] = []
     header = Header(suite=SUITE, suite_id=content_id(SUITE), quality="full")
     with JournalWriter(journal, header) as writer:
-        environment = probe(_runtimes(devices))
-        same_machine(writer.found, environment)
-        writer.append([Session(environment=environment, targets=())])
+        writer.start_session(probe(_runtimes(devices)), ())
         known = {key: {item.size_bytes for item in items} for key, items in writer.found.transfers.items()}
         run = _Run(writer.append, timer or machine_timer())
         for device in devices:
@@ -144,7 +142,7 @@ def measure_links(
 
                 def show(done: int, total: int, name: str = name) -> None:
                     seconds = time.monotonic() - start
-                    progress(Progress(done=done, total=total, seconds=seconds, left_s=None, doing=name))
+                    progress(RunProgress(done=done, total=total, seconds=seconds, left_s=None, doing=name))
 
                 try:
                     done = run.measure(channel, trial.trial, wanted, known.get(trial.trial, set()), show)

@@ -4,26 +4,15 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from opmark.core.environment import Environment
 from opmark.core.errors import ContentError, MeasurementError, OpMarkError
 from opmark.core.journal import Journal, read_journal, read_records
-from opmark.core.records import Header, Record, encode
-
-
-def same_machine(journal: Journal, environment: Environment) -> None:
-    """Raise `ContentError` with the first differing fact unless `journal` was started on this machine."""
-    differences = journal.environment.differences(environment) if journal.sessions else {}
-    if differences:
-        name, (before, now) = next(iter(differences.items()))
-        raise ContentError(
-            f"was begun on another machine: {name} is {now!r} here, was {before!r}",
-            where=str(journal.path),
-            hint="give this run another --journal",
-        )
+from opmark.core.records import Header, Record, Session, encode
+from opmark.core.target import Target
 
 
 class JournalWriter:
@@ -47,6 +36,21 @@ class JournalWriter:
         except BaseException:
             os.close(self._descriptor)
             raise
+
+    def start_session(self, environment: Environment, targets: Sequence[Target]) -> None:
+        """Record the start of a run on `targets`.
+
+        Raises `ContentError` with the first differing fact if the journal was started on another machine.
+        """
+        differences = self.found.environment.differences(environment) if self.found.sessions else {}
+        if differences:
+            name, (before, now) = next(iter(differences.items()))
+            raise ContentError(
+                f"was begun on another machine: {name} is {now!r} here, was {before!r}",
+                where=str(self._path),
+                hint="give this run another --journal",
+            )
+        self.append([Session(environment=environment, targets=tuple(targets))])
 
     def append(self, records: Iterable[Record]) -> None:
         """Write `records` and wait until they are on disk. Raises `OpMarkError` if the disk is full."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class RunProgress:
     """The progress of a run; `left_s` is the estimated time left, None while it is unknown."""
 
     done: int

@@ -12,8 +12,8 @@ from opmark.bench.clock.machine import caches
 from opmark.bench.clock.protocol import protocol_named
 from opmark.bench.run.drift import Drift
 from opmark.bench.run.environment import probe
-from opmark.bench.run.journal_writer import JournalWriter, same_machine
-from opmark.bench.run.progress import Progress, RunSummary, on_interrupt
+from opmark.bench.run.journal_writer import JournalWriter
+from opmark.bench.run.progress import RunProgress, RunSummary, on_interrupt
 from opmark.bench.run.repeats import repeat_plan
 from opmark.bench.run.verdict import OpenTrial, begin, judge
 from opmark.bench.suite.plan import Plan, plan
@@ -24,7 +24,7 @@ from opmark.bench.worker.pool import COMMAND, WorkerLostError, WorkerPool, Worke
 from opmark.core.estimate import median
 from opmark.core.journal import at_clock, read_journal
 from opmark.core.measurement import FAILED
-from opmark.core.records import Block, Done, Header, KernelTrial, Overhead, Record, Session, Trial
+from opmark.core.records import Block, Done, Header, KernelTrial, Overhead, Record, Trial
 from opmark.core.target import Target
 
 _NETWORKS_PER_CHUNK = 4
@@ -44,7 +44,7 @@ def run(
     journal: Path,
     budget_s: float | None = None,
     shard: tuple[int, int] = (0, 1),
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[RunProgress], None] = lambda _: None,
     cache: Path | None = None,
     command: Sequence[str] = COMMAND,
     again: str = "",
@@ -81,7 +81,7 @@ class _Run:
         writer: JournalWriter,
         path: Path,
         budget_s: float | None,
-        progress: Callable[[Progress], None],
+        progress: Callable[[RunProgress], None],
         command: Sequence[str],
     ) -> None:
         self._plan = trials
@@ -142,9 +142,7 @@ class _Run:
 
     def _begin_session(self) -> None:
         names = sorted({target.backend for target in self._plan.targets})
-        environment = probe(BACKENDS.load(name) for name in names)
-        same_machine(self._writer.found, environment)
-        self._append(Session(environment=environment, targets=self._plan.targets))
+        self._writer.start_session(probe(BACKENDS.load(name) for name in names), self._plan.targets)
 
     def _chunks(self) -> Iterator[tuple[list[Trial], bool]]:
         """The open trials in chunks of one target, alternating between targets; chunks shrink as time runs out.
@@ -350,7 +348,7 @@ class _Run:
         if self._deadline is not None:
             remaining = max(0.0, self._deadline - time.monotonic())
             left_s = min(left_s, remaining) if left_s is not None else remaining
-        self._progress(Progress(done=done, total=total, seconds=seconds, left_s=left_s, doing=doing))
+        self._progress(RunProgress(done=done, total=total, seconds=seconds, left_s=left_s, doing=doing))
 
     def _stop(self) -> None:
         self._stopped = True

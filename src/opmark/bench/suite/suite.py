@@ -13,6 +13,7 @@ from opmark.core.kernel import Kernel
 from opmark.core.kind import Axis, Choice, Range
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
+from opmark.core.shipped import shipped_content
 from opmark.core.tensor import DTYPE_BYTES
 from opmark.core.units import parse_duration_s
 from opmark.kinds import KINDS, work_of
@@ -172,6 +173,31 @@ class Suite:
         if isinstance(self.budget, str):
             return parse_duration_s(self.budget) if self.budget else None
         return float(self.budget)
+
+
+def suites(folder: Path | None = None) -> dict[str, Path]:
+    """All suites by name; a suite in `folder` replaces a shipped one of the same name."""
+    found: dict[str, Path] = {}
+    for place in (shipped_content().suites, folder):
+        if place is not None and place.is_dir():
+            found.update({path.stem: path for path in sorted(place.glob("*.yaml"))})
+    return dict(sorted(found.items()))
+
+
+def find_suite(name: str, folder: Path | None = None) -> Path:
+    """The path of the suite called `name`, or `name` itself if it is a file.
+
+    Raises `UnknownNameError` with the nearest name, `ContentError` if the file does not exist.
+    """
+    path = Path(name)
+    if path.suffix in {".yaml", ".yml"}:
+        if not path.is_file():
+            raise ContentError("no such file", where=name)
+        return path
+    known = suites(folder)
+    if name not in known:
+        raise unknown_name("suite", name, known)
+    return known[name]
 
 
 def load_suite(path: Path) -> Suite:

@@ -10,7 +10,7 @@ from opmark.cli.text.terminal import progress_bar, show_json, show_table
 from opmark.core.units import format_duration, format_ns
 
 if TYPE_CHECKING:
-    from opmark.bench.run.progress import Progress
+    from opmark.bench.run.progress import RunProgress
     from opmark.studies.quickstart.run import Quickstart
 
 
@@ -39,13 +39,13 @@ def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
     "error"}], "median_error", "max_error", "standings": [{"rank", "name", "score"}], "report", "seconds"}; a network's
     error is a signed fraction, median and maximum are of absolute values.
     """
-    from opmark.bench.suite.shipped import find_suite
+    from opmark.bench.suite.suite import find_suite
     from opmark.studies.quickstart.run import quickstart as study
 
     with progress_bar(transient=True) as display:
         task = display.add_task("measuring", total=None)
 
-        def show(now: "Progress") -> None:
+        def show(now: "RunProgress") -> None:
             what = now.doing or "measuring"
             display.update(task, total=now.total, completed=now.done, description=what, left_s=now.left_s)
 

@@ -147,12 +147,12 @@ def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
 
 
 @contextlib.contextmanager
-def run_progress(name: str) -> "Iterator[Callable[[measuring.Progress], None]]":
+def run_progress(name: str) -> "Iterator[Callable[[measuring.RunProgress], None]]":
     """A progress bar called `name`, as the function that a measuring run reports its progress to."""
     with progress_bar() as bar:
         task = bar.add_task(name, total=None)
 
-        def show(now: "measuring.Progress") -> None:
+        def show(now: "measuring.RunProgress") -> None:
             bar.update(task, completed=now.done, total=now.total, description=now.doing or name, left_s=now.left_s)
 
         yield show

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from opmark.bench.run.progress import Progress, RunSummary
+from opmark.bench.run.progress import RunProgress, RunSummary
 from opmark.bench.run.runner import run
 from opmark.bench.suite.plan import Plan, plan_once
 from opmark.bench.suite.suite import Suite
@@ -68,7 +68,7 @@ def run_actively(
     budget_s: float | None = None,
     shard: tuple[int, int] = (0, 1),
     estimator: str = "lightgbm",
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[RunProgress], None] = lambda _: None,
     announce: Callable[[str], None] = lambda _: None,
     cache: Path | None = None,
     command: Sequence[str] = COMMAND,

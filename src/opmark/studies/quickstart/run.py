@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opmark.bench.run.progress import Progress
+from opmark.bench.run.progress import RunProgress
 from opmark.bench.run.runner import run
 from opmark.bench.suite.suite import Suite, load_suite
 from opmark.core.errors import MeasurementError
@@ -68,7 +68,7 @@ def quickstart(
     minutes: float,
     placed: str = NETWORK,
     announce: Callable[[str], None] = lambda _: None,
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[RunProgress], None] = lambda _: None,
 ) -> Quickstart:
     """Measure, predict, place and report in the workspace `folder`, within about `minutes`.
 
@@ -107,7 +107,7 @@ def _workspace(folder: Path) -> Workspace:
     return Workspace(folder)
 
 
-def _measured(workspace: Workspace, suite: Suite, deadline: float, progress: Callable[[Progress], None]) -> Path | None:
+def _measured(workspace: Workspace, suite: Suite, deadline: float, progress: Callable[[RunProgress], None]) -> Path | None:
     """Measure while there is time, and return the journal; None if interrupted."""
     journal = workspace.journals / f"{suite.name}.jsonl"
     finished = journal.with_suffix(".finished")

@@ -65,7 +65,7 @@ class Calls:
         self._kept.clear()
 
 
-class Network:
+class PreparedNetwork:
     """A whole network; `run` makes one forward pass or one training step."""
 
     copies = 1
@@ -125,7 +125,7 @@ def prepared_calls(call: AtenCall, *, copies: int, chain: bool, rotated: bool, d
     return prepared
 
 
-def network_call(model: str, dimensions: Mapping[str, int], *, device: str = "cpu") -> Network:
+def network_call(model: str, dimensions: Mapping[str, int], *, device: str = "cpu") -> PreparedNetwork:
     """Load `model` onto `device`: a forward pass, or a training step if its variant trains."""
     from opmark.models.resolve import torch_module
 
@@ -136,5 +136,5 @@ def network_call(model: str, dimensions: Mapping[str, int], *, device: str = "cp
     if is_training(split_variant(model)[1]):
         from opmark.models.capture.torch_variants import TrainingStep
 
-        return Network(TrainingStep(module, inputs), trains=True)
-    return Network(lambda: module(*inputs), trains=False)
+        return PreparedNetwork(TrainingStep(module, inputs), trains=True)
+    return PreparedNetwork(lambda: module(*inputs), trains=False)

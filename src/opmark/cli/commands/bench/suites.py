@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from opmark.bench.run.progress import RunSummary
     from opmark.bench.run.repeats import Agreement
-    from opmark.bench.suite.duration import Duration
+    from opmark.bench.suite.plan import EstimatedDuration
     from opmark.bench.suite.plan import Plan
     from opmark.bench.suite.suite import Suite
     from opmark.core.work import Work
@@ -28,7 +28,7 @@ _shard_option = click.option("--shard", default="1/1", show_default=True, metava
 
 
 def _suite_named(ctx: click.Context, name: str) -> "Suite":
-    from opmark.bench.suite.shipped import find_suite
+    from opmark.bench.suite.suite import find_suite
     from opmark.bench.suite.suite import load_suite
 
     return load_suite(find_suite(name, suites_folder(ctx)))
@@ -39,7 +39,7 @@ def _suite_named(ctx: click.Context, name: str) -> "Suite":
 @click.pass_context
 def list_suites(ctx: click.Context, as_json: bool) -> None:
     """List the suites of the workspace and those shipped with OpMark."""
-    from opmark.bench.suite.shipped import suites
+    from opmark.bench.suite.suite import suites
     from opmark.bench.suite.suite import load_suite
 
     rows = [(path, load_suite(path)) for path in suites(suites_folder(ctx)).values()]
@@ -76,17 +76,17 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
     The plan includes an estimate of the time, from the pace recorded for the suite's quality. It also includes targets
     that this machine does not have, such as a GPU's.
     """
-    from opmark.bench.suite.duration import duration
+    from opmark.bench.suite.plan import estimated_duration
     from opmark.bench.suite.plan import parse_shard, plan
 
     planned = plan(_suite_named(ctx, suite), shard=parse_shard(shard), cache=cache_folder(ctx), elsewhere=True)
     if as_json:
-        show_json(_plan_document(planned, duration(planned)))
+        show_json(_plan_document(planned, estimated_duration(planned)))
     else:
-        _show_plan(planned, duration(planned))
+        _show_plan(planned, estimated_duration(planned))
 
 
-def _plan_document(planned: "Plan", takes: "Duration") -> dict[str, Any]:
+def _plan_document(planned: "Plan", takes: "EstimatedDuration") -> dict[str, Any]:
     return {
         "suite": planned.suite.name,
         "duration": takes,
@@ -116,7 +116,7 @@ def _plan_document(planned: "Plan", takes: "Duration") -> dict[str, Any]:
     }
 
 
-def _show_plan(planned: "Plan", takes: "Duration") -> None:
+def _show_plan(planned: "Plan", takes: "EstimatedDuration") -> None:
     groups: dict[tuple[str, str, str], list[Work]] = defaultdict(list)
     for trial in planned.kernels:
         groups[trial.target, str(trial.kernel.params.get("dtype", "")), trial.kernel.kind].append(trial.work)

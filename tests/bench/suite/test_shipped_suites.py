@@ -5,8 +5,7 @@ from collections import Counter
 import pytest
 
 from opmark.bench.suite.plan import plan
-from opmark.bench.suite.shipped import find_suite
-from opmark.bench.suite.suite import NetworkSpec, Suite, load_suite, specs
+from opmark.bench.suite.suite import NetworkSpec, Suite, find_suite, load_suite, specs
 from opmark.models.source import VARIANTS, source_of, split_variant
 from opmark.models.zoo import family_of, held_out
 
