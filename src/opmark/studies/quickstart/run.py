@@ -107,7 +107,9 @@ def _workspace(folder: Path) -> Workspace:
     return Workspace(folder)
 
 
-def _measured(workspace: Workspace, suite: Suite, deadline: float, progress: Callable[[RunProgress], None]) -> Path | None:
+def _measured(
+    workspace: Workspace, suite: Suite, deadline: float, progress: Callable[[RunProgress], None]
+) -> Path | None:
     """Measure while there is time, and return the journal; None if interrupted."""
     journal = workspace.journals / f"{suite.name}.jsonl"
     finished = journal.with_suffix(".finished")

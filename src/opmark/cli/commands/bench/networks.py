@@ -103,8 +103,7 @@ def models(
 def _chosen(
     names: tuple[str, ...], suite: tuple[str, Path | None] | None, all_small: bool, everything: bool
 ) -> list[str]:
-    from opmark.bench.suite.suite import find_suite
-    from opmark.bench.suite.suite import load_suite
+    from opmark.bench.suite.suite import find_suite, load_suite
     from opmark.bench.suite.whole_networks import every, named_in
 
     chosen = [*names]

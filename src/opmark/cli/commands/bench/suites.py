@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from opmark.bench.run.progress import RunSummary
     from opmark.bench.run.repeats import Agreement
-    from opmark.bench.suite.plan import EstimatedDuration
-    from opmark.bench.suite.plan import Plan
+    from opmark.bench.suite.plan import EstimatedDuration, Plan
     from opmark.bench.suite.suite import Suite
     from opmark.core.work import Work
     from opmark.studies.active_sampling.run import ActiveSummary
@@ -28,8 +27,7 @@ _shard_option = click.option("--shard", default="1/1", show_default=True, metava
 
 
 def _suite_named(ctx: click.Context, name: str) -> "Suite":
-    from opmark.bench.suite.suite import find_suite
-    from opmark.bench.suite.suite import load_suite
+    from opmark.bench.suite.suite import find_suite, load_suite
 
     return load_suite(find_suite(name, suites_folder(ctx)))
 
@@ -39,8 +37,7 @@ def _suite_named(ctx: click.Context, name: str) -> "Suite":
 @click.pass_context
 def list_suites(ctx: click.Context, as_json: bool) -> None:
     """List the suites of the workspace and those shipped with OpMark."""
-    from opmark.bench.suite.suite import suites
-    from opmark.bench.suite.suite import load_suite
+    from opmark.bench.suite.suite import load_suite, suites
 
     rows = [(path, load_suite(path)) for path in suites(suites_folder(ctx)).values()]
     if as_json:
@@ -76,8 +73,7 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
     The plan includes an estimate of the time, from the pace recorded for the suite's quality. It also includes targets
     that this machine does not have, such as a GPU's.
     """
-    from opmark.bench.suite.plan import estimated_duration
-    from opmark.bench.suite.plan import parse_shard, plan
+    from opmark.bench.suite.plan import estimated_duration, parse_shard, plan
 
     planned = plan(_suite_named(ctx, suite), shard=parse_shard(shard), cache=cache_folder(ctx), elsewhere=True)
     if as_json:
