@@ -11,9 +11,9 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from opmark.core.estimate import median, quantile
-from opmark.core.journal import Journal, read_journal, usual_of
-from opmark.core.measurement import OK
+from opmark.core.measurements.estimate import median, quantile
+from opmark.core.measurements.journal import Journal, read_journal, usual_of
+from opmark.core.measurements.measurement import OK
 
 
 def as_taken(journal: Journal) -> Journal:

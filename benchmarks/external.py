@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.datasets.importing.foreign import facts_of
 from opmark.datasets.importing.importer import IMPORTERS
 from opmark.predictors.estimators import ESTIMATORS

@@ -16,7 +16,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from opmark.core.fusion import FUSED, NOT_FUSED, UNDECIDED, FusionMeasurement, decided, obeys, pair_verdicts, saving
+from opmark.core.kernels.fusion import (
+    FUSED,
+    NOT_FUSED,
+    UNDECIDED,
+    FusionMeasurement,
+    decided,
+    obeys,
+    pair_verdicts,
+    saving,
+)
 from opmark.datasets.release.finding import find, names
 
 ROOT = Path(__file__).resolve().parents[1]

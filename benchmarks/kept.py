@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from opmark.core.canonical import plain
-from opmark.core.graph import Graph
+from opmark.core.kernels.graph import Graph
 from opmark.datasets.release.release import load as load_release
 from opmark.models.graphs.shipped import sized_graphs
 from opmark.predictors.inputs.graphs import graphs_of

@@ -30,9 +30,9 @@ from opmark.bench.clock.scheduling import may_use_fifo
 from opmark.bench.worker.backend import SINGLE, target_named
 from opmark.bench.worker.pool import WorkerProcess
 from opmark.core.canonical import plain
-from opmark.core.folding import fold
-from opmark.core.kernel import Kernel
-from opmark.core.records import HOT, Block
+from opmark.core.kernels.folding import fold
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.records import HOT, Block
 from opmark.core.units import format_ns
 from opmark.kinds import KINDS, kind_of
 

@@ -17,8 +17,8 @@ from opmark.bench.clock.protocol import FULL
 from opmark.bench.worker.backend import target_named
 from opmark.bench.worker.pool import WorkerProcess
 from opmark.core.canonical import plain
-from opmark.core.estimate import half_width, label, variation
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.estimate import half_width, label, variation
 from opmark.core.units import format_ns
 from opmark.kinds import KINDS
 

@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.leaderboards.reference_schedule import reference_heft
 
 from opmark.cli.text.terminal import show_table
-from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import SubmissionError
+from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.leaderboards.placers.heft import heft_schedule
 from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.files import load_problem

@@ -18,11 +18,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from opmark.core.graph import Graph
-from opmark.core.kernel import Kernel
-from opmark.core.kind import Setting
-from opmark.core.measurement import OK, Measurement
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.graph import Graph
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.kind import Setting
+from opmark.core.measurements.measurement import OK, Measurement
 from opmark.kinds import KINDS, work_of
 from opmark.models.resolve import graph_of
 from opmark.predictors.model.bundle import Bundle, load

@@ -23,8 +23,8 @@ from opmark.bench.suite.plan import plan
 from opmark.bench.suite.suite import KindSpec, Suite
 from opmark.bench.worker.backend import SINGLE, target_named
 from opmark.core.errors import OpMarkError
-from opmark.core.estimate import quantile
-from opmark.core.journal import read_journal
+from opmark.core.measurements.estimate import quantile
+from opmark.core.measurements.journal import read_journal
 from opmark.core.units import format_duration, format_ns
 
 KINDS = ("conv", "gemm", "matmul", "softmax", "elementwise", "norm", "pool", "reduce", "movement", "gather")

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.leaderboards.reference import Reference
 
 from opmark.cli.text.terminal import show_table
-from opmark.core.cluster import Cluster, Device, Link
+from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.simulate import simulate_many

@@ -20,8 +20,8 @@ from opmark.bench.run.journal_writer import JournalWriter
 from opmark.bench.run.runner import run
 from opmark.bench.suite.suite import Prior, Suite
 from opmark.bench.worker.pool import WorkerProcess
-from opmark.core.journal import read_journal
-from opmark.core.records import Record
+from opmark.core.measurements.journal import read_journal
+from opmark.core.measurements.records import Record
 from opmark.core.units import format_bytes, format_duration
 
 PRIOR = ("mobilenet-v2", "vgg-small", "resnet-small", "squeeze-small", "bert-tiny", "decoder-small", "vit-tiny")

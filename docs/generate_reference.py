@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from opmark.bench.suite import suite
-from opmark.core.cluster import Cluster
 from opmark.core.files import json_text
+from opmark.core.hardware.cluster import Cluster
 from opmark.core.registry import extensions_in
 from opmark.core.schema import json_schema
 from opmark.leaderboards.making import model_problem

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas
 import pytest
 
-from opmark.core.estimate import quantile
+from opmark.core.measurements.estimate import quantile
 from opmark.datasets.release.finding import names
 from opmark.datasets.release.release import Release, load
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from opmark.core.cluster import PROVENANCES
 from opmark.core.errors import PlacementError
+from opmark.core.hardware.cluster import PROVENANCES
 from opmark.leaderboards.making.cluster_plan import load_plan
 from opmark.leaderboards.making.device_table import load_table, table_names
 from opmark.leaderboards.making.drawn_network import drawn_families

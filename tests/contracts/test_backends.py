@@ -21,9 +21,9 @@ from opmark.bench.worker.backend import (
 )
 from opmark.core.canonical import canonical_json
 from opmark.core.errors import MeasurementError, UnavailableError
-from opmark.core.kernel import Kernel
-from opmark.core.kind import Setting
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.kind import Setting
 from opmark.kinds import KINDS, work_of
 
 SMALL_BYTES = 4 << 20

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.leaderboards.examples import heft_canonical, peft_canonical
 
-from opmark.core.cluster import Cluster, Device, Link
+from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.problem import Problem

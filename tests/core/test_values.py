@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmark.core.call import AtenCall, OnnxNode, Operand
-from opmark.core.cluster import Cluster, Device, Link
-from opmark.core.environment import Environment
 from opmark.core.errors import ContentError, ExitCode, MissingExtraError, OpMarkError, UsageError
-from opmark.core.kernel import Kernel, frozen
-from opmark.core.kind import Axis, Choice, Kind, Range, Setting
-from opmark.core.measurement import FAILED, OK, QUANTILES, Measurement
-from opmark.core.target import Target, parse_target_name
-from opmark.core.tensor import TensorSpec, broadcast_shape, dtype_bytes
-from opmark.core.work import Work
+from opmark.core.hardware.cluster import Cluster, Device, Link
+from opmark.core.hardware.target import Target, parse_target_name
+from opmark.core.kernels.call import AtenCall, OnnxNode, Operand
+from opmark.core.kernels.kernel import Kernel, frozen
+from opmark.core.kernels.kind import Axis, Choice, Kind, Range, Setting
+from opmark.core.kernels.tensor import TensorSpec, broadcast_shape, dtype_bytes
+from opmark.core.kernels.work import Work
+from opmark.core.measurements.environment import Environment
+from opmark.core.measurements.measurement import FAILED, OK, QUANTILES, Measurement
 from opmark.core.workspace import ROOMS, Workspace, find_workspace, version_key, versions
 
 WORK = Work(flops=2, read_bytes=8, written_bytes=4, weight_bytes=4)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tests.datasets import sample
 
-from opmark.core.environment import Environment, Fact
-from opmark.core.kernel import Kernel
-from opmark.core.records import (
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.environment import Environment, Fact
+from opmark.core.measurements.records import (
     Block,
     Done,
     Header,

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from opmark.core.environment import Environment
-from opmark.core.kernel import Kernel
-from opmark.core.kind import Setting
-from opmark.core.measurement import FAILED, OK, QUANTILES, SKIPPED, Measurement, NetworkMeasurement
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.kind import Setting
+from opmark.core.measurements.environment import Environment
+from opmark.core.measurements.measurement import FAILED, OK, QUANTILES, SKIPPED, Measurement, NetworkMeasurement
 from opmark.datasets.format.manifest import RowSource
 from opmark.datasets.release.contents import Contents, from_measurements
 from opmark.kinds import KINDS, work_of

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from opmark.core.fusion import FUSED, NOT_FUSED, UNDECIDED, FusionMeasurement
+from opmark.core.kernels.fusion import FUSED, NOT_FUSED, UNDECIDED, FusionMeasurement
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "fusion.py"
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from opmark.core.cluster import Cluster, Device
-from opmark.core.link import Link
+from opmark.core.hardware.cluster import Cluster, Device
+from opmark.core.hardware.link import Link
 from opmark.leaderboards.problem.fields import CostOrigin, ReferenceCosts, Tensor, Unit
 from opmark.leaderboards.problem.problem import Problem
 

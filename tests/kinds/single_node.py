@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from opmark.core.call import OnnxNode, Operand
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.tensor import TensorSpec
 
 
 def results(node: OnnxNode) -> list[TensorSpec]:

@@ -5,9 +5,9 @@ import random
 import pytest
 
 from opmark.bench.backends._torch.tensors import operands
-from opmark.core.call import AtenCall
-from opmark.core.kind import Setting
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import AtenCall
+from opmark.core.kernels.kind import Setting
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.kinds import GENERIC, KINDS, of_aten
 from opmark.kinds._aten import calls
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.kinds.single_node import promised, results
 
-from opmark.core.call import OnnxNode, Operand
-from opmark.core.kind import Kind, Setting
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.kind import Kind, Setting
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.kinds import GENERIC, KINDS, kind_of, of_onnx
 from opmark.kinds._onnx.nodes import build, constant, data, weight
 

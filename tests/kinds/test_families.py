@@ -11,8 +11,8 @@ from tests.kinds.single_node import promised, results
 
 from opmark.core.canonical import canonical_json
 from opmark.core.errors import ContentError
-from opmark.core.kernel import Kernel
-from opmark.core.kind import Kind, Setting
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.kind import Kind, Setting
 from opmark.kinds import GENERIC, KINDS, kind_of, of_onnx, work_of
 from opmark.models.capture.onnx_session import block_width
 

@@ -5,7 +5,7 @@ import random
 import pytest
 from tests.kinds.single_node import promised, results
 
-from opmark.core.kind import Setting
+from opmark.core.kernels.kind import Setting
 from opmark.kinds import KINDS, of_onnx
 from opmark.kinds._onnx.movement import NAMES
 from opmark.kinds._onnx.nodes import qualified

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from tests.kinds.single_node import promised, results
 
-from opmark.core.call import OnnxNode, Operand
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.kinds import KINDS, kind_of, of_onnx
 
 Shape = tuple[int, ...]

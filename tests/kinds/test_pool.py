@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from opmark.core.call import OnnxNode
+from opmark.core.kernels.call import OnnxNode
 from opmark.kinds.pool import KIND, Pool
 
 AVERAGE = Pool(

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from opmark.core.cluster import Cluster, Device, Link
+from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.graph import class_names
 from opmark.leaderboards.problem.problem import Problem

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opmark.core.graph import Graph
+from opmark.core.kernels.graph import Graph
 from opmark.models.capture.onnx_runtime import capture
 from opmark.models.zoo import family_of
 

@@ -3,10 +3,10 @@
 import pytest
 from tests.models.onnx_models import light_graph
 
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.kinds import work_of
 from opmark.models.coverage import coverage
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
-from opmark.core.kind import Setting
-from opmark.core.measurement import OK, Measurement, NetworkMeasurement
-from opmark.core.target import Target
-from opmark.core.tensor import TensorSpec
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.kind import Setting
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.measurements.measurement import OK, Measurement, NetworkMeasurement
 from opmark.kinds import KINDS, work_of
 from opmark.predictors.inputs.features import Hardware
 

@@ -11,7 +11,7 @@ from opmark.cli.text.terminal import show_note
 from opmark.core.errors import NothingSelectedError, UsageError
 
 if TYPE_CHECKING:
-    from opmark.core.graph import Graph
+    from opmark.core.kernels.graph import Graph
     from opmark.core.workspace import Workspace
     from opmark.datasets.release.release import Release
     from opmark.predictors.judging.evidence import Evidence

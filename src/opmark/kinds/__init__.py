@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kernel import Kernel
-from opmark.core.kind import Kind
+from opmark.core.kernels.call import AtenCall, OnnxNode
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.kind import Kind
+from opmark.core.kernels.work import Work
 from opmark.core.registry import Registry
-from opmark.core.work import Work
 
 KINDS: Registry[Kind[Any]] = Registry("opmark.kinds", "KIND", "kind")
 

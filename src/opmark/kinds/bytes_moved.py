@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kind import Kind, Range, Setting
-from opmark.core.tensor import TensorSpec, dtype_bytes
-from opmark.core.work import Work
+from opmark.core.kernels.call import AtenCall, OnnxNode
+from opmark.core.kernels.kind import Kind, Range, Setting
+from opmark.core.kernels.tensor import TensorSpec, dtype_bytes
+from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import build, data
 from opmark.kinds._shared.shapes import scaled

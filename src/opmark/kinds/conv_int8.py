@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opmark.core.call import OnnxNode, Operand
-from opmark.core.kind import Choice, Kind, Setting
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.kind import Choice, Kind, Setting
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, read_window, weight, window_attributes
 from opmark.kinds._onnx.quantised import (
     is_per_channel,

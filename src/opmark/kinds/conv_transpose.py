@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kind import Choice, Kind, Range, Setting
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.call import AtenCall, OnnxNode
+from opmark.core.kernels.kind import Choice, Kind, Range, Setting
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls, windows
 from opmark.kinds._onnx.nodes import build, data, present, weight, window_attributes
 from opmark.kinds._shared.convolution import ConvolutionSizes, image_features

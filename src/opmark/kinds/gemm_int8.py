@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode, Operand
 from opmark.core.errors import ContentError
-from opmark.core.kind import Choice, Kind, Range, Setting
-from opmark.core.tensor import TensorSpec, broadcast_shape
-from opmark.core.work import Work
+from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.kind import Choice, Kind, Range, Setting
+from opmark.core.kernels.tensor import TensorSpec, broadcast_shape
+from opmark.core.kernels.work import Work
 from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, qualified, weight
 from opmark.kinds._onnx.quantised import is_per_channel, quantisation, weight_quantisation, zero_point
 from opmark.kinds._shared.shapes import EIGHT_BITS, code, scaled, size_bytes

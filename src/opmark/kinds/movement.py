@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kind import FLOATING, Choice, Kind, Range, Setting
-from opmark.core.work import Work
+from opmark.core.kernels.call import AtenCall, OnnxNode
+from opmark.core.kernels.kind import FLOATING, Choice, Kind, Range, Setting
+from opmark.core.kernels.work import Work
 from opmark.kinds._aten import movement as aten_movement
 from opmark.kinds._onnx import movement as onnx_movement
 from opmark.kinds._shared import movement_draw

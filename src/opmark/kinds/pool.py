@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kind import FLOATING, Choice, Kind, Setting
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.call import AtenCall, OnnxNode
+from opmark.core.kernels.kind import FLOATING, Choice, Kind, Setting
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls
 from opmark.kinds._aten.windows import adaptive_window, clipped_window
 from opmark.kinds._onnx.nodes import MICROSOFT, NCHWC, build, data, present, read_window

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import OnnxNode
-from opmark.core.kind import Choice, Kind, Range, Setting
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.call import OnnxNode
+from opmark.core.kernels.kind import Choice, Kind, Range, Setting
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, weight
 from opmark.kinds._onnx.quantised import weight_quantisation
 from opmark.kinds._shared.shapes import code, tensor_of_form, varied, without_channels

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kind import Kind, Setting
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.call import AtenCall, OnnxNode
+from opmark.core.kernels.kind import Kind, Setting
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import build, constant, data, present
 from opmark.kinds._onnx.quantised import nchw, nhwc

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.call import AtenCall
-from opmark.core.kind import Choice, Kind, Range, Setting
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.call import AtenCall
+from opmark.core.kernels.kind import Choice, Kind, Range, Setting
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls
 from opmark.kinds._shared.shapes import code, scaled, size_bytes
 

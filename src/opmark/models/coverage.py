@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from opmark.core.graph import Graph, Node
+from opmark.core.kernels.graph import Graph, Node
 from opmark.kinds import GENERIC, KINDS
 
 # Operators that multiply matrices, in ONNX's, ONNX Runtime's and ATen's spelling.

@@ -7,8 +7,8 @@ without it the composite falls apart into products and a softmax, which no GPU r
 
 from dataclasses import replace
 
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import kind_of, work_of
 
 CUDA_RUNTIME = "torch-cuda"

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmark.core.errors import ContentError, UnavailableError, UsageError
-from opmark.core.graph import Graph
+from opmark.core.hardware.target import parse_target_name
+from opmark.core.kernels.graph import Graph
 from opmark.core.registry import require
-from opmark.core.target import parse_target_name
 from opmark.models.cuda_graph import CUDA_RUNTIME, as_on_gpu
 from opmark.models.exported import exported_program, exported_zoo_model, quantised
 from opmark.models.graphs import encoding

@@ -11,11 +11,11 @@ from opmark.bench.backends import onnxruntime as module
 from opmark.bench.backends._onnx.model import END, chain_input, stack
 from opmark.bench.backends.onnxruntime import BACKEND
 from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE
-from opmark.core.call import OnnxNode, Operand
 from opmark.core.errors import ContentError, MeasurementError, UnavailableError
-from opmark.core.kernel import Kernel
-from opmark.core.target import Target
-from opmark.core.tensor import TensorSpec
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.kinds import KINDS
 from opmark.models.resolve import graph_of
 
@@ -136,7 +136,7 @@ def test_a_worker_counts_denormals_as_zero() -> None:
     code = """
 import numpy as np
 from opmark.bench.backends.onnxruntime import BACKEND
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
 tiny = np.full(4, 1e-40, dtype=np.float32)
 assert (tiny * np.float32(0.5) > 0).all()
 BACKEND.start(Target(device="d", backend="onnxruntime", provider="cpu"))

@@ -9,7 +9,7 @@ from opmark.bench.fusion.pairs import PAIRS
 from opmark.bench.fusion.worker import described, joined
 from opmark.bench.worker.backend import target_named
 from opmark.core.errors import MeasurementError, UnavailableError
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
 from opmark.kinds import kind_of
 
 FUSED_BY_ONNX_RUNTIME = {

@@ -22,13 +22,13 @@ from opmark.bench.suite.suite import KindSpec, Suite
 from opmark.bench.worker.backend import BACKENDS, adapted, backend_of
 from opmark.bench.worker.gpu_timing import GpuDriver
 from opmark.core import registry
-from opmark.core.call import AtenCall
 from opmark.core.errors import UnavailableError, UsageError
-from opmark.core.estimate import median
-from opmark.core.folding import fold
-from opmark.core.journal import read_journal
-from opmark.core.records import Block, decode, encode
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import AtenCall
+from opmark.core.kernels.folding import fold
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.measurements.estimate import median
+from opmark.core.measurements.journal import read_journal
+from opmark.core.measurements.records import Block, decode, encode
 from opmark.kinds import KINDS, kind_of
 
 SUITE = Suite(

@@ -12,9 +12,9 @@ from opmark.bench.suite.suite import KindSpec, Suite
 from opmark.bench.worker.backend import Bench
 from opmark.bench.worker.gpu_timing import GpuDriver
 from opmark.core.errors import MeasurementError
-from opmark.core.estimate import median
-from opmark.core.journal import read_journal
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.estimate import median
+from opmark.core.measurements.journal import read_journal
 from opmark.kinds import KINDS
 
 REASON = BACKEND.unavailable()

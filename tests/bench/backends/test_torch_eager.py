@@ -6,10 +6,10 @@ from opmark.bench.backends._torch.calls import refusal
 from opmark.bench.backends._torch.tensors import chain_argument, operands
 from opmark.bench.backends.torch_eager import BACKEND
 from opmark.bench.worker.backend import CHAIN, PARALLEL
-from opmark.core.call import AtenCall
 from opmark.core.errors import MeasurementError, UnavailableError
-from opmark.core.kernel import Kernel
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import AtenCall
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.kinds import KINDS
 from opmark.models import zoo
 from opmark.models.capture.aten import capture

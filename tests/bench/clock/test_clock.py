@@ -9,7 +9,7 @@ from tests.bench.fake import FakeTime
 
 from opmark.bench.clock.clock import Clock
 from opmark.bench.clock.protocol import FULL
-from opmark.core.estimate import label, median
+from opmark.core.measurements.estimate import label, median
 
 
 def clock(time: FakeTime, *, filtered: bool = True) -> Clock:

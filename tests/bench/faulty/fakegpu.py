@@ -8,9 +8,9 @@ from tests.bench.fake_gpu import FakeGpu, FakeKernel
 from opmark.bench.backends.torch_cuda import TorchCuda
 from opmark.bench.clock.clock import Timer
 from opmark.bench.worker.backend import CHAIN, Prepared
-from opmark.core.environment import Fact
-from opmark.core.kernel import Kernel
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.environment import Fact
 from opmark.kinds import work_of
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from opmark.bench.worker.backend import PARALLEL, Backend, Bench, KernelTiming, Prepared
 from opmark.bench.worker.host_timing import HostKernelTiming
-from opmark.core.environment import Fact
 from opmark.core.errors import MeasurementError
-from opmark.core.kernel import Kernel
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.environment import Fact
 
 
 class _Fault:

@@ -13,8 +13,8 @@ from opmark.bench.fusion.worker import described, joined
 from opmark.bench.run.progress import RunProgress
 from opmark.bench.worker.backend import Piece, target_named
 from opmark.core.errors import ContentError, UnknownNameError, UsageError
-from opmark.core.fusion import FUSED, NOT_FUSED
-from opmark.core.journal import read_journal
+from opmark.core.kernels.fusion import FUSED, NOT_FUSED
+from opmark.core.measurements.journal import read_journal
 
 SOME = pairs_named(["conv+relu", "conv+bn", "linear-bias+gelu"])
 # A worker in which pairs go wrong in the two ways a runtime can.

@@ -14,8 +14,8 @@ from opmark.bench.links.core_channel import CoreChannel
 from opmark.bench.links.measuring import CORES, affordable_bytes, channels_of, core_link, measure_links, present, sizes
 from opmark.bench.run.progress import RunProgress
 from opmark.core.errors import DeviceError, MeasurementError, UnavailableError
-from opmark.core.journal import read_journal
-from opmark.core.link import cluster_link
+from opmark.core.hardware.link import cluster_link
+from opmark.core.measurements.journal import read_journal
 
 MOST = 1 << 16
 

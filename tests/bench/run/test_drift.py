@@ -1,8 +1,8 @@
 import pytest
 
 from opmark.bench.run.drift import Drift, steady
-from opmark.core.host_clock import HostClock
-from opmark.core.records import Sentinels
+from opmark.core.measurements.host_clock import HostClock
+from opmark.core.measurements.records import Sentinels
 
 
 def reading(compute: float, memory: float = 60.0) -> dict[str, float]:

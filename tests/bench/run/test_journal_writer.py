@@ -5,8 +5,8 @@ import pytest
 
 from opmark.bench.run.journal_writer import JournalWriter
 from opmark.core.errors import ContentError, MeasurementError, OpMarkError
-from opmark.core.journal import read_records
-from opmark.core.records import Done, Header
+from opmark.core.measurements.journal import read_records
+from opmark.core.measurements.records import Done, Header
 
 HEADER = Header(suite="s", suite_id="1", quality="full")
 

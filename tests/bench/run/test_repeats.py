@@ -12,8 +12,8 @@ from opmark.bench.run.runner import run
 from opmark.bench.suite.plan import plan
 from opmark.bench.suite.suite import KindSpec, Networks, NetworkSpec, Suite
 from opmark.core.errors import ContentError, NothingSelectedError
-from opmark.core.journal import read_journal
-from opmark.core.records import KernelTrial
+from opmark.core.measurements.journal import read_journal
+from opmark.core.measurements.records import KernelTrial
 
 SUITE = Suite(
     name="poor",

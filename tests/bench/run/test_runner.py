@@ -26,8 +26,8 @@ from opmark.bench.worker.backend import BACKENDS
 from opmark.bench.worker.pool import WorkerProcess
 from opmark.core import registry
 from opmark.core.errors import ContentError, MeasurementError
-from opmark.core.journal import Journal, read_journal
-from opmark.core.records import KernelTrial
+from opmark.core.measurements.journal import Journal, read_journal
+from opmark.core.measurements.records import KernelTrial
 from opmark.kinds import KINDS, work_of
 
 SUITE = Suite(
@@ -242,7 +242,7 @@ def test_another_suite_or_machine_is_refused_and_nothing_is_written(tmp_path: Pa
 
 def test_two_runs_on_one_journal_are_refused_in_one_sentence(tmp_path: Path) -> None:
     from opmark.bench.run.journal_writer import JournalWriter
-    from opmark.core.records import Header
+    from opmark.core.measurements.records import Header
 
     path = tmp_path / "j.jsonl"
     header = Header(suite=SUITE.name, suite_id=SUITE.id, quality=SUITE.quality)

@@ -4,9 +4,9 @@ import pytest
 
 from opmark.bench.clock.protocol import FULL
 from opmark.bench.run.verdict import OpenTrial, begin, judge
-from opmark.core.kernel import Kernel
-from opmark.core.records import Block, KernelTrial
-from opmark.core.work import Work
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.work import Work
+from opmark.core.measurements.records import Block, KernelTrial
 
 TRIAL = KernelTrial(
     trial="k", target="null-t1", kernel=Kernel.of("gemm", {"m": 1}), work=Work(flops=1, read_bytes=1, written_bytes=1)

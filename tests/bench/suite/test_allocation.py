@@ -15,9 +15,9 @@ from opmark.bench.suite.allocation import (
     significant_operators,
     time_shares,
 )
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
-from opmark.core.work import Work
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.work import Work
 
 
 def network(*kernels: tuple[str, str, int], free: bool = False) -> Graph:

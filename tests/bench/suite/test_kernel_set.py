@@ -6,8 +6,8 @@ import pytest
 from opmark.bench.suite.allocation import operator_of, significant_operators
 from opmark.bench.suite.kernel_set import KernelSet, judging_kernels
 from opmark.bench.suite.suite import KindSpec, Prior, Suite
-from opmark.core.graph import Graph
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.graph import Graph
+from opmark.core.kernels.kernel import Kernel
 from opmark.models.resolve import graph_of
 
 SUITE = Suite(

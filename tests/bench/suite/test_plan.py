@@ -12,7 +12,7 @@ from opmark.bench.suite.plan import PACES, Plan, estimated_duration, parse_shard
 from opmark.bench.suite.sampling import Sampler
 from opmark.bench.suite.suite import AxisSpec, ExactKernel, KindSpec, Networks, Prior, Suite
 from opmark.core.errors import NothingSelectedError, UnavailableError, UnknownNameError, UsageError
-from opmark.core.kind import Choice, Setting
+from opmark.core.kernels.kind import Choice, Setting
 from opmark.kinds import KINDS
 from opmark.models.resolve import graph_of
 

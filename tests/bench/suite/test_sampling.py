@@ -6,8 +6,8 @@ import pytest
 
 from opmark.bench.suite.allocation import operator_of
 from opmark.bench.suite.sampling import Sampler
-from opmark.core.kernel import Kernel
-from opmark.core.kind import Setting
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.kind import Setting
 from opmark.kinds import KINDS
 
 FLOOR = 8

@@ -6,7 +6,7 @@ import pytest
 from opmark.bench.suite.suite import ExactKernel, NetworkSpec, Suite, find_suite, load_suite, suites
 from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError, UnknownNameError
-from opmark.core.kind import Choice, Range
+from opmark.core.kernels.kind import Choice, Range
 from opmark.core.shipped import shipped_content
 
 GOOD = """

@@ -11,10 +11,10 @@ from opmark.bench.clock.protocol import FULL, QUICK
 from opmark.bench.worker.backend import Bench
 from opmark.bench.worker.gpu_timing import GpuKernelTiming, GpuNetworkTiming, calls_for, enqueue_ns, unrolled, warm_up
 from opmark.core.errors import MeasurementError
-from opmark.core.folding import fold
-from opmark.core.kernel import Kernel
-from opmark.core.records import Block
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.folding import fold
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.records import Block
 from opmark.kinds import KINDS
 
 TARGET = Target(device="nvidia-h200", backend="torch-cuda", version="2.9")

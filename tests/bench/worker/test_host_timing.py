@@ -13,11 +13,11 @@ from opmark.bench.worker import host_timing as trial
 from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Bench
 from opmark.bench.worker.host_timing import HostKernelTiming, HostNetworkTiming, stack_copies
 from opmark.core.errors import MeasurementError
-from opmark.core.folding import fold
-from opmark.core.kernel import Kernel
-from opmark.core.records import Block
-from opmark.core.target import Target
-from opmark.core.work import Work
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.folding import fold
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.work import Work
+from opmark.core.measurements.records import Block
 from opmark.kinds import KINDS, work_of
 
 TARGET = Target(device="d", backend="null")

@@ -14,7 +14,7 @@ from opmark.bench.worker.pool import WorkerLostError, WorkerPool, WorkerProcess
 from opmark.core import registry
 from opmark.core.canonical import plain
 from opmark.core.errors import MeasurementError
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
 from opmark.kinds import KINDS
 
 CACHES = Caches(level1_bytes=1 << 15, level2_bytes=1 << 20, last_level_bytes=1 << 25)

@@ -10,7 +10,7 @@ from opmark.bench.clock.protocol import FULL, PROTOCOLS, QUICK, protocol_from, p
 from opmark.bench.worker import server as worker
 from opmark.core.canonical import plain
 from opmark.core.errors import UnknownNameError
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
 from opmark.kinds import KINDS
 
 TARGET = Target(device="d", backend="null", provider="a", version="1.0", options=("x=1",))

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opmark.core.errors import ContentError
-from opmark.core.kernel import Kernel
-from opmark.core.measurement import OK, SKIPPED, Measurement, NetworkMeasurement
-from opmark.core.work import Work
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.work import Work
+from opmark.core.measurements.measurement import OK, SKIPPED, Measurement, NetworkMeasurement
 from opmark.datasets.format.columns import (
     KERNELS,
     NETWORKS,

@@ -10,7 +10,7 @@ from tests.datasets import sample
 
 from opmark.cli.main import cli
 from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError, UsageError
-from opmark.core.measurement import OK
+from opmark.core.measurements.measurement import OK
 from opmark.datasets.format.manifest import IMPORTED, LICENCE, MEASURED
 from opmark.datasets.importing.cells import rows
 from opmark.datasets.importing.foreign import Import, facts_of, import_tables

@@ -8,7 +8,7 @@ import pytest
 from tests.datasets import sample
 from tests.datasets.journals import write_journal
 
-from opmark.core.journal import read_journal
+from opmark.core.measurements.journal import read_journal
 from opmark.datasets.format.columns import KERNELS, NETWORKS
 from opmark.datasets.format.manifest import common_facts, conflicts, read
 from opmark.datasets.release.building import build, build_from

@@ -17,7 +17,7 @@ from tests.datasets.tampering import change_manifest, fit_manifest, set_value
 
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError, UnknownNameError, UsageError
 from opmark.core.files import sha256
-from opmark.core.measurement import QUANTILES, Measurement
+from opmark.core.measurements.measurement import QUANTILES, Measurement
 from opmark.datasets.release.building import build, build_from, merge
 from opmark.datasets.release.release import Release, load
 

@@ -8,8 +8,8 @@ from tests.datasets import sample
 from tests.datasets.journals import write_journal
 
 from opmark.core.errors import ContentError, UnknownNameError, UsageError
-from opmark.core.fusion import FUSED, NOT_FUSED, pair_verdicts
-from opmark.core.records import (
+from opmark.core.kernels.fusion import FUSED, NOT_FUSED, pair_verdicts
+from opmark.core.measurements.records import (
     Done,
     FusionRound,
     FusionTrial,

@@ -7,7 +7,7 @@ import pytest
 from tests.datasets import sample
 from tests.datasets.tampering import change_manifest, change_rows, set_value
 
-from opmark.core.measurement import QUANTILES
+from opmark.core.measurements.measurement import QUANTILES
 from opmark.datasets.release.building import build_from
 from opmark.datasets.release.release import Release
 from opmark.datasets.validation.check import ERROR, WARNING, Finding

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from tests.leaderboards import examples
 from tests.leaderboards.examples import device, graph, star
 
-from opmark.core.cluster import Cluster
+from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.bounds.bounds import bounds, lower_bound
 from opmark.leaderboards.bounds.relaxations.area import area
 from opmark.leaderboards.problem.problem import Problem

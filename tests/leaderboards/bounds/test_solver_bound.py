@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.leaderboards import examples
 from tests.leaderboards.examples import device, graph, pair, star
 
-from opmark.core.cluster import Cluster
 from opmark.core.errors import PlacementError
+from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.response_time import response_time_ns
 from opmark.leaderboards.bounds.solver_bound import solver_bound

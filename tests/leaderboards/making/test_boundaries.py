@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.leaderboards.making.boundaries import blocked_tensors, boundary_of, unit_layout_ns
 from opmark.leaderboards.making.units import aliases
 from opmark.leaderboards.problem.fields import Tensor

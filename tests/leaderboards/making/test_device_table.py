@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from opmark.core.errors import ContentError, UnknownNameError
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.leaderboards.making.device_table import KindRoofline, costs_of, load_table, table_names
 from opmark.leaderboards.making.rooflines import RooflineCosts
 from opmark.leaderboards.problem.prediction_error import error_factors

@@ -6,12 +6,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import ContentError
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.hardware.cluster import Cluster, Device, Link
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.leaderboards.making.kernel_matching import units_of
 from opmark.leaderboards.making.units import make_problem
 from opmark.leaderboards.problem.placement import Solution

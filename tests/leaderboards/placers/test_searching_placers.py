@@ -11,8 +11,8 @@ import pytest
 from tests.contracts.test_placers import branchy
 from tests.leaderboards.examples import canonical, device, graph, heft_canonical, pair, peft_canonical, star
 
-from opmark.core.cluster import Cluster
 from opmark.core.errors import PlacementError, SubmissionError
+from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.bounds.bounds import bounds, cheap_lower_bound
 from opmark.leaderboards.making.importer import IMPORTERS, ImportOptions
 from opmark.leaderboards.problem.fields import Tensor, Unit

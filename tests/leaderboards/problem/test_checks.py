@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.leaderboards.examples import graph, pair, star
 
-from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError
+from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.problem.checks import FACTOR_AT_MOST, checked, rule_findings
 from opmark.leaderboards.problem.graph_checks import unit_findings
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from tests.leaderboards import examples
 from tests.leaderboards.examples import device, graph, pair
 
-from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import ContentError
+from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.leaderboards.making.model_problem import load_cluster
 from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.fields import ReferenceCosts, Tensor, Unit

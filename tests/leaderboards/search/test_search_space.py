@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from tests.leaderboards import examples
 from tests.leaderboards.examples import device, graph, pair
 
-from opmark.core.cluster import Cluster
 from opmark.core.errors import PlacementError
+from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.placers import round_robin
 from opmark.leaderboards.problem.fields import Unit
 from opmark.leaderboards.problem.problem import Problem

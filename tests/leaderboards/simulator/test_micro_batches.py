@@ -12,9 +12,9 @@ from tests.leaderboards.examples import device
 from tests.leaderboards.reference_step import StepReference, blocks
 from tests.leaderboards.reference_step import sequence as slow_sequence
 
-from opmark.core.cluster import Cluster, Link
 from opmark.core.errors import ContentError, PlacementError
 from opmark.core.files import json_text
+from opmark.core.hardware.cluster import Cluster, Link
 from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.placement import Solution, load_solution, placement_of, save_solution, solution_of

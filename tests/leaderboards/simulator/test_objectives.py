@@ -13,8 +13,8 @@ from tests.leaderboards import examples
 from tests.leaderboards.examples import device, graph, pair, star
 from tests.leaderboards.reference_loads import is_contiguous, stashed, throughput
 
-from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError, PlacementError
+from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.contiguity import contiguous_rows, returning_unit
 from opmark.leaderboards.problem.placement import Solution, placement_of

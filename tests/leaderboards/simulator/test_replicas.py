@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.leaderboards.examples import device, graph, pair, star
 from tests.leaderboards.reference import Reference
 
-from opmark.core.cluster import Cluster
 from opmark.core.errors import PlacementError
+from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.problem.checks import findings
 from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.graph import class_names

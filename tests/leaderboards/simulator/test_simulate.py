@@ -10,8 +10,8 @@ from tests.leaderboards import examples
 from tests.leaderboards.examples import device, graph, pair, star
 from tests.leaderboards.reference import Reference
 
-from opmark.core.cluster import Cluster, Link
 from opmark.core.errors import PlacementError
+from opmark.core.hardware.cluster import Cluster, Link
 from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
 from opmark.leaderboards.problem.problem import Problem

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import NothingSelectedError
+from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit
 from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Solution

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opmark.core.cluster import Cluster, Device, Link
+from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.leaderboards.problem.fields import Tensor, Unit
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem

@@ -7,9 +7,9 @@ import pytest
 from tests.kinds.single_node import promised, results
 from tests.models.onnx_models import LIGHT, array, integers, light_graph, light_path, model, node, saved
 
-from opmark.core.call import OnnxNode
 from opmark.core.errors import ContentError
-from opmark.core.graph import Graph
+from opmark.core.kernels.call import OnnxNode
+from opmark.core.kernels.graph import Graph
 from opmark.kinds import GENERIC, kind_of, of_onnx
 from opmark.models.capture.onnx_runtime import capture
 from opmark.models.capture.onnx_session import block_width

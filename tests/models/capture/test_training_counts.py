@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from opmark.core.graph import Graph
+from opmark.core.kernels.graph import Graph
 from opmark.models import zoo
 from opmark.models.capture.aten import capture
 from opmark.models.capture.torch_variants import TrainingStep, loss_of

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opmark.core.graph import Graph
+from opmark.core.kernels.graph import Graph
 from opmark.models.resolve import graph_of
 from opmark.models.zoo import FAMILIES, family_of
 

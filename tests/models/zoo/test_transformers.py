@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from opmark.core.graph import Graph
+from opmark.core.kernels.graph import Graph
 from opmark.models.coverage import coverage
 from opmark.models.resolve import graph_of
 from opmark.models.zoo import FAMILIES

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.predictors import law
 
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.estimators.nn_meter_forest import nn_meter_features
 from opmark.predictors.inputs.arrays import from_text

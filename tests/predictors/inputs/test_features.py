@@ -5,7 +5,7 @@ import pytest
 from tests.predictors import law
 
 from opmark.core.errors import ContentError
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import KINDS, kind_of, work_of
 from opmark.predictors.inputs.features import Hardware, features, hardware_of
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from tests.predictors import law
 
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
-from opmark.core.measurement import OK, NetworkMeasurement
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
+from opmark.core.measurements.measurement import OK, NetworkMeasurement
 from opmark.models.resolve import graph_of
 from opmark.predictors.inputs.graphs import TRAINING, footprint_bytes, graphs_of, network_class
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.predictors import law
 
-from opmark.core.measurement import NetworkMeasurement
+from opmark.core.measurements.measurement import NetworkMeasurement
 from opmark.predictors.judging.evidence import Evidence
 from opmark.predictors.judging.networks import class_errors, judge_networks, judge_op_counts, split_errors
 from opmark.predictors.model.constants import PLAIN_SUM

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.datasets.importing.foreign import facts_of
 from opmark.datasets.importing.importer import IMPORTERS
 from opmark.predictors.estimators import ESTIMATORS

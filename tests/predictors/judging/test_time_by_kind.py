@@ -6,7 +6,7 @@ import pytest
 from tests.predictors import law
 
 from opmark.core.errors import NothingSelectedError
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import KINDS
 from opmark.predictors.judging.evidence import Evidence
 from opmark.predictors.judging.time_by_kind import time_by_kind

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.predictors.estimators.lightgbm_trees import TreesOnly
 from opmark.predictors.inputs.features import Inputs, features
 from opmark.predictors.inputs.tables import Latencies

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.predictors.inputs.features import Inputs, features
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.by_group import (

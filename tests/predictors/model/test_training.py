@@ -7,8 +7,8 @@ import pytest
 from tests.predictors import law
 
 from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError
-from opmark.core.kernel import Kernel
-from opmark.core.measurement import FAILED, LOW_QUALITY, Measurement
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.measurement import FAILED, LOW_QUALITY, Measurement
 from opmark.kinds import work_of
 from opmark.predictors.inputs.tables import tables
 from opmark.predictors.model.cost_model import CostModel

@@ -11,7 +11,7 @@ import pytest
 from tests.predictors import law
 
 from opmark.core.errors import ContentError, NothingSelectedError
-from opmark.core.measurement import Measurement
+from opmark.core.measurements.measurement import Measurement
 from opmark.predictors.inputs.features import Hardware, features
 from opmark.predictors.learners.roofline import Roofline
 from opmark.predictors.model.adapted_learner import TRANSFERRED, Adapted, adapted_from

@@ -10,8 +10,8 @@ import pytest
 from tests.predictors import law
 
 from opmark.core.errors import NothingSelectedError
-from opmark.core.kernel import Kernel
-from opmark.core.measurement import Measurement
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.measurement import Measurement
 from opmark.predictors.inputs.tables import tables
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import CostModel

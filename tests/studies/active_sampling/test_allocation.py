@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from opmark.bench.suite.plan import plan
 from opmark.bench.suite.suite import KindSpec, Suite
-from opmark.core.records import KernelTrial
+from opmark.core.measurements.records import KernelTrial
 from opmark.predictors.inputs.features import features
 from opmark.predictors.inputs.shape_groups import shape_groups
 from opmark.studies.active_sampling.allocation import (

@@ -9,8 +9,8 @@ from opmark.bench.run.progress import RunProgress
 from opmark.bench.suite.plan import plan
 from opmark.bench.suite.suite import KindSpec, Networks, Suite
 from opmark.core.errors import NothingSelectedError
-from opmark.core.journal import read_journal
-from opmark.core.records import KernelTrial
+from opmark.core.measurements.journal import read_journal
+from opmark.core.measurements.records import KernelTrial
 from opmark.datasets.release.building import journal_contents
 from opmark.studies.active_sampling.allocation import by_cell, set_aside
 from opmark.studies.active_sampling.curve import FILE, PAGE, read_curve

@@ -8,7 +8,7 @@ import pytest
 from opmark.bench.run.runner import run
 from opmark.bench.suite.suite import KindSpec, Networks, Suite
 from opmark.core.errors import ContentError
-from opmark.core.journal import read_journal
+from opmark.core.measurements.journal import read_journal
 from opmark.datasets.release.building import build, merge
 from opmark.datasets.release.release import Release
 

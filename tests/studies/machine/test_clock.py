@@ -8,7 +8,7 @@ import pytest
 from opmark.bench.run.noise import Noise, judged
 from opmark.core.canonical import plain
 from opmark.core.files import json_text
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
 from opmark.datasets.format.manifest import ReleaseManifest, RowSource
 from opmark.studies.machine import clock as usual_clock
 from opmark.studies.machine.clock import clock_now, usual_sentinels_ns

@@ -10,8 +10,8 @@ import pytest
 
 from opmark.bench.run.noise import Noise, judged
 from opmark.bench.worker.backend import BACKENDS
-from opmark.core.environment import Environment
 from opmark.core.errors import MissingExtraError
+from opmark.core.measurements.environment import Environment
 from opmark.core.registry import Registry
 from opmark.studies.machine import doctor
 from opmark.studies.machine.doctor import EXTRAS, advice_on_noise, bubblewrap, diagnose, extra, runtime

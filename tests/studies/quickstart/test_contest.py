@@ -1,4 +1,4 @@
-from opmark.core.link import LinkMeasurement
+from opmark.core.hardware.link import LinkMeasurement
 from opmark.studies.quickstart.contest import two_cores
 
 SIZES = (64.0, 1024.0, 1_000_000.0)

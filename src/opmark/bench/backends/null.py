@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from opmark.bench.clock.clock import Timer
 from opmark.bench.worker.backend import CHAIN, Backend, Piece, Prepared
-from opmark.core.environment import Fact
-from opmark.core.kernel import Kernel
-from opmark.core.target import Target
-from opmark.core.work import Work
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.work import Work
+from opmark.core.measurements.environment import Fact
 from opmark.kinds import kind_of, work_of
 
 # Provider → (operations per ns, bytes per ns, fixed ns of a kernel). Placement needs machines that differ.

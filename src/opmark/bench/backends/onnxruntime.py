@@ -14,12 +14,12 @@ from opmark.bench.backends._onnx.model import END, Stacked, chain_input, numpy_t
 from opmark.bench.backends._onnx.sequence import pieces, sequence
 from opmark.bench.worker.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
 from opmark.bench.worker.calls import call_in
-from opmark.core.call import OnnxNode, Operand
-from opmark.core.environment import Fact
 from opmark.core.errors import MeasurementError, UnavailableError
-from opmark.core.kernel import Kernel
-from opmark.core.target import Target
-from opmark.core.tensor import TensorSpec
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.measurements.environment import Fact
 
 _SUFFIX = "ExecutionProvider"
 # Providers on other machines, or unable to run single kernels.

@@ -12,11 +12,11 @@ from opmark.bench.clock.gpu import gpu_facts, gpu_slug
 from opmark.bench.clock.protocol import MeasuringProtocol, Tier
 from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Backend, Bench, KernelTiming, NetworkTiming, Prepared
 from opmark.bench.worker.gpu_timing import GpuDriver, GpuKernelTiming, GpuNetworkTiming, warm_up
-from opmark.core.call import AtenCall
-from opmark.core.environment import Fact
 from opmark.core.errors import UnavailableError
-from opmark.core.kernel import Kernel
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.call import AtenCall
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.environment import Fact
 from opmark.models.cuda_graph import CUDA_RUNTIME, kernel_on_gpu
 
 _DEVICE = "cuda"

@@ -6,9 +6,9 @@ from opmark.bench.backends._torch.calls import CHEAPEST, call_of, network_call, 
 from opmark.bench.backends._torch.sequence import Sequenced
 from opmark.bench.backends._torch.tensors import chain_argument
 from opmark.bench.worker.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
-from opmark.core.environment import Fact
-from opmark.core.kernel import Kernel
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.environment import Fact
 
 # The process keeps freed memory. Otherwise every large output causes page faults, which take a quarter to a half of a
 # network's time, depending on other load. 32 MiB is the largest threshold that glibc accepts.

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from opmark.core.environment import Fact
-from opmark.core.estimate import median
+from opmark.core.measurements.environment import Fact
+from opmark.core.measurements.estimate import median
 
 # Field of nvidia-smi → name of the fact. None of them changes by itself.
 _FIELDS = {

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opmark.core.estimate import LABEL_QUANTILE
+from opmark.core.measurements.estimate import LABEL_QUANTILE
 from opmark.core.registry import unknown_name
 
 

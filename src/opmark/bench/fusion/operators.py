@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from opmark.bench.worker.calls import call_in
 from opmark.core.errors import UsageError
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.core.registry import unknown_name
 from opmark.kinds import KINDS
 

@@ -18,12 +18,12 @@ from opmark.bench.worker.backend import BACKENDS, available_target, backend_of
 from opmark.bench.worker.pool import WorkerLostError, WorkerPool, WorkerProcess, refusal
 from opmark.core.canonical import content_id
 from opmark.core.errors import OpMarkError
-from opmark.core.fusion import FusionMeasurement, PairVerdict, pair_verdicts
-from opmark.core.journal import read_journal
-from opmark.core.kernel import Kernel
-from opmark.core.measurement import FAILED, OK, SKIPPED
-from opmark.core.records import Done, FusionRound, FusionTrial, Header, Overhead, Record
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.fusion import FusionMeasurement, PairVerdict, pair_verdicts
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.journal import read_journal
+from opmark.core.measurements.measurement import FAILED, OK, SKIPPED
+from opmark.core.measurements.records import Done, FusionRound, FusionTrial, Header, Overhead, Record
 
 COMMAND = (sys.executable, "-m", "opmark.bench.fusion.worker")
 SUITE = "fusion"

@@ -11,8 +11,8 @@ from opmark.bench.clock.clock import Samples
 from opmark.bench.clock.scheduling import UNFILTERED
 from opmark.bench.worker.backend import Piece, Prepared
 from opmark.bench.worker.server import Worker, main
-from opmark.core.fusion import FUSED, NOT_FUSED
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.fusion import FUSED, NOT_FUSED
+from opmark.core.kernels.kernel import Kernel
 
 _PARTS = ("first", "second", "block")
 

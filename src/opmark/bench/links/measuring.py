@@ -18,11 +18,11 @@ from opmark.bench.run.progress import RunProgress
 from opmark.bench.worker.backend import BACKENDS, Backend
 from opmark.core.canonical import content_id
 from opmark.core.errors import DeviceError, MeasurementError, OpMarkError, UnavailableError
-from opmark.core.estimate import label
-from opmark.core.journal import read_journal
-from opmark.core.link import LinkMeasurement, fold_link
-from opmark.core.measurement import FAILED, OK, SKIPPED
-from opmark.core.records import Done, Header, LinkTrial, Record, Transfer
+from opmark.core.hardware.link import LinkMeasurement, fold_link
+from opmark.core.measurements.estimate import label
+from opmark.core.measurements.journal import read_journal
+from opmark.core.measurements.measurement import FAILED, OK, SKIPPED
+from opmark.core.measurements.records import Done, Header, LinkTrial, Record, Transfer
 
 SUITE = "links"
 CORES = "cores"

@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from opmark.core.host_clock import COMPUTE, HostClock, host_clock, usual_ns
-from opmark.core.records import Sentinels
+from opmark.core.measurements.host_clock import COMPUTE, HostClock, host_clock, usual_ns
+from opmark.core.measurements.records import Sentinels
 
 # Fewer readings than this do not define the usual one.
 _FEW_READINGS = 5

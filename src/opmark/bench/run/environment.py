@@ -17,7 +17,7 @@ from opmark.bench.clock.machine import (
 )
 from opmark.bench.clock.scheduling import cpu_pressure, may_use_fifo
 from opmark.bench.worker.backend import Backend
-from opmark.core.environment import Environment, Fact
+from opmark.core.measurements.environment import Environment, Fact
 
 # Instruction sets that change which kernels a runtime picks.
 _DECISIVE_FLAGS = (

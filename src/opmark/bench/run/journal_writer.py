@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from opmark.core.environment import Environment
 from opmark.core.errors import ContentError, MeasurementError, OpMarkError
-from opmark.core.journal import Journal, read_journal, read_records
-from opmark.core.records import Header, Record, Session, encode
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.measurements.environment import Environment
+from opmark.core.measurements.journal import Journal, read_journal, read_records
+from opmark.core.measurements.records import Header, Record, Session, encode
 
 
 class JournalWriter:

@@ -11,7 +11,7 @@ from opmark.bench.clock.scheduling import cpu_pressure, may_use_fifo
 from opmark.bench.run.reference import Reference, measure_reference
 from opmark.bench.worker.backend import Prepared
 from opmark.bench.worker.sentinels import processor_sentinels
-from opmark.core.estimate import label, median, variation
+from opmark.core.measurements.estimate import label, median, variation
 from opmark.core.units import format_ns
 
 QUIET = "quiet"

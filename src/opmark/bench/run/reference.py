@@ -9,8 +9,8 @@ from opmark.bench.clock.protocol import FULL
 from opmark.bench.worker.backend import available_target
 from opmark.bench.worker.pool import WorkerProcess, refusal
 from opmark.core.errors import MeasurementError
-from opmark.core.estimate import half_width, label, median
-from opmark.core.records import HOT
+from opmark.core.measurements.estimate import half_width, label, median
+from opmark.core.measurements.records import HOT
 from opmark.kinds import KINDS
 
 # A few tenths of a millisecond on one core: long enough for single calls, with the weights in the core's own cache.

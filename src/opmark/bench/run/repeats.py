@@ -13,10 +13,10 @@ from opmark.bench.suite.plan import Plan
 from opmark.bench.suite.suite import Suite
 from opmark.core.canonical import content_id
 from opmark.core.errors import ContentError, NothingSelectedError
-from opmark.core.estimate import quantile
-from opmark.core.journal import Journal, read_journal, usual_of
-from opmark.core.measurement import FAILED, LOW_QUALITY, OK, USABLE
-from opmark.core.records import KernelTrial, NetworkTrial, Trial
+from opmark.core.measurements.estimate import quantile
+from opmark.core.measurements.journal import Journal, read_journal, usual_of
+from opmark.core.measurements.measurement import FAILED, LOW_QUALITY, OK, USABLE
+from opmark.core.measurements.records import KernelTrial, NetworkTrial, Trial
 
 # A quiet hour or a machine with more memory may change these; a skipped kernel stays skipped.
 REPEATABLE = (LOW_QUALITY, FAILED)

@@ -21,11 +21,11 @@ from opmark.bench.suite.suite import Suite
 from opmark.bench.worker.backend import BACKENDS, adapted
 from opmark.bench.worker.calls import allocated_bytes
 from opmark.bench.worker.pool import COMMAND, WorkerLostError, WorkerPool, WorkerProcess, refusal
-from opmark.core.estimate import median
-from opmark.core.journal import at_clock, read_journal
-from opmark.core.measurement import FAILED
-from opmark.core.records import Block, Done, Header, KernelTrial, Overhead, Record, Trial
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.measurements.estimate import median
+from opmark.core.measurements.journal import at_clock, read_journal
+from opmark.core.measurements.measurement import FAILED
+from opmark.core.measurements.records import Block, Done, Header, KernelTrial, Overhead, Record, Trial
 
 _NETWORKS_PER_CHUNK = 4
 # Processes above this number are rarely needed and would hold memory all the time.

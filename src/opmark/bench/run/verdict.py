@@ -6,10 +6,10 @@ from itertools import pairwise
 
 from opmark.bench.clock.gpu import MOST_DISCARDED, unsteady_share
 from opmark.bench.clock.protocol import MeasuringProtocol
-from opmark.core.estimate import median
-from opmark.core.folding import RESOLUTION_NS, Folded, fold
-from opmark.core.measurement import LOW_QUALITY, OK
-from opmark.core.records import HOT, NETWORK, ROTATED, Block, Done, NetworkTrial, Trial
+from opmark.core.kernels.folding import RESOLUTION_NS, Folded, fold
+from opmark.core.measurements.estimate import median
+from opmark.core.measurements.measurement import LOW_QUALITY, OK
+from opmark.core.measurements.records import HOT, NETWORK, ROTATED, Block, Done, NetworkTrial, Trial
 
 
 @dataclass(kw_only=True)

@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from opmark.core.graph import Graph
-from opmark.core.kernel import Kernel
-from opmark.core.kind import FLOATING
-from opmark.core.work import Work
+from opmark.core.kernels.graph import Graph
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.kind import FLOATING
+from opmark.core.kernels.work import Work
 from opmark.kinds import KINDS
 
 # An ordinary core: operations and bytes per nanosecond, and the least cost of a kernel. Only shares depend on them:

@@ -16,9 +16,9 @@ from opmark.bench.suite.allocation import (
 )
 from opmark.bench.suite.sampling import Sampler
 from opmark.bench.suite.suite import Suite
-from opmark.core.graph import Graph
-from opmark.core.kernel import Kernel
-from opmark.core.kind import Setting
+from opmark.core.kernels.graph import Graph
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.kind import Setting
 from opmark.kinds import KINDS
 
 _TORCH_ONLY = ("aten",)

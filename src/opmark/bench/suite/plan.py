@@ -13,11 +13,11 @@ from opmark.bench.worker.backend import Backend, available_target, backend_of
 from opmark.bench.worker.calls import call_in
 from opmark.core.canonical import content_id
 from opmark.core.errors import NothingSelectedError, UsageError
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
-from opmark.core.records import KernelTrial, NetworkTrial, Trial
-from opmark.core.target import Target, parse_target_name
-from opmark.core.work import Work
+from opmark.core.hardware.target import Target, parse_target_name
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.work import Work
+from opmark.core.measurements.records import KernelTrial, NetworkTrial, Trial
 from opmark.kinds import work_of
 from opmark.models.resolve import graph_of, onnx_file
 from opmark.models.source import source_of

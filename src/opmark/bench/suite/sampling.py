@@ -10,8 +10,8 @@ from typing import Any, TypeGuard
 from opmark.bench.suite.allocation import operator_of
 from opmark.bench.worker.calls import allocated_bytes
 from opmark.core.errors import ContentError
-from opmark.core.kernel import Kernel
-from opmark.core.kind import Axis, Kind, Setting
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.kind import Axis, Kind, Setting
 
 # A variation may exceed its kind's space. Larger kernels take too much of a suite's time.
 _MOST_BYTES = 256 << 20

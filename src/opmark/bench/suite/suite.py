@@ -9,12 +9,12 @@ from opmark.bench.clock.protocol import PROTOCOLS
 from opmark.bench.worker.backend import backend_of
 from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError, UnknownNameError, UsageError
-from opmark.core.kernel import Kernel
-from opmark.core.kind import Axis, Choice, Range
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.kind import Axis, Choice, Range
+from opmark.core.kernels.tensor import DTYPE_BYTES
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
 from opmark.core.shipped import shipped_content
-from opmark.core.tensor import DTYPE_BYTES
 from opmark.core.units import parse_duration_s
 from opmark.kinds import KINDS, work_of
 from opmark.models.source import split_variant

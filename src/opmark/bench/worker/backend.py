@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Protocol
 from opmark.bench.clock.clock import Clock, Timer
 from opmark.bench.clock.machine import device_slug
 from opmark.bench.clock.protocol import MeasuringProtocol
-from opmark.core.environment import Fact
 from opmark.core.errors import UnavailableError, UsageError
-from opmark.core.estimate import label
-from opmark.core.kernel import Kernel
+from opmark.core.hardware.target import Target, parse_target_name
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.environment import Fact
+from opmark.core.measurements.estimate import label
 from opmark.core.registry import Registry, unknown_name
-from opmark.core.target import Target, parse_target_name
 
 SINGLE = "single"
 # Each copy feeds the next one, as in a network; the runtime may work in place.

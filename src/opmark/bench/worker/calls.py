@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from opmark.core.call import AtenCall, OnnxNode
-from opmark.core.kernel import Kernel
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import AtenCall, OnnxNode
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.kinds import kind_of, work_of
 
 

@@ -9,9 +9,9 @@ from opmark.bench.clock.gpu import at_usual_clock
 from opmark.bench.worker.backend import SINGLE, Bench, Prepared
 from opmark.bench.worker.calls import allocated_bytes
 from opmark.core.errors import MeasurementError
-from opmark.core.estimate import median
-from opmark.core.kernel import Kernel
-from opmark.core.records import HOT, NETWORK, ROTATED
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.estimate import median
+from opmark.core.measurements.records import HOT, NETWORK, ROTATED
 from opmark.core.units import format_bytes
 from opmark.kinds import work_of
 

@@ -13,10 +13,10 @@ from opmark.bench.clock.scheduling import UNFILTERED
 from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Bench, Prepared
 from opmark.bench.worker.calls import allocated_bytes
 from opmark.core.errors import MeasurementError
-from opmark.core.kernel import Kernel
-from opmark.core.records import HOT, NETWORK, ROTATED
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.work import Work
+from opmark.core.measurements.records import HOT, NETWORK, ROTATED
 from opmark.core.units import format_bytes
-from opmark.core.work import Work
 from opmark.kinds import work_of
 
 # Runtimes compute these kinds in the memory of the input if they can.

@@ -19,9 +19,9 @@ from opmark.bench.clock.protocol import MeasuringProtocol
 from opmark.bench.worker.backend import BACKENDS, Backend
 from opmark.core.canonical import plain
 from opmark.core.errors import MeasurementError
+from opmark.core.hardware.target import Target
 from opmark.core.line_reader import LineReader
-from opmark.core.measurement import FAILED, SKIPPED
-from opmark.core.target import Target
+from opmark.core.measurements.measurement import FAILED, SKIPPED
 
 COMMAND = (sys.executable, "-m", "opmark.bench.worker.server")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

@@ -31,10 +31,10 @@ from opmark.bench.worker.backend import BACKENDS, Bench, KernelTiming, NetworkTi
 from opmark.bench.worker.host_timing import HostKernelTiming, HostNetworkTiming
 from opmark.bench.worker.sentinels import processor_sentinels
 from opmark.core.errors import OpMarkError
-from opmark.core.estimate import label
-from opmark.core.kernel import Kernel
-from opmark.core.records import ROTATED
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.estimate import label
+from opmark.core.measurements.records import ROTATED
 
 
 class Worker:

@@ -235,7 +235,7 @@ def _facts(pairs: tuple[str, ...]) -> dict[str, str | int]:
 
 
 def _show_built(release: Any, as_json: bool) -> None:
-    from opmark.core.measurement import FAILED
+    from opmark.core.measurements.measurement import FAILED
 
     kernels, networks = len(release.kernels), len(release.networks)
     refused = int(((release.kernels["status"] == FAILED) & release.kernels["reason"].str.startswith("refused")).sum())

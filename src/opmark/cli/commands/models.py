@@ -11,14 +11,14 @@ from opmark.cli.options import DEFAULT_TARGET, FOLDER, cache_folder, chosen_size
 from opmark.cli.text.predictions import parameters_text
 from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_table
 from opmark.core.errors import CheckFailedError, UsageError
+from opmark.core.kernels.work import Work
 from opmark.core.units import format_bytes, format_count
-from opmark.core.work import Work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opmark.core.graph import Graph
-    from opmark.core.kernel import Kernel
+    from opmark.core.kernels.graph import Graph
+    from opmark.core.kernels.kernel import Kernel
     from opmark.models.coverage import Coverage
     from opmark.models.graphs.refresh import StoreOutcome
 

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from opmark.core.measurement import QUANTILES
+from opmark.core.measurements.measurement import QUANTILES
 from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, ReleaseTables
 
 # Labels and quantiles are rounded separately.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from opmark.core.measurement import STATUSES, USABLE
+from opmark.core.measurements.measurement import STATUSES, USABLE
 from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, ReleaseTables
 
 _ROLES = ("training", "held-out")

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from opmark.core.canonical import canonical_json
 from opmark.core.errors import ContentError
-from opmark.core.fusion import FusionMeasurement
-from opmark.core.kernel import Kernel
-from opmark.core.link import LinkMeasurement
-from opmark.core.measurement import Measurement, NetworkMeasurement
-from opmark.core.work import Work
+from opmark.core.hardware.link import LinkMeasurement
+from opmark.core.kernels.fusion import FusionMeasurement
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.work import Work
+from opmark.core.measurements.measurement import Measurement, NetworkMeasurement
 
 if TYPE_CHECKING:
     import pyarrow

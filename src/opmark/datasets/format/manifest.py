@@ -7,10 +7,10 @@ from typing import Any
 
 from opmark.core import schema
 from opmark.core.canonical import content_id, plain
-from opmark.core.environment import Environment, Fact
 from opmark.core.errors import ContentError
 from opmark.core.files import json_text
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.measurements.environment import Environment, Fact
 from opmark.datasets.format.columns import SCHEMA
 
 FILE = "manifest.json"

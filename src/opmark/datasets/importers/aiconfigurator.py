@@ -8,7 +8,7 @@ left out and counted.
 from collections.abc import Iterator
 from pathlib import Path
 
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.datasets.importing.cells import Cells, rows
 from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter, kernel_with
 

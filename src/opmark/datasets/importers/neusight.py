@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from opmark.core.errors import ContentError
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.datasets.importing.cells import Cells, rows
 from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter, kernel_with
 

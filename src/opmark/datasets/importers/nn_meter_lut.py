@@ -15,7 +15,7 @@ from typing import Any
 
 from opmark.core.errors import ContentError
 from opmark.core.files import read_text
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter, kernel_with
 
 _FIRST = re.compile(r"^firstconv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(?:_(?P<activation>[a-z_]+))?$")

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from opmark.core.kernel import Kernel
-from opmark.core.tensor import DTYPE_BYTES
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import DTYPE_BYTES
 from opmark.datasets.importing.cells import rows
 from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter, kernel_with
 

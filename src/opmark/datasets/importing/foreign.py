@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from opmark.core.canonical import content_id
-from opmark.core.environment import Environment, Fact
 from opmark.core.errors import ContentError, NothingSelectedError, UsageError
 from opmark.core.files import sha256
-from opmark.core.measurement import OK, Measurement, NetworkMeasurement
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.measurements.environment import Environment, Fact
+from opmark.core.measurements.measurement import OK, Measurement, NetworkMeasurement
 from opmark.datasets.format.manifest import IMPORTED, ReleaseProvenance, RowSource
 from opmark.datasets.importing.importer import IMPORTERS, ImportedRow, Runtime, TableImporter
 from opmark.datasets.release.building import build_from

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.core.registry import Registry
 from opmark.kinds import KINDS
 

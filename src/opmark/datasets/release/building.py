@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from opmark.core.errors import ContentError
-from opmark.core.estimate import median
 from opmark.core.files import sha256
-from opmark.core.host_clock import host_clock
-from opmark.core.journal import Journal, read_journal, usual_of
+from opmark.core.measurements.estimate import median
+from opmark.core.measurements.host_clock import host_clock
+from opmark.core.measurements.journal import Journal, read_journal, usual_of
 from opmark.datasets.format.manifest import FILE, RowSource
 from opmark.datasets.release.contents import Contents, from_measurements
 from opmark.datasets.release.release import Release, load

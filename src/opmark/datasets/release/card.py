@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from opmark.core.environment import Fact
-from opmark.core.link import LinkMeasurement
-from opmark.core.measurement import STATUSES, USABLE
+from opmark.core.hardware.link import LinkMeasurement
+from opmark.core.measurements.environment import Fact
+from opmark.core.measurements.measurement import STATUSES, USABLE
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, LINKS, NETWORK_REPEATS, NETWORKS
 from opmark.datasets.format.manifest import ReleaseManifest, common_facts

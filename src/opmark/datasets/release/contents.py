@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from opmark.core.canonical import canonical_json, plain
-from opmark.core.environment import Environment
 from opmark.core.errors import ContentError, NothingSelectedError
-from opmark.core.fusion import FusionMeasurement
-from opmark.core.link import LinkMeasurement
-from opmark.core.measurement import FAILED, STATUSES, Measurement, NetworkMeasurement
-from opmark.core.target import Target
+from opmark.core.hardware.link import LinkMeasurement
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.fusion import FusionMeasurement
+from opmark.core.measurements.environment import Environment
+from opmark.core.measurements.measurement import FAILED, STATUSES, Measurement, NetworkMeasurement
 from opmark.core.units import format_count
 from opmark.datasets.format.columns import (
     FUSION,

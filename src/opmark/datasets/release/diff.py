@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy
 
-from opmark.core.environment import Environment
-from opmark.core.measurement import USABLE
+from opmark.core.measurements.environment import Environment
+from opmark.core.measurements.measurement import USABLE
 from opmark.datasets.format.columns import KERNELS, NETWORKS, TableFormat
 from opmark.datasets.format.manifest import common_facts, conflicts
 from opmark.datasets.release.release import Release

@@ -6,12 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opmark.core.cluster import Link
-from opmark.core.fusion import FusionMeasurement
-from opmark.core.link import LinkMeasurement, cluster_link
-from opmark.core.measurement import USABLE, Measurement, NetworkMeasurement
+from opmark.core.hardware.cluster import Link
+from opmark.core.hardware.link import LinkMeasurement, cluster_link
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.fusion import FusionMeasurement
+from opmark.core.measurements.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.core.registry import unknown_name
-from opmark.core.target import Target
 from opmark.datasets.format.columns import (
     FUSION,
     KERNELS,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy
 
-from opmark.core.fusion import VERDICTS, pair_verdicts
-from opmark.core.measurement import LOW_QUALITY, OK, STATUSES, USABLE
+from opmark.core.kernels.fusion import VERDICTS, pair_verdicts
+from opmark.core.measurements.measurement import LOW_QUALITY, OK, STATUSES, USABLE
 from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, NETWORK_REPEATS, NETWORKS, fusion_of
 from opmark.datasets.release.contents import Contents, Row
 

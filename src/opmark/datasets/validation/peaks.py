@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from opmark.core.measurement import USABLE
+from opmark.core.measurements.measurement import USABLE
 from opmark.datasets.format.manifest import Peak
 from opmark.kinds import KINDS
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from opmark.core.call import AtenCall
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import AtenCall
+from opmark.core.kernels.tensor import TensorSpec
 
 Strides = tuple[int, ...]
 

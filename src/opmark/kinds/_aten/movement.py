@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from opmark.core.call import AtenCall
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import AtenCall
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.kinds._aten import calls
 from opmark.kinds._shared.movement import Movement
 

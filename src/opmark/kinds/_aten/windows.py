@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from opmark.core.call import AtenCall
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import AtenCall
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.kinds._aten import calls
 from opmark.kinds._shared.convolution import ConvolutionSizes
 from opmark.kinds._shared.shapes import Shape

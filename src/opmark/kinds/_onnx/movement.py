@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from opmark.core.call import OnnxNode, Operand
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.kinds._onnx.nodes import (
     DTYPES,
     MICROSOFT,

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opmark.core.call import OnnxNode, Operand
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.kinds._shared.shapes import Shape
 
 MICROSOFT = "com.microsoft"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from opmark.core.call import OnnxNode, Operand
+from opmark.core.kernels.call import OnnxNode, Operand
 from opmark.kinds._onnx.nodes import constant, present, weight
 from opmark.kinds._shared.shapes import Shape
 

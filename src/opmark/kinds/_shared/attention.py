@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.kinds._shared.shapes import Shape, scaled, size_bytes
 
 

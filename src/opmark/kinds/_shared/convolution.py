@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from opmark.core.kind import Axis, Choice, Range
-from opmark.core.work import Work
+from opmark.core.kernels.kind import Axis, Choice, Range
+from opmark.core.kernels.work import Work
 from opmark.kinds._shared.shapes import Shape, scaled, size_bytes
 from opmark.kinds._shared.windows import valid_taps, waste, window_outputs
 

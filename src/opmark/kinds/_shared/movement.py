@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.kinds._shared.shapes import Shape
 
 # The meaning of `arguments`, by operation. Append only: a learner's category codes are the places in this list.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from opmark.core.kind import Setting
+from opmark.core.kernels.kind import Setting
 from opmark.kinds._shared.movement import Movement
 from opmark.kinds._shared.shapes import EIGHT_BITS, Shape, scaled, varied, varied_like
 

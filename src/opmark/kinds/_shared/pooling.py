@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from opmark.core.kind import Axis, Choice, Range
+from opmark.core.kernels.kind import Axis, Choice, Range
 from opmark.kinds._shared.shapes import Shape, scaled
 
 # Axes of a sampling space, in the order that `Pool` draws them.

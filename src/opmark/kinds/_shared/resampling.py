@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from opmark.core.kind import Axis, Choice, Range
+from opmark.core.kernels.kind import Axis, Choice, Range
 from opmark.kinds._shared.shapes import Shape, varied
 
 SPACE: dict[str, Axis] = {

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from opmark.core.tensor import dtype_bytes
+from opmark.core.kernels.tensor import dtype_bytes
 
 Shape = tuple[int, ...]
 EIGHT_BITS = ("int8", "uint8")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opmark.core.kind import Axis, Choice, Range
+from opmark.core.kernels.kind import Axis, Choice, Range
 from opmark.kinds._shared.shapes import Shape, without_channels
 
 SPACE: dict[str, Axis] = {

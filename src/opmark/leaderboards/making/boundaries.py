@@ -11,8 +11,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from opmark.core.graph import Graph
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.graph import Graph
+from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import KINDS
 from opmark.leaderboards.problem.fields import Tensor
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from opmark.core.cluster import Cluster, Link
 from opmark.core.errors import ContentError
+from opmark.core.hardware.cluster import Cluster, Link
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
 from opmark.leaderboards.making.device_table import DeviceTable, load_table

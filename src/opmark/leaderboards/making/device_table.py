@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opmark.core.cluster import PROVENANCES, Device
 from opmark.core.errors import ContentError
+from opmark.core.hardware.cluster import PROVENANCES, Device
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
 from opmark.leaderboards.making.rooflines import ANY, KindRoofline, RooflineCosts

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from opmark.core.cluster import Cluster
+from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit
 from opmark.leaderboards.problem.problem import Problem

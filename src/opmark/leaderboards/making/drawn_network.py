@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from opmark.core.errors import UsageError
-from opmark.core.graph import Graph, Node
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.registry import unknown_name
-from opmark.core.tensor import TensorSpec
 from opmark.kinds import KINDS, work_of
 
 MARK = "#"

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from opmark.core.cluster import Cluster
-from opmark.core.graph import Graph
-from opmark.core.target import Target
+from opmark.core.hardware.cluster import Cluster
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.graph import Graph
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.cluster_plan import PlannedCluster, load_plan
 from opmark.leaderboards.making.coarsening import coarsened, colocated_by_weight

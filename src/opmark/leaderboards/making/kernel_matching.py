@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from opmark.core.errors import ContentError
-from opmark.core.graph import Graph, Node
+from opmark.core.kernels.graph import Graph, Node
 
 _INSERTED = "inserted"
 # A kernel: the number of its graph, and its node number there.

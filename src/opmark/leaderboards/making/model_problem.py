@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError
+from opmark.core.hardware.cluster import Cluster
 from opmark.core.schema import load
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.units import make_problem

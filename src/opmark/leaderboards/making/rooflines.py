@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
 
 # The name of the roofline for all kinds without one of their own.
 ANY = "*"

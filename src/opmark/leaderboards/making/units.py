@@ -7,9 +7,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from opmark.core.cluster import Cluster
 from opmark.core.errors import ContentError
-from opmark.core.graph import Graph
+from opmark.core.hardware.cluster import Cluster
+from opmark.core.kernels.graph import Graph
 from opmark.leaderboards.making.boundaries import boundary_of, unit_layout_ns
 from opmark.leaderboards.making.kernel_matching import units_of
 from opmark.leaderboards.problem.checks import checked

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from opmark.core.canonical import content_id, plain
-from opmark.core.cluster import Cluster
+from opmark.core.hardware.cluster import Cluster
 
 SEMANTICS = "opsim1"
 MEMORY_MODES = ("liveness", "sum", "stash")

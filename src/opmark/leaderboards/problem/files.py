@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from opmark.core.canonical import plain
-from opmark.core.cluster import Device, Link
 from opmark.core.files import write_text
+from opmark.core.hardware.cluster import Device, Link
 from opmark.core.schema import load
 from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.fields import Arrivals, Tensor, Unit

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from opmark.core.graph import Graph
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.graph import Graph
+from opmark.core.kernels.kernel import Kernel
 
 Factors = tuple[float, float]
 

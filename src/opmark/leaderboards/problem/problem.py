@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from opmark.core.cluster import Cluster, Device, Link
+from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.leaderboards.problem.arrays import ProblemArrays, compile_problem
 from opmark.leaderboards.problem.fields import ProblemFields, Tensor, Unit
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from opmark.core.cluster import Cluster, Link
+from opmark.core.hardware.cluster import Cluster, Link
 from opmark.core.units import NS_PER_S
 from opmark.leaderboards.problem.integers import Integers, integers
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from opmark.core.canonical import plain
-from opmark.core.cluster import Device, Link
 from opmark.core.errors import ContentError, PlacementError
 from opmark.core.files import read_json
+from opmark.core.hardware.cluster import Device, Link
 from opmark.leaderboards.problem.fields import Tensor
 from opmark.leaderboards.problem.interference import slowed_ends
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of

@@ -2,7 +2,7 @@
 
 import re
 
-from opmark.core.cluster import Link
+from opmark.core.hardware.cluster import Link
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import profile_named

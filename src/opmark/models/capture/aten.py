@@ -9,13 +9,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from opmark.core.call import AtenCall
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.call import AtenCall
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.kinds import GENERIC, KINDS, of_aten
 
 if TYPE_CHECKING:

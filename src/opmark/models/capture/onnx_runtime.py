@@ -5,10 +5,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from opmark.core.call import OnnxNode, Operand
 from opmark.core.errors import ContentError
-from opmark.core.graph import Graph, Node
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.kinds import GENERIC, of_onnx
 from opmark.models.capture.onnx_origins import Origins
 from opmark.models.capture.onnx_session import block_width, optimised, tensor_specs

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opmark.core.errors import ContentError
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.models.onnx_file import OnnxFile
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import Any
 from opmark.core.canonical import canonical_json, plain
 from opmark.core.errors import ContentError
 from opmark.core.files import read_json, write_text
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 from opmark.core.schema import check_schema, convert
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
 
 SCHEMA = 1
 _WORK = ("flops", "read_bytes", "written_bytes", "weight_bytes")

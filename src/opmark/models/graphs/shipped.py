@@ -17,7 +17,7 @@ from typing import Any
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, UnavailableError
 from opmark.core.files import read_json, write_text
-from opmark.core.graph import Graph
+from opmark.core.kernels.graph import Graph
 from opmark.core.schema import convert
 from opmark.core.shipped import shipped_content
 from opmark.models.graphs import encoding

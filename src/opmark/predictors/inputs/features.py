@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from opmark.core.environment import Fact
-from opmark.core.kernel import Kernel
-from opmark.core.kind import Kind
-from opmark.core.tensor import DTYPE_BYTES
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.kind import Kind
+from opmark.core.kernels.tensor import DTYPE_BYTES
+from opmark.core.measurements.environment import Fact
 from opmark.kinds import kind_of
 from opmark.predictors.inputs.arrays import Floats
 

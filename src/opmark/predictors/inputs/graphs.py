@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from opmark.core.errors import ContentError, OpMarkError
-from opmark.core.graph import Graph
-from opmark.core.measurement import NetworkMeasurement
+from opmark.core.kernels.graph import Graph
+from opmark.core.measurements.measurement import NetworkMeasurement
 from opmark.models.graphs import encoding as store
 from opmark.models.graphs.shipped import graphs_folder, sized_graphs
 from opmark.models.resolve import default_cache, graph_of

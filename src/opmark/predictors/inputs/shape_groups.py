@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from opmark.core.canonical import content_id
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import kind_of
 from opmark.predictors.inputs.arrays import Flags, Integers
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from opmark.core.kernel import Kernel
-from opmark.core.measurement import OK, USABLE, Measurement
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.measurement import OK, USABLE, Measurement
 from opmark.kinds import KINDS
 from opmark.predictors.inputs.arrays import Floats
 from opmark.predictors.inputs.features import Hardware, Inputs, features

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opmark.core.graph import Graph
-from opmark.core.measurement import USABLE, Measurement, NetworkMeasurement
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.graph import Graph
+from opmark.core.measurements.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.predictors.inputs.arrays import Floats
 from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.judging.splits import Context

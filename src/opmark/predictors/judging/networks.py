@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from opmark.core.graph import Graph
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.graph import Graph
+from opmark.core.kernels.kernel import Kernel
 from opmark.predictors.inputs.arrays import Flags, Floats
 from opmark.predictors.inputs.graphs import network_class
 from opmark.predictors.inputs.tables import measured_kernels

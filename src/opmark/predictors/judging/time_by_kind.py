@@ -4,7 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from opmark.core.errors import NothingSelectedError
-from opmark.core.measurement import USABLE
+from opmark.core.measurements.measurement import USABLE
 from opmark.predictors.judging.evidence import Evidence
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from opmark.core.tensor import DTYPE_BYTES
+from opmark.core.kernels.tensor import DTYPE_BYTES
 from opmark.predictors.inputs.arrays import Floats, Integers, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.tables import Latencies

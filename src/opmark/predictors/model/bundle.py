@@ -13,7 +13,7 @@ from pathlib import Path
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, OpMarkError
 from opmark.core.files import json_text
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
 from opmark.predictors.learners.estimator import Fitted
 from opmark.predictors.model.adapted_learner import restored
 from opmark.predictors.model.bundle_card import card

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from opmark.core.errors import ContentError
-from opmark.core.graph import Graph
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.graph import Graph
+from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import kind_of, work_of
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers, single_thread
 from opmark.predictors.inputs.features import features

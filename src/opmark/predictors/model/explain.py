@@ -11,8 +11,8 @@ import numpy as np
 from opmark.core.canonical import plain
 from opmark.core.errors import NothingSelectedError
 from opmark.core.files import write_text
-from opmark.core.graph import Graph
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.graph import Graph
+from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import work_of
 from opmark.predictors.inputs.arrays import Floats
 from opmark.predictors.inputs.graphs import network_class

@@ -8,7 +8,7 @@ from opmark.core import schema
 from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError
 from opmark.core.files import read_json
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
 from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.learners.roofline import Roofline
 from opmark.predictors.model.constants import NetworkConstants

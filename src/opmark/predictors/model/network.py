@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from opmark.core.graph import Graph
-from opmark.core.kernel import Kernel
+from opmark.core.kernels.graph import Graph
+from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import kind_of
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers
 from opmark.predictors.inputs.graphs import footprint_bytes, network_class

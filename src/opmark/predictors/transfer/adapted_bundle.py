@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opmark.core.errors import NothingSelectedError
-from opmark.core.graph import Graph
-from opmark.core.kernel import Kernel
-from opmark.core.measurement import USABLE, Measurement, NetworkMeasurement
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.graph import Graph
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.predictors.inputs.arrays import Floats, single_thread
 from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.inputs.shape_groups import shape_groups

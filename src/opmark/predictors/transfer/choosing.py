@@ -12,7 +12,7 @@ import numpy as np
 
 from opmark.core.canonical import content_id
 from opmark.core.errors import NothingSelectedError
-from opmark.core.measurement import Measurement
+from opmark.core.measurements.measurement import Measurement
 from opmark.predictors.inputs.arrays import Floats, Integers
 from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.inputs.shape_groups import group_folds, held_out_groups, shape_groups

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from opmark.core.errors import NothingSelectedError
-from opmark.core.measurement import Measurement
+from opmark.core.measurements.measurement import Measurement
 from opmark.predictors.inputs.arrays import Floats, single_thread
 from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.model.metrics import KERNELS_PER_SECOND, all_metrics, device_minutes

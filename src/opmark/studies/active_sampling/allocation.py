@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from opmark.core.canonical import content_id
-from opmark.core.records import KernelTrial
+from opmark.core.measurements.records import KernelTrial
 from opmark.predictors.inputs.arrays import Flags, Floats
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.shape_groups import shape_groups

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from opmark.core.measurement import USABLE, Measurement
+from opmark.core.measurements.measurement import USABLE, Measurement
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.arrays import Flags, Floats, single_thread
 from opmark.predictors.inputs.features import Hardware, Inputs

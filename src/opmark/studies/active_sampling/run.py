@@ -11,8 +11,8 @@ from opmark.bench.suite.plan import Plan, plan_once
 from opmark.bench.suite.suite import Suite
 from opmark.bench.worker.pool import COMMAND
 from opmark.core.errors import NothingSelectedError
-from opmark.core.journal import Journal, read_journal
-from opmark.core.records import KernelTrial
+from opmark.core.measurements.journal import Journal, read_journal
+from opmark.core.measurements.records import KernelTrial
 from opmark.predictors.inputs.features import features, hardware_of
 from opmark.studies.active_sampling.allocation import (
     Cell,

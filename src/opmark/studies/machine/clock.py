@@ -7,7 +7,7 @@ from pathlib import Path
 from opmark.bench.clock.machine import device_slug
 from opmark.bench.run.noise import Noise
 from opmark.core.errors import ContentError
-from opmark.core.host_clock import host_clock
+from opmark.core.measurements.host_clock import host_clock
 from opmark.core.workspace import versions
 from opmark.datasets.format import manifest
 from opmark.datasets.format.manifest import ReleaseManifest

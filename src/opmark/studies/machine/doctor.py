@@ -9,8 +9,8 @@ from opmark.bench.run.environment import probe
 from opmark.bench.run.noise import QUIET, Noise
 from opmark.bench.run.noise import measure as measure_noise
 from opmark.bench.worker.backend import BACKENDS
-from opmark.core.environment import Environment
 from opmark.core.errors import UnavailableError
+from opmark.core.measurements.environment import Environment
 from opmark.core.registry import install_hint
 from opmark.studies.machine.facts import Gpu, gpus
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from opmark.bench.clock.gpu import query_gpus
 from opmark.bench.run.environment import probe
 from opmark.bench.worker.backend import BACKENDS
-from opmark.core.environment import Environment
 from opmark.core.errors import UnavailableError
+from opmark.core.measurements.environment import Environment
 
 _FIELDS = ("name", "memory.total", "driver_version")
 

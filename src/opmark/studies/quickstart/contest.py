@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from opmark.bench.links.measuring import core_link
 from opmark.core.canonical import plain
-from opmark.core.cluster import Cluster, Device
 from opmark.core.files import write_json
-from opmark.core.link import LinkMeasurement, cluster_link
+from opmark.core.hardware.cluster import Cluster, Device
+from opmark.core.hardware.link import LinkMeasurement, cluster_link
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.units import make_problem
 from opmark.leaderboards.problem.fields import SEMANTICS

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from opmark.core.graph import Graph
+from opmark.core.kernels.graph import Graph
 from opmark.core.units import format_ns
 from opmark.datasets.release.release import Release
 from opmark.pages.gantt import timeline_picture

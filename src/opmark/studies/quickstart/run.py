@@ -10,9 +10,9 @@ from opmark.bench.run.progress import RunProgress
 from opmark.bench.run.runner import run
 from opmark.bench.suite.suite import Suite, load_suite
 from opmark.core.errors import MeasurementError
-from opmark.core.estimate import median
 from opmark.core.files import sha256, write_json, write_text
-from opmark.core.graph import Graph
+from opmark.core.kernels.graph import Graph
+from opmark.core.measurements.estimate import median
 from opmark.core.workspace import ROOMS, Workspace, versions
 from opmark.datasets.release import building
 from opmark.datasets.release import release as releases

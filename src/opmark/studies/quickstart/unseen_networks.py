@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opmark.core.graph import Graph
-from opmark.core.measurement import USABLE
+from opmark.core.kernels.graph import Graph
+from opmark.core.measurements.measurement import USABLE
 from opmark.datasets.release.release import Release
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel

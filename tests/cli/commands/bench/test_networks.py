@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from opmark.bench.links import cuda_channel as _cuda_copies
 from opmark.bench.links import measuring as transfers
 from opmark.cli.main import cli
-from opmark.core.journal import read_journal
+from opmark.core.measurements.journal import read_journal
 from opmark.core.workspace import ROOMS
 from opmark.datasets.release.building import build
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from opmark.cli.main import cli
-from opmark.core.journal import read_journal
+from opmark.core.measurements.journal import read_journal
 from opmark.core.workspace import ROOMS
 
 SUITE = """

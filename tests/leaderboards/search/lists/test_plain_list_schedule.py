@@ -8,7 +8,7 @@ from tests.leaderboards import examples
 from tests.leaderboards.examples import device, graph, pair
 from tests.leaderboards.reference_schedule import PlainListSchedule, mean_travel_ns
 
-from opmark.core.cluster import Cluster
+from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.simulate import simulate
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from opmark.core.call import OnnxNode, Operand
 from opmark.core.errors import MeasurementError
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.tensor import TensorSpec
 
 # Operators that only change the shape of a tensor: the next copy can restore it.
 VIEWS = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Flatten"})

@@ -8,9 +8,9 @@ import numpy as np
 
 from opmark.bench.backends._onnx.model import ModelBuilder, Stacked, element_type
 from opmark.bench.worker.backend import Piece
-from opmark.core.call import OnnxNode, Operand
 from opmark.core.errors import MeasurementError
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.tensor import TensorSpec
 
 
 def sequence(nodes: Sequence[OnnxNode]) -> Stacked:

@@ -6,10 +6,10 @@ from typing import Any
 
 from opmark.bench.backends._torch.tensors import chain_argument, operands
 from opmark.bench.worker.calls import call_in
-from opmark.core.call import AtenCall
 from opmark.core.errors import MeasurementError, UnavailableError
-from opmark.core.kernel import Kernel
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import AtenCall
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
 from opmark.models.source import is_training, split_variant
 
 # A ReLU on sixteen elements.

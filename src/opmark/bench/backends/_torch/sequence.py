@@ -6,9 +6,9 @@ from typing import Any
 
 from opmark.bench.backends._torch.calls import refusal
 from opmark.bench.backends._torch.tensors import operands
-from opmark.core.call import AtenCall
 from opmark.core.errors import MeasurementError
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.call import AtenCall
+from opmark.core.kernels.tensor import TensorSpec
 
 # Position of a tensor in a call: an argument, or an element of an argument that is a list.
 _Place = tuple[int, int | None]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from opmark.core.call import AtenCall
-from opmark.core.tensor import DTYPE_BYTES, TensorSpec
+from opmark.core.kernels.call import AtenCall
+from opmark.core.kernels.tensor import DTYPE_BYTES, TensorSpec
 
 if TYPE_CHECKING:
     import torch

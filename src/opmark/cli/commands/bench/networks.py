@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opmark.bench.run.progress import RunSummary
-    from opmark.core.measurement import NetworkMeasurement
+    from opmark.core.measurements.measurement import NetworkMeasurement
 
 
 @click.command(epilog="Example: opmark bench models light-resnet50 bert-base --batch 1,8")
@@ -63,7 +63,7 @@ def models(
     """
     from opmark.bench.run.runner import run
     from opmark.bench.suite.whole_networks import parse_batches, parse_sizes, select
-    from opmark.core.journal import read_journal
+    from opmark.core.measurements.journal import read_journal
 
     cache = cache_folder(ctx)
     selection = select(

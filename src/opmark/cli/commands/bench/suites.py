@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opmark.bench.run.repeats import Agreement
     from opmark.bench.suite.plan import EstimatedDuration, Plan
     from opmark.bench.suite.suite import Suite
-    from opmark.core.work import Work
+    from opmark.core.kernels.work import Work
     from opmark.studies.active_sampling.run import ActiveSummary
 
 _shard_option = click.option("--shard", default="1/1", show_default=True, metavar="I/N", help="Only part I of N.")

@@ -14,9 +14,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field, Strict
 
-from opmark.core.cluster import Cluster, Device, Link
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.files import read_json
+from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.core.schema import convert
 from opmark.leaderboards.making.importer import ImportOptions, ProblemImporter
 from opmark.leaderboards.problem.checks import checked

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from opmark.core.environment import Environment
 from opmark.core.errors import ContentError
-from opmark.core.estimate import median
-from opmark.core.folding import fold_kernel, fold_network
-from opmark.core.fusion import FusionMeasurement, fold_fusion
-from opmark.core.host_clock import HostClock, host_clock, usual_ns
-from opmark.core.link import LinkMeasurement, fold_link
-from opmark.core.measurement import Measurement, NetworkMeasurement
-from opmark.core.records import (
+from opmark.core.hardware.link import LinkMeasurement, fold_link
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.folding import fold_kernel, fold_network
+from opmark.core.kernels.fusion import FusionMeasurement, fold_fusion
+from opmark.core.measurements.environment import Environment
+from opmark.core.measurements.estimate import median
+from opmark.core.measurements.host_clock import HostClock, host_clock, usual_ns
+from opmark.core.measurements.measurement import Measurement, NetworkMeasurement
+from opmark.core.measurements.records import (
     SCHEMA,
     Block,
     Done,
@@ -32,7 +33,6 @@ from opmark.core.records import (
     Transfer,
     decode,
 )
-from opmark.core.target import Target
 
 # Older records do not tell drift from a change of the clock: sentinels that differ by more than this drifted.
 _OFF = 0.03

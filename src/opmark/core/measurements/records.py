@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from opmark.core.canonical import plain
-from opmark.core.environment import Environment
 from opmark.core.errors import ContentError
-from opmark.core.estimate import LABEL_QUANTILE
-from opmark.core.kernel import Kernel
-from opmark.core.measurement import STATUSES
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.work import Work
+from opmark.core.measurements.environment import Environment
+from opmark.core.measurements.estimate import LABEL_QUANTILE
+from opmark.core.measurements.measurement import STATUSES
 from opmark.core.schema import convert
-from opmark.core.target import Target
-from opmark.core.work import Work
 
 # 1: the first.
 SCHEMA = 1

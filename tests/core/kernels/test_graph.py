@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from opmark.core.errors import ContentError
-from opmark.core.graph import Graph, Node
-from opmark.core.kernel import Kernel
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.graph import Graph, Node
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 
 
 def node(name: str, inputs: tuple[str, ...], outputs: tuple[str, ...], *, free: bool = False) -> Node:

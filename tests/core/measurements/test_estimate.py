@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmark.core.estimate import half_width, label, median, quantile, quantiles, variation
+from opmark.core.measurements.estimate import half_width, label, median, quantile, quantiles, variation
 
 samples = st.lists(st.floats(1.0, 1e9), min_size=1, max_size=60)
 

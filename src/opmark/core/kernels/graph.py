@@ -6,9 +6,9 @@ from functools import cached_property
 
 from opmark.core.canonical import content_id
 from opmark.core.errors import ContentError
-from opmark.core.kernel import Kernel
-from opmark.core.tensor import TensorSpec
-from opmark.core.work import Work
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.tensor import TensorSpec
+from opmark.core.kernels.work import Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from opmark.core.tensor import TensorSpec
+from opmark.core.kernels.tensor import TensorSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

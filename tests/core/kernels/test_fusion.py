@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opmark.core.fusion import (
+from opmark.core.kernels.fusion import (
     FUSED,
     NOT_FUSED,
     UNDECIDED,
@@ -20,7 +20,7 @@ from opmark.core.fusion import (
     saving,
     saving_interval,
 )
-from opmark.core.records import Done, FusionRound, FusionTrial
+from opmark.core.measurements.records import Done, FusionRound, FusionTrial
 
 RULES = Path(__file__).parent / "published_fusion_rules.csv"
 

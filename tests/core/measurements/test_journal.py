@@ -4,11 +4,21 @@ from pathlib import Path
 
 import pytest
 
-from opmark.core.environment import Environment
 from opmark.core.errors import ContentError
-from opmark.core.journal import at_clock, read_journal, usual_of
-from opmark.core.records import Block, Done, Header, NetworkTrial, Overhead, Record, Sentinels, Session, encode
-from opmark.core.target import Target
+from opmark.core.hardware.target import Target
+from opmark.core.measurements.environment import Environment
+from opmark.core.measurements.journal import at_clock, read_journal, usual_of
+from opmark.core.measurements.records import (
+    Block,
+    Done,
+    Header,
+    NetworkTrial,
+    Overhead,
+    Record,
+    Sentinels,
+    Session,
+    encode,
+)
 
 TARGET = Target(device="d", backend="null")
 HEADER = Header(suite="s", suite_id="1", quality="full")

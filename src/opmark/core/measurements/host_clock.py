@@ -8,7 +8,7 @@ disturbed the machine, and the round is unusable.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from opmark.core.estimate import median
+from opmark.core.measurements.estimate import median
 
 COMPUTE, MEMORY = "compute", "memory"
 # A larger change is not a change of the clock.

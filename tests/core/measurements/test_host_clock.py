@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmark.core.host_clock import HostClock, host_clock, usual_ns
+from opmark.core.measurements.host_clock import HostClock, host_clock, usual_ns
 
 USUAL = {"compute": 30_000.0, "memory": 60_000.0}
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from opmark.core.estimate import label, median, quantile
-from opmark.core.folding import clean_samples, worst_scheduling
-from opmark.core.measurement import OK
-from opmark.core.records import Done, FusionRound, FusionTrial
+from opmark.core.kernels.folding import clean_samples, worst_scheduling
+from opmark.core.measurements.estimate import label, median, quantile
+from opmark.core.measurements.measurement import OK
+from opmark.core.measurements.records import Done, FusionRound, FusionTrial
 
 FUSED = "fused"
 NOT_FUSED = "not-fused"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from opmark.core.estimate import LABEL_QUANTILE, half_width, label, median, quantiles, variation
-from opmark.core.measurement import QUANTILES, USABLE, Measurement, NetworkMeasurement
-from opmark.core.records import HOT, NETWORK, ROTATED, Block, Done, KernelTrial, NetworkTrial
+from opmark.core.measurements.estimate import LABEL_QUANTILE, half_width, label, median, quantiles, variation
+from opmark.core.measurements.measurement import QUANTILES, USABLE, Measurement, NetworkMeasurement
+from opmark.core.measurements.records import HOT, NETWORK, ROTATED, Block, Done, KernelTrial, NetworkTrial
 
 # A shorter time of a copy is noise of the clock.
 RESOLUTION_NS = 1.0

@@ -1,8 +1,8 @@
 import pytest
 
-from opmark.core.link import LinkMeasurement, cluster_link, fold_link
-from opmark.core.piecewise import fitted, largest_error, time_at
-from opmark.core.records import Done, LinkTrial, Transfer
+from opmark.core.hardware.link import LinkMeasurement, cluster_link, fold_link
+from opmark.core.hardware.piecewise import fitted, largest_error, time_at
+from opmark.core.measurements.records import Done, LinkTrial, Transfer
 
 TRIAL = LinkTrial(trial="l", source="core0", destination="core1", memory="shared")
 

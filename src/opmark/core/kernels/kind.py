@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from opmark.core.call import AtenCall, OnnxNode
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError
-from opmark.core.kernel import Kernel, frozen
-from opmark.core.work import Work
+from opmark.core.kernels.call import AtenCall, OnnxNode
+from opmark.core.kernels.kernel import Kernel, frozen
+from opmark.core.kernels.work import Work
 
 P = TypeVar("P")
 

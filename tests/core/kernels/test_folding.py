@@ -1,9 +1,9 @@
 import pytest
 
-from opmark.core.folding import RESOLUTION_NS, fold, fold_kernel, fold_network
-from opmark.core.kernel import Kernel
-from opmark.core.records import Block, Done, KernelTrial, NetworkTrial
-from opmark.core.work import Work
+from opmark.core.kernels.folding import RESOLUTION_NS, fold, fold_kernel, fold_network
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.work import Work
+from opmark.core.measurements.records import Block, Done, KernelTrial, NetworkTrial
 
 TRIAL = KernelTrial(
     trial="k", target="null-t1", kernel=Kernel.of("gemm", {"m": 1}), work=Work(flops=1, read_bytes=1, written_bytes=1)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opmark.core.cluster import Link
-from opmark.core.estimate import label
-from opmark.core.measurement import OK
-from opmark.core.piecewise import fitted, largest_error, time_at
-from opmark.core.records import Done, LinkTrial, Transfer
+from opmark.core.hardware.cluster import Link
+from opmark.core.hardware.piecewise import fitted, largest_error, time_at
+from opmark.core.measurements.estimate import label
+from opmark.core.measurements.measurement import OK
+from opmark.core.measurements.records import Done, LinkTrial, Transfer
 
 # How far the lines may miss a measured transfer; what they then miss between them is published.
 TOLERANCE = 0.03

@@ -2,10 +2,12 @@ import json
 
 import pytest
 
-from opmark.core.environment import Environment
 from opmark.core.errors import ContentError
-from opmark.core.kernel import Kernel
-from opmark.core.records import (
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.work import Work
+from opmark.core.measurements.environment import Environment
+from opmark.core.measurements.records import (
     Block,
     Done,
     FusionRound,
@@ -22,8 +24,6 @@ from opmark.core.records import (
     decode,
     encode,
 )
-from opmark.core.target import Target
-from opmark.core.work import Work
 
 RECORDS: list[Record] = [
     Header(suite="s", suite_id="1", quality="full"),

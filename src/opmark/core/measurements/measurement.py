@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from opmark.core.errors import ContentError
-from opmark.core.kernel import Kernel
-from opmark.core.work import Work
+from opmark.core.kernels.kernel import Kernel
+from opmark.core.kernels.work import Work
 
 OK = "ok"
 LOW_QUALITY = "low_quality"

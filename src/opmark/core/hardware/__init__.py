@@ -1,0 +1,1 @@
+"""Hardware: devices and clusters of them, the links between them, and targets."""

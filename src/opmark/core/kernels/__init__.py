@@ -1,0 +1,1 @@
+"""Kernels and graphs: shapes, operator calls, kinds, their work, and fusion."""

@@ -1,0 +1,1 @@
+"""Measurements: the journal of a run and its records, the environment, and the statistics of samples."""
