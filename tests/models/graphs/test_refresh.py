@@ -2,7 +2,7 @@
 
 import pytest
 
-from opmark.models.graphs.refresh import StoreOutcome, held, store_graphs, targets_of, travelling
+from opmark.models.graphs.refresh import StoreOutcome, further_pairs, shipped_pairs, store_graphs, targets_of
 from opmark.models.graphs.shipped import graphs_folder
 from opmark.models.zoo import models
 
@@ -37,7 +37,7 @@ def test_a_stopped_run_goes_on(tmp_path):
 
 
 def test_every_network_travels_on_every_runtime_that_has_it():
-    wanted = travelling()
+    wanted = shipped_pairs()
     assert len(set(wanted)) == len(wanted)
     plain = {(name, target) for name, target in wanted if "@" not in name}
     assert plain == {(name, target) for name in models() for target in targets_of(name)}
@@ -50,10 +50,10 @@ def test_what_a_folder_holds_beyond_that_can_be_made_anew(tmp_path):
     for dimensions in ({}, sized[2]):
         list(store_graphs([plain], tmp_path, cache=tmp_path / "cache", dimensions=dimensions))
     (tmp_path / "aten" / "mine.json.gz").write_bytes(b"")
-    assert held(tmp_path) == (sized,)
+    assert further_pairs(tmp_path) == (sized,)
     [again] = store_graphs([sized[:2]], tmp_path, cache=None, dimensions=sized[2])
     assert again.status == "kept"
-    assert len(held(SHIPPED)) + len(travelling()) == len(list(SHIPPED.glob("*/*.json.gz")))
+    assert len(further_pairs(SHIPPED)) + len(shipped_pairs()) == len(list(SHIPPED.glob("*/*.json.gz")))
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def store(
     Machines without the runtimes can read them. A stored graph from the same code and versions is kept: running the
     same command again continues. --all also renews every other graph in the folder, in its stored sizes.
     """
-    from opmark.models.graphs.refresh import held, store_graphs, targets_of, travelling
+    from opmark.models.graphs.refresh import further_pairs, shipped_pairs, store_graphs, targets_of
 
     if everything == bool(names):
         raise UsageError("no graph is named", hint="name networks, or pass --all")
@@ -148,12 +148,12 @@ def store(
     if everything and sizes:
         raise UsageError("--all takes no sizes", hint="name networks to store them in another size")
     wanted = (
-        travelling()
+        shipped_pairs()
         if everything
         else tuple((name, target) for name in names for target in targets or targets_of(name))
     )
     folder = into or workspace(ctx).root / "bench" / "graphs"
-    sized = [(name, target, sizes) for name, target in wanted] + list(held(folder) if everything else ())
+    sized = [(name, target, sizes) for name, target in wanted] + list(further_pairs(folder) if everything else ())
     sized = [item for item in sized if not targets or item[1] in targets]
     with progress_bar() as bar:
         task = bar.add_task("storing", total=len(sized))

@@ -50,7 +50,7 @@ class StoreOutcome:
     error: str = ""
 
 
-def travelling() -> tuple[tuple[str, str], ...]:
+def shipped_pairs() -> tuple[tuple[str, str], ...]:
     """The networks and targets whose graphs are shipped at their usual batch and size.
 
     Every network on every runtime that has it; in bfloat16 and in training the small ones, in eight bits those above.
@@ -65,12 +65,12 @@ def travelling() -> tuple[tuple[str, str], ...]:
     return tuple((name, target) for name in found for target in targets_of(name))
 
 
-def held(folder: Path) -> tuple[tuple[str, str, Mapping[str, int]], ...]:
-    """Network, target and dimensions of what `folder` holds beyond `travelling`: other sizes, further variants.
+def further_pairs(folder: Path) -> tuple[tuple[str, str, Mapping[str, int]], ...]:
+    """Network, target and dimensions of what `folder` holds beyond `shipped_pairs`: other sizes, further variants.
 
     Files that are not named after a zoo network are ignored.
     """
-    usual = set(travelling())
+    usual = set(shipped_pairs())
     found: list[tuple[str, str, Mapping[str, int]]] = []
     for target in TARGETS:
         for path in sorted((folder / _language(target)).glob(f"*{_ENDING}")):
