@@ -61,7 +61,7 @@ class PoolBackwardKind(Kind[PoolBackward]):
         places = size_bytes(result, "int64") if "max" in p.op else 0
         return Work(
             flops=math.prod(result) * window,
-            # Of the input only the shape is looked at.
+            # Only the shape of the input is used.
             read_bytes=size_bytes(result, p.dtype) + places,
             written_bytes=size_bytes((p.batch, p.channels, *p.size), p.dtype),
         )

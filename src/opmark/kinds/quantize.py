@@ -1,4 +1,4 @@
-"""Between floating point and eight bits: quantising, dequantising, and quantising by the range that is there."""
+"""Conversions between floating point and eight bits: static and dynamic quantisation, dequantisation."""
 
 import math
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ from opmark.kinds._shared.shapes import code, tensor_of_form, varied, without_ch
 _ONNX = {"quantize": "QuantizeLinear", "dequantize": "DequantizeLinear", "dynamic": "DynamicQuantizeLinear"}
 _FROM_ONNX = {name: op for op, name in _ONNX.items()}
 OPERATIONS = tuple(_ONNX)
-# Per element: scale, round, add and clamp; subtract and scale; the first after a search for both ends of the range.
+# Per element: scale, round, add and clamp; subtract and scale; a search for the range, then as the first.
 _FLOPS = {"quantize": 4, "dequantize": 2, "dynamic": 6}
 _DTYPES = ("uint8", "int8", "int32", "uint16", "int16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantize:
-    """`dtype` is the whole-number side; `axis` the one with a scale of its own per element, None with one for all.
+    """`dtype` is the whole-number type; `axis` has one scale per element, None one scale for the tensor.
 
-    `constant` says that the input is a weight, which is then unpacked in every call.
+    A `constant` input is a weight, which every call unpacks.
     """
 
     op: str
@@ -128,7 +128,7 @@ class QuantizeKind(Kind[Quantize]):
         channels = p.shape[p.axis] if p.axis is not None else 1
         factors = weight_quantisation(channels, p.dtype, per_channel=channels > 1)
         attributes = {} if p.axis is None else {"axis": p.axis}
-        # Sixteen bits came to the standard later than to the runtime.
+        # The runtime had sixteen bits before the standard.
         domain = f"{MICROSOFT}:" if p.dtype.endswith("16") else ""
         return build(f"{domain}{_ONNX[p.op]}", [x, *factors], [p.output], attributes)
 

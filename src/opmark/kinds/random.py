@@ -1,4 +1,4 @@
-"""RandomNumbers numbers: the masks of dropout, noise."""
+"""Random numbers: noise, and the masks of dropout."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls
 from opmark.kinds._shared.shapes import code, size_bytes, tensor_of_form, varied, without_channels
 
-# By ATen name: the distribution; those with a shape for an argument make a tensor, the others fill one or take one.
+# By ATen name: the distribution. Calls given a shape make a tensor; the others fill or read one.
 _DISTRIBUTIONS = {
     "bernoulli_": "bernoulli",
     "uniform_": "uniform",
@@ -33,7 +33,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
 _OVERLOADS = {"bernoulli": ".float"}
 # Append only: a learner's category codes are the places in this list.
 OPERATIONS = tuple(_NAMES)
-# Of one number: a counter-based or a twisted generator, and what shapes its distribution.
+# FLOPs of one number: the generator, and the shaping of the distribution.
 _FLOPS = {"bernoulli": 12, "uniform": 12, "normal": 40, "dropout": 15}
 
 
@@ -47,7 +47,7 @@ class RandomNumbers:
 
 
 class RandomNumbersKind(Kind[RandomNumbers]):
-    """RandomNumbers numbers."""
+    """Random numbers."""
 
     name = "random"
     parameters = RandomNumbers

@@ -23,8 +23,8 @@ _PER_UNIT_FLOPS = {"lstm": 45, "gru": 30, "rnn": 9}  # a transcendental counts a
 class Recurrent:
     """A layer over [length, batch, inputs]; `directions` is 1 or 2.
 
-    `outputs` are the places of the results asked for (all steps, last state, last memory); `initial` says that the
-    first state is given; `reset_after` is the GRU whose reset gate acts after the product.
+    `outputs` are the places of the requested results (all steps, last state, last memory); with `initial` the first
+    state is given; `reset_after` is the GRU whose reset gate acts after the product.
     """
 
     cell: str
@@ -120,7 +120,7 @@ class RecurrentKind(Kind[Recurrent]):
 
     def from_onnx(self, node: OnnxNode) -> Recurrent | None:
         x, recurrence, get = present(node, 0), present(node, 2), node.attributes.get
-        # Lengths of its own per sequence, peepholes, or a batch-first layout make it another kernel.
+        # Lengths per sequence, peepholes, or a batch-first layout make another kernel.
         if x is None or recurrence is None or present(node, 4) or present(node, 7) or get("layout", 0):
             return None
         length, batch, inputs = x.spec.shape

@@ -1,4 +1,4 @@
-"""Reductions over axes, running sums, and the largest few."""
+"""Reductions over axes, running sums, sorting, and the k largest elements."""
 
 import math
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ _FLOPS = {"l2": 2, "sum-square": 2, "log-sum-exp": 10, "var": 4, "std": 4, "norm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduce:
-    """`axes` are counted from the front and sorted; `k` is how many a `topk` keeps; `keep` leaves ones behind."""
+    """`axes` are sorted and counted from the front; a `topk` keeps `k`; `keep` keeps reduced axes as ones."""
 
     op: str
     shape: tuple[int, ...]

@@ -20,7 +20,7 @@ MODES = ("nearest", "linear", "cubic", "area")
 COORDINATES = (
     "half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric", "tf_crop_and_resize"
 )  # fmt: skip
-# Behind the mode of a kernel whose tensors lie with their channels last.
+# Ends the mode of a kernel whose tensors have channels last.
 _LAST = "-nhwc"
 _CODED = (*MODES, *(f"{mode}{_LAST}" for mode in MODES))
 _ATEN = {"upsample_nearest2d": "nearest", "upsample_bilinear2d": "linear", "upsample_bicubic2d": "cubic"}
@@ -29,9 +29,9 @@ _FLOPS = {"nearest": 0, "linear": 8, "cubic": 40, "area": 4}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resize:
-    """From `shape` to `output`, told with batch and channels first; `rounding` matters to nearest only.
+    """From `shape` to `output`, batch and channels first; `rounding` applies to nearest only.
 
-    A `mode` that ends in `-nhwc` takes and gives tensors with their channels last.
+    A `mode` that ends in `-nhwc` takes and gives tensors with channels last.
     """
 
     shape: tuple[int, ...]
@@ -61,7 +61,7 @@ class ResizeKind(Kind[Resize]):
 
     def work(self, p: Resize) -> Work:
         written = size_bytes(p.output, p.dtype)
-        # What shrinks by nearest neighbours touches no more than it keeps.
+        # Shrinking by nearest neighbours reads only the elements it keeps.
         read = size_bytes(p.shape, p.dtype)
         return Work(
             flops=math.prod(p.output) * _FLOPS[p.plain_mode],
@@ -139,7 +139,7 @@ class ResizeKind(Kind[Resize]):
 
     def from_aten(self, call: AtenCall) -> Resize | None:
         x, mode = calls.tensor(call, 0), _ATEN.get(calls.operator(call))
-        # Sizes given as factors come as a list of numbers in place of the second argument.
+        # Scale factors come as a list of numbers in place of the sizes.
         if x is None or mode is None or len(x.shape) != 4:
             return None
         aligned = mode != "nearest" and bool(calls.argument(call, 2, "align_corners", False))

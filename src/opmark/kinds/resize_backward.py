@@ -26,7 +26,7 @@ MODES = tuple(_ATEN)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeBackward:
-    """Of the resampling from `shape` to `output`, batch and channels first."""
+    """Gradient of the resampling from `shape` to `output`, batch and channels first."""
 
     shape: tuple[int, ...]
     output: tuple[int, ...]

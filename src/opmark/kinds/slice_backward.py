@@ -1,4 +1,4 @@
-"""Gradients of slicing and selecting: zeros everywhere but where the gradient came from."""
+"""Gradients of slices and selections: the gradient in its place, zeros elsewhere."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from opmark.kinds._shared.shapes import scaled, size_bytes, varied, without_chan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceBackward:
-    """`shape` of the whole; along `axis` the gradient fills `start` to `end` in steps.
+    """`shape` is the whole tensor's; along `axis` the gradient fills `start` to `end` in steps.
 
     `single` drops the axis, as selecting one place does.
     """
@@ -54,7 +54,7 @@ class SliceBackwardKind(Kind[SliceBackward]):
     }
 
     def work(self, p: SliceBackward) -> Work:
-        # The zeros go over everything, the gradient over its part of it.
+        # The kernel writes zeros everywhere, then the gradient into its part.
         kept, whole = size_bytes(p.gradient, p.dtype), size_bytes(p.shape, p.dtype)
         return Work(flops=0, read_bytes=kept, written_bytes=whole + kept)
 

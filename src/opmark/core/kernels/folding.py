@@ -20,7 +20,7 @@ class Scheduled(Protocol):
 
     @property
     def scheduling(self) -> str:
-        """The scheduling."""
+        """One of `fifo`, `normal`, `contended`, `unfiltered`, or `device`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Small image classifiers of the three classic designs: plain, residual, inverted residual.
 
-They are what the few constants of a network's sum are fitted on, so that no named network has to be.
+The few constants of the network sum are fitted on them, so that no named network is needed for that.
 
 VGG-like, ResNet-like and MobileNetV2-like networks at a quarter to a half of the usual width.
 """

@@ -15,7 +15,7 @@ def _image(
     head: str = "Model",
     **common: Any,
 ) -> Configured:
-    """A network of square images; a `sized` one is told their side."""
+    """A network of square images; a `sized` one is configured with their side."""
     return Configured(
         name=name,
         summary=summary,

@@ -6,7 +6,7 @@ from opmark.models.zoo._configured.building import Configured, Models, layers
 
 
 def _text(name: str, summary: str, network: str, models: Models, *, cached: bool = True, **common: Any) -> Configured:
-    """A network of token sequences; a `cached` one is told not to return its keys and values."""
+    """A network of token sequences; a `cached` one must not return its keys and values."""
     common = {"use_cache": False, **common} if cached else common
     return Configured(name=name, summary=summary, network=network, inputs="tokens", models=models, common=common)
 

@@ -1,4 +1,4 @@
-"""Weights that keep activations in a normal range, quickly and the same on every run."""
+"""Sets weights that keep activations in a normal range, quickly and reproducibly."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ _RANDOM = {"normal_", "uniform_", "trunc_normal_", "erfinv_", "kaiming_uniform_"
 
 @contextlib.contextmanager
 def without_initialisation() -> Iterator[None]:
-    """Constructors leave weights as allocated: drawing 10⁸ normal numbers takes longer than tracing a network."""
+    """Let constructors leave weights uninitialised: drawing 10⁸ numbers takes longer than tracing a network."""
     from torch.overrides import TorchFunctionMode
 
     class SkipRandom(TorchFunctionMode):
@@ -56,7 +56,7 @@ def _fill(part: "torch.nn.Module", name: str, parameter: "torch.Tensor", generat
         parameter.normal_(0.0, 0.02, generator=generator)
     elif parameter.dim() >= 2:
         fan_in = parameter[0].numel()
-        # GPT-2's Conv1D stores its matrix the other way round.
+        # GPT-2's Conv1D stores its matrix transposed.
         fan_in = parameter.shape[0] if type(part).__name__ == "Conv1D" else fan_in
         gain = 2.0 if isinstance(part, torch.nn.Conv2d) else 1.0
         parameter.normal_(0.0, (gain / fan_in) ** 0.5, generator=generator)
