@@ -1,4 +1,4 @@
-"""Lower bounds on the cost of a problem: what no placement can beat."""
+"""Lower bounds on the cost of a problem, which no placement can beat."""
 
 from opmark.leaderboards.bounds.relaxation import RELAXATIONS
 from opmark.leaderboards.bounds.solver_bound import solver_bound
@@ -15,7 +15,7 @@ def lower_bound(problem: Problem) -> int:
 
 
 def cheap_lower_bound(problem: Problem) -> int:
-    """The largest bound that takes next to no time: what is stored, and every relaxation but large linear programs."""
+    """The largest bound that takes almost no time: stored ones, and every relaxation except large linear programs."""
     groups = groups_of(problem)
     found: list[int] = [0, *(problem.reference.bounds.values() if problem.reference else ())]
     small = groups.count * problem.arrays.devices <= PROGRAM_VARIABLES_AT_MOST
@@ -25,9 +25,10 @@ def cheap_lower_bound(problem: Problem) -> int:
 
 
 def bounds(problem: Problem, *, solver_s: float = 0.0) -> dict[str, int]:
-    """Every bound that says something about the problem, by name, in whole cost steps.
+    """Every bound that applies to the problem, by name, in whole cost steps.
 
-    A bound that was stored with the problem, such as a solver's, counts too; `solver_s` seconds look for a better one.
+    A bound that is stored with the problem, such as a solver's, counts too; the solver looks for a better one for
+    `solver_s` seconds.
     """
     groups = groups_of(problem)
     found = dict(problem.reference.bounds) if problem.reference else {}

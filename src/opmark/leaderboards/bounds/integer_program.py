@@ -1,4 +1,4 @@
-"""A small mixed integer program, written row by row and solved by HiGHS (inside scipy) until its time is up."""
+"""A mixed integer program, written row by row and solved by HiGHS (inside scipy) within a time limit."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 
 class IntegerProgram:
-    """Variables are numbered from 0, and 0 is what shall be least; rows say Σ coefficient x variable >= least."""
+    """Minimise variable 0; every row states Σ coefficient x variable >= least."""
 
     def __init__(self) -> None:
         self._whole: list[int] = []
@@ -21,7 +21,7 @@ class IntegerProgram:
 
     @property
     def variables(self) -> int:
-        """How many there are."""
+        """The number of variables."""
         return len(self._upper)
 
     def real(self, upper: float = np.inf) -> int:
@@ -44,7 +44,7 @@ class IntegerProgram:
         self._least.append(least)
 
     def solve(self, seconds: float) -> npt.NDArray[np.float64] | None:
-        """The best values found, or None where there were none in time."""
+        """The best values found, or None if there were none in time."""
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
 

@@ -1,4 +1,4 @@
-"""What a constraint program must be told where loads count: prices of what is exchanged, and that parts stay whole.
+"""Constraints of a program that minimises loads: prices of transfers, and contiguous parts.
 
 Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020, sections 3 and 4.
 """
@@ -9,13 +9,13 @@ from typing import Any
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.direct_models import device_prices
 
-# Whether a unit, by number, is on a device: a literal where it can be.
+# Per unit and device a literal that is true if the unit lies there; absent if it cannot.
 Choices = Sequence[Mapping[int, Any]]
 Loads = Sequence[list[tuple[Any, int]]]
 
 
 def add_exchange(model: Any, problem: Problem, choices: Choices, load: Loads) -> None:
-    """Each device pays once for a tensor that it takes in, and once for one that it sends out; into `load`, in ns."""
+    """Add to `load`, in ns: each device pays once for a tensor that it takes in, and once for one that it sends out."""
     arrays = problem.arrays
     out, into = device_prices(problem)
     for tensor, maker in enumerate(arrays.tensor_producer.tolist()):
@@ -51,7 +51,7 @@ def add_contiguity(model: Any, problem: Problem, choices: Choices) -> None:
         if forward[reader]
     }
     for device in range(arrays.devices):
-        # whether a unit, or one after it, is on the device
+        # true if the unit, or one behind it, is on the device
         ahead = {unit: model.new_bool_var("") for unit in range(arrays.units) if forward[unit]}
         for unit, literal in ahead.items():
             if device in choices[unit]:

@@ -10,7 +10,7 @@ from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import Groups
 
-# Rules under which devices work side by side on one pass, and those where only the busiest one counts.
+# Models in which devices work side by side on one pass, and models in which only the busiest device counts.
 EVENT_PROFILES = ("opsim1", "contention_free", "half_duplex_port", "source_bus_multicast")
 LOAD_PROFILES = ("maxload_serial", "pipedream_stage")
 NEVER_NS = 2**62
@@ -23,39 +23,39 @@ class Relaxation(ABC):
 
     @abstractmethod
     def bound(self, problem: Problem, groups: Groups) -> int | None:
-        """In whole cost steps; None where the relaxation says nothing about the problem's objective or rules."""
+        """In whole cost steps; None if the relaxation does not apply to the problem's objective or rules."""
 
 
 RELAXATIONS: Registry[Relaxation] = Registry("opmark.leaderboards.bounds.relaxations", "RELAXATION", "bound")
 
 
 def profile_of(problem: Problem) -> str:
-    """The problem's profile, spelt with underscores."""
+    """The problem's published model, spelt with underscores."""
     return problem.profile.replace("-", "_")
 
 
 def is_latency(problem: Problem) -> bool:
-    """Whether the cost is at least when one simulated pass ends, or its price.
+    """True if the cost is at least the end of one simulated pass, or its price.
 
-    So it is of a step of micro-batches and of requests for one network, but not of requests for several.
+    This holds for a step of micro-batches and for requests for one network, but not for requests for several.
     """
     single = problem.objective != "throughput" and len(problem.arrivals) < 2
     return profile_of(problem) in EVENT_PROFILES and single
 
 
 def is_load(problem: Problem) -> bool:
-    """Whether the cost is what the busiest server has to do per sample."""
+    """True if the cost is the work of the busiest server per sample."""
     name = profile_of(problem)
     return name in LOAD_PROFILES or (name in EVENT_PROFILES and problem.objective == "throughput")
 
 
 def part_ns(problem: Problem) -> Integers:
-    """U×D: the least time a unit can hold a slot where replicas may share it; -1 where it cannot run."""
+    """U×D: the least time for which a unit can hold a slot if replicas may share it; -1 if it cannot run."""
     return _fastest(problem, 1)
 
 
 def work_ns(problem: Problem) -> Integers:
-    """U×D: the least slot time that all parts of a unit need together, on equal devices; -1 where it cannot run."""
+    """U×D: the least slot time that all parts of a unit need together, on equal devices; -1 if it cannot run."""
     return _fastest(problem, 0)
 
 

@@ -1,4 +1,4 @@
-"""What a work-conserving schedule of a given placement never exceeds: the response-time bound of typed graphs.
+"""The response-time bound of typed graphs: no work-conserving schedule of a given placement exceeds it.
 
 Jaffe, "Bounds on the scheduling of typed task systems", SIAM J. Comput. 9(3), 1980; Han et al., "Response Time Bounds
 for Typed DAG Parallel Tasks on Heterogeneous Multi-Cores", IEEE TPDS 30(11), 2019, equation (1): with M servers of each
@@ -20,9 +20,9 @@ from opmark.leaderboards.simulator.events import run_events
 
 
 def response_time_ns(problem: Problem, placement: Placement) -> int | None:
-    """An upper bound on one pass under opsim 1 without strict orders and replicas; None where a copy blocks a device.
+    """An upper bound on one pass under opsim 1 without strict orders and replicas; None if a copy blocks a device.
 
-    Raises `PlacementError` where the placement cannot run.
+    Raises `PlacementError` if the placement cannot run.
     """
     arrays = problem.arrays
     if arrays.device_blocking.any() or placement.replicas:
@@ -44,7 +44,7 @@ def response_time_ns(problem: Problem, placement: Placement) -> int | None:
 
 
 def guarantee_ns(problem: Problem) -> int | None:
-    """What list scheduling on the best single device never exceeds; None where none holds it or nothing is known."""
+    """A cost that list scheduling on the best single device never exceeds; None if no device holds the problem."""
     if not is_latency(problem) or problem.in_micro_batches or problem.objective == "serving":
         return None
     try:
@@ -55,7 +55,7 @@ def guarantee_ns(problem: Problem) -> int | None:
 
 
 def known_guarantee_ns(problem: Problem) -> int | None:
-    """The guarantee that the problem stores, else the one that follows from it."""
+    """The guarantee that the problem stores, or else `guarantee_ns`."""
     stored = problem.reference.guarantee_ns if problem.reference else None
     return guarantee_ns(problem) if stored is None else stored
 

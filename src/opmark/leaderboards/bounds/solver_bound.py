@@ -1,7 +1,7 @@
-"""A bound by integer programming: who runs where, without who waits for whom.
+"""A bound by integer programming: the assignment of units to devices, without their order.
 
 Pinedo, "Scheduling", 2016, section 8: the assignment relaxation of a makespan problem. HiGHS (inside scipy) proves it;
-whatever it has proved when time is up is a bound.
+everything that it has proved when time is up is a bound.
 """
 
 import math
@@ -15,12 +15,12 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import Groups, groups_of
 from opmark.leaderboards.simulator.direct_models import device_prices
 
-# Rows and columns beyond which the solver would only read.
+# With more variables the solver spends all its time on reading the program.
 VARIABLES_AT_MOST = 60_000
 
 
 def solver_bound(problem: Problem, *, seconds: float) -> int | None:
-    """A proven lower bound, in whole cost steps; None where the program says nothing, is too large, or proves nothing.
+    """A proven lower bound, in whole cost steps; None if the program does not apply, is too large, or proves nothing.
 
     Covers latency and loads without replicas. Groups are whole on one device; a device works on what it has, one
     slot's worth at a time; a path takes its units' times and, where it must change devices, the least transfer.
@@ -165,7 +165,7 @@ class _Program:
         return apart
 
     def bound(self, seconds: float) -> int | None:
-        """What the solver proves within the time."""
+        """The bound that the solver proves within the time."""
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from opmark.core.errors import ContentError
 from opmark.leaderboards.problem.fields import ProblemFields
-from opmark.leaderboards.problem.graph import class_names, edges_of
+from opmark.leaderboards.problem.graph import class_names, numbered
 from opmark.leaderboards.problem.graph_checks import graph_findings, refuse
 from opmark.leaderboards.problem.integers import Integers, integers, rows
 from opmark.leaderboards.problem.interference import interference_arrays, slowest_factor
@@ -192,35 +192,29 @@ def with_topological_order(arrays: ProblemArrays) -> ProblemArrays:
 
 
 def _graph_arrays(problem: ProblemFields) -> dict[str, Integers]:
-    edges = edges_of(problem)
+    graph = numbered(problem)
     units = len(problem.units)
-    by_reader = np.argsort(edges.consumer_units, kind="stable")
-    made = np.flatnonzero(edges.producer >= 0)
-    by_producer = made[np.argsort(edges.producer[made], kind="stable")]
+    by_reader = np.argsort(graph.consumer_units, kind="stable")
+    made = np.flatnonzero(graph.producer >= 0)
+    by_producer = made[np.argsort(graph.producer[made], kind="stable")]
     return {
-        "input_offsets": _offsets(np.bincount(edges.consumer_units, minlength=units)),
-        "input_tensors": edges.tensor_of_consumer[by_reader],
-        "output_offsets": _offsets(np.bincount(edges.producer[made], minlength=units)),
+        "input_offsets": _offsets(np.bincount(graph.consumer_units, minlength=units)),
+        "input_tensors": graph.tensor_of_consumer[by_reader],
+        "output_offsets": _offsets(np.bincount(graph.producer[made], minlength=units)),
         "output_tensors": by_producer,
-        "tensor_producer": edges.producer,
-        "consumer_offsets": edges.consumer_offsets,
-        "consumer_units": edges.consumer_units,
+        "tensor_producer": graph.producer,
+        "consumer_offsets": graph.consumer_offsets,
+        "consumer_units": graph.consumer_units,
+        "weight_offsets": graph.weight_offsets,
+        "weight_ids": graph.weight_ids,
     }
 
 
 def _unit_arrays(problem: ProblemFields, types: Sequence[str]) -> dict[str, Integers]:
     units = problem.units
-    weight_number = {name: number for number, name in enumerate(problem.weights)}
-    used = (weight_number[name] for unit in units for name in unit.weights)
-    owner = np.repeat(np.arange(len(units)), [len(unit.weights) for unit in units])
-    # Rows of distinct weights, ascending.
-    count = max(1, len(weight_number))
-    owner, weight_ids = np.divmod(np.unique(owner * count + integers(used)), count)
     return {
         "exec_ns": _by_type([unit.exec_ns for unit in units], types, missing=-1),
         "workspace_bytes": integers(unit.workspace_bytes for unit in units),
-        "weight_offsets": _offsets(np.bincount(owner, minlength=len(units))),
-        "weight_ids": weight_ids,
         "weight_bytes": integers(problem.held_bytes.values()),
     }
 

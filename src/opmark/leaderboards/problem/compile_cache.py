@@ -1,4 +1,4 @@
-"""Where numba keeps what it compiled, on machines that let it write neither beside the code nor in a home folder."""
+"""A cache folder for numba on machines that let it write neither beside the code nor in a home folder."""
 
 import os
 import stat
@@ -9,9 +9,9 @@ VARIABLE = "NUMBA_CACHE_DIR"
 
 
 def settle_compile_cache(room: Path) -> None:
-    """Name a temporary folder of this user's where numba would find none, and stop. What is set already stays.
+    """Name a temporary folder of this user if numba would find none and stop; a folder that is set already stays.
 
-    `room` is the folder of the code to compile. A container that runs as somebody without a home is such a machine.
+    `room` is the folder of the code to compile. A container whose user has no home is such a machine.
     """
     if VARIABLE not in os.environ and not any(map(_can_be_written, (room / "__pycache__", *_own_cache()))):
         os.environ[VARIABLE] = str(_private_folder())
@@ -21,19 +21,19 @@ def _own_cache() -> tuple[Path, ...]:
     given = os.environ.get("XDG_CACHE_HOME")
     try:
         return (Path(given) if given else Path.home() / ".cache",)
-    except RuntimeError:  # nobody whom the system knows
+    except RuntimeError:  # a user that the system does not know
         return ()
 
 
 def _can_be_written(folder: Path) -> bool:
-    """Whether `folder` can be written, or made where it is not there yet."""
+    """True if `folder` can be written, or made if it does not exist yet."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return os.access(folder, os.W_OK)
 
 
 def _private_folder() -> Path:
-    """One that nobody else can put compiled code into: the usual one of this user, else a new one."""
+    """A folder that nobody else can put compiled code into: the usual one of this user, else a new one."""
     folder = Path(tempfile.gettempdir()) / f"opmark-numba-{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)

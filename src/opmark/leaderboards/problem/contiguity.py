@@ -1,7 +1,7 @@
-"""Whether a placement is contiguous: no path leaves a device and comes back to it.
+"""Contiguous placements: no path leaves a device and comes back to it.
 
-Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020, section 3; asked of
-forward units only, since a backward unit always returns to its forward one.
+Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators", NeurIPS 2020, section 3. The rule
+holds for forward units only, since a backward unit always returns to its forward one.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from opmark.leaderboards.problem.problem import Problem
 def returning_unit(problem: Problem, device: Integers) -> tuple[int, int] | None:
     """A forward unit to whose device a path comes back, and the unit before it on that path; None if contiguous."""
     arrays = problem.arrays
-    left = np.zeros(arrays.units, dtype=object)  # whole numbers as sets of the devices some path to a unit has left
+    left = np.zeros(arrays.units, dtype=object)  # bit sets: the devices that some path to a unit has left
     place = device.tolist()
     forward = [unit.phase == "forward" for unit in problem.units]
     producer = arrays.tensor_producer.tolist()
@@ -33,7 +33,7 @@ def returning_unit(problem: Problem, device: Integers) -> tuple[int, int] | None
 
 
 def contiguous_rows(problem: Problem, devices: Integers) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Whether each row of devices per unit is contiguous."""
+    """A mask of the rows of devices per unit that are contiguous."""
     from opmark.leaderboards.problem.sweeps import returning_rows
 
     arrays = problem.arrays

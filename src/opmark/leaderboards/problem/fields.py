@@ -156,6 +156,8 @@ class ProblemFields:
     @cached_property
     def held_bytes(self) -> Mapping[str, int]:
         """Bytes that each weight occupies on a device: its own, and the optimiser's state if it is updated."""
+        if not self.updated_weights or not self.optimizer_state:
+            return self.weights
         extra = {name: math.ceil(self.optimizer_state * self.weights[name]) for name in self.updated_weights}
         return {name: size + extra.get(name, 0) for name, size in self.weights.items()}
 

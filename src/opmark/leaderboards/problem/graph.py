@@ -2,60 +2,79 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 
 from opmark.leaderboards.problem.fields import ProblemFields
 from opmark.leaderboards.problem.integers import Integers
 
+# The number of a name that nothing has.
+UNKNOWN = -2
+
 
 @dataclass(frozen=True, kw_only=True)
-class Edges:
-    """The producer of each tensor (-1: graph input), and its consumers, ascending, in compressed rows."""
+class NumberedGraph:
+    """The graph by numbers: the producer of each tensor (-1: graph input), and consumers and weights in rows.
+
+    `consumer_units` are in compressed rows per tensor, `weight_ids` per unit, both ascending within a row.
+    """
 
     producer: Integers
     consumer_offsets: Integers
     consumer_units: Integers
+    weight_offsets: Integers
+    weight_ids: Integers
 
     @property
     def tensor_of_consumer(self) -> Integers:
         """The tensor of each entry of `consumer_units`."""
         return np.repeat(np.arange(len(self.producer)), np.diff(self.consumer_offsets))
 
+    @property
+    def names_known(self) -> bool:
+        """True if every name that a unit or tensor uses is that of a unit or weight."""
+        parts = (self.producer, self.consumer_units, self.weight_ids)
+        return all(int(part.min(initial=0)) > UNKNOWN for part in parts)
 
-def edges_of(problem: ProblemFields) -> Edges:
-    """The edges of a problem whose names are known to be right."""
-    known = problem.worked_out.get("edges")
-    if not isinstance(known, Edges):
-        known = problem.worked_out["edges"] = _numbered(problem)
+
+def numbered(problem: ProblemFields) -> NumberedGraph:
+    """The graph of a problem by numbers, worked out once."""
+    known = problem.worked_out.get("numbered")
+    if not isinstance(known, NumberedGraph):
+        units = {unit.name: number for number, unit in enumerate(problem.units)}
+        weights = {name: number for number, name in enumerate(problem.weights)}
+        consumer_offsets, consumers = _rows([tensor.consumers for tensor in problem.tensors], units)
+        weight_offsets, weight_ids = _rows([_distinct(unit.weights) for unit in problem.units], weights)
+        producer = [units.get(tensor.producer, UNKNOWN) if tensor.producer else -1 for tensor in problem.tensors]
+        known = problem.worked_out["numbered"] = NumberedGraph(
+            producer=np.array(producer, dtype=np.int64),
+            consumer_offsets=consumer_offsets,
+            consumer_units=consumers,
+            weight_offsets=weight_offsets,
+            weight_ids=weight_ids,
+        )
     return known
 
 
-def _numbered(problem: ProblemFields) -> Edges:
-    number = {unit.name: index for index, unit in enumerate(problem.units)}
-    tensors = problem.tensors
-    producer = np.fromiter(
-        (number[tensor.producer] if tensor.producer else -1 for tensor in tensors), dtype=np.int64, count=len(tensors)
-    )
-    offsets = np.zeros(len(tensors) + 1, dtype=np.int64)
-    np.cumsum(
-        np.fromiter((len(tensor.consumers) for tensor in tensors), dtype=np.int64, count=len(tensors)), out=offsets[1:]
-    )
-    readers = chain.from_iterable(tensor.consumers for tensor in tensors)
-    units = np.fromiter(map(number.__getitem__, readers), dtype=np.int64, count=int(offsets[-1]))
-    row = np.repeat(np.arange(len(tensors)), np.diff(offsets)) * len(number)
-    return Edges(producer=producer, consumer_offsets=offsets, consumer_units=np.sort(row + units) - row)
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    return names if len(names) < 2 else tuple(dict.fromkeys(names))
+
+
+def _rows(names: Sequence[Sequence[str]], number: Mapping[str, int]) -> tuple[Integers, Integers]:
+    lengths = np.fromiter(map(len, names), dtype=np.int64, count=len(names))
+    found = np.array([number.get(name, UNKNOWN) for row in names for name in row], dtype=np.int64)
+    # Sorting whole numbers that begin with the row's own sorts all rows at once.
+    base = np.repeat(np.arange(len(names)), lengths) * (len(number) + 1)
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), np.sort(base + found) - base
 
 
 def cycle_finding(problem: ProblemFields) -> list[str]:
     """One sentence that names a cycle, or nothing."""
-    edges = edges_of(problem)
-    maker = edges.producer[edges.tensor_of_consumer]
-    if bool((maker < edges.consumer_units).all()):
+    graph = numbered(problem)
+    producer = graph.producer[graph.tensor_of_consumer]
+    if bool((producer < graph.consumer_units).all()):
         return []  # every unit stands behind all that it reads from
-    names = [unit.name for unit in problem.units]
-    before: dict[str, list[str]] = {name: [] for name in names}
+    before: dict[str, list[str]] = {unit.name: [] for unit in problem.units}
     for tensor in problem.tensors:
         if tensor.producer:
             for name in tensor.consumers:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from opmark.core.errors import ContentError
 from opmark.leaderboards.problem.fields import PHASES, ProblemFields, Tensor, Unit
-from opmark.leaderboards.problem.graph import cycle_finding
+from opmark.leaderboards.problem.graph import cycle_finding, numbered
 
 # Times in ns stay below this, so that a float holds each of them exactly.
 _NS_LIMIT = 2**53
@@ -52,41 +52,48 @@ def _content_findings(problem: ProblemFields) -> Iterator[str]:
     yield from (
         f"weights.{name}: must not be negative, not {size}" for name, size in problem.weights.items() if size < 0
     )
+    graph = numbered(problem)
     types = {device.type for device in problem.cluster.devices}
-    seen: set[str] = set()
+    # A million units are checked one by one: sentences are written for wrong ones only.
     for unit in problem.units:
-        if unit.name in seen:
-            yield f"units.{unit.name}: the name appears twice"
-        seen.add(unit.name)
         if types.isdisjoint(unit.exec_ns):
             known = ", ".join(sorted(types))
             yield f"units.{unit.name}.exec_ns: runs on no device of the cluster (needs one of {known})"
-        # A million units are checked one by one: the sentences are written for wrong ones only.
         if unit.split_ns or unit.interval or unit.workspace_bytes < 0 or unit.phase not in PHASES:
             yield from unit_findings(unit)
-        else:
-            for value in unit.exec_ns.values():
-                if not 0 <= value < _NS_LIMIT:
-                    yield from unit_findings(unit)
-                    break
-        for name in unit.weights:
-            if name not in problem.weights:
-                yield f"units.{unit.name}.weights: no weight is called {name!r}"
-    yield from _tensor_findings(problem, seen)
+            continue
+        for value in unit.exec_ns.values():
+            if not 0 <= value < _NS_LIMIT:
+                yield from unit_findings(unit)
+                break
+    yield from _repeated("units", [unit.name for unit in problem.units])
+    yield from _repeated("tensors", [tensor.name for tensor in problem.tensors])
+    if not graph.names_known:
+        for unit in problem.units:
+            unknown = [name for name in unit.weights if name not in problem.weights]
+            yield from (f"units.{unit.name}.weights: no weight is called {name!r}" for name in unknown)
+    row, reader = graph.tensor_of_consumer, graph.consumer_units
+    twice = bool(((row[1:] == row[:-1]) & (reader[1:] == reader[:-1])).any())
+    yield from _tensor_findings(problem, every=twice or not graph.names_known)
 
 
-def _tensor_findings(problem: ProblemFields, units: set[str]) -> Iterator[str]:
+def _repeated(key: str, names: list[str]) -> Iterator[str]:
+    """One sentence for each name that appears once more."""
+    if len(set(names)) < len(names):
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                yield f"{key}.{name}: the name appears twice"
+            seen.add(name)
+
+
+def _tensor_findings(problem: ProblemFields, *, every: bool) -> Iterator[str]:
+    """The findings about all tensors, or only about those whose names and readers are not known to be right."""
+    units = {unit.name for unit in problem.units} if every else set()
     devices = {device.name for device in problem.cluster.devices}
-    seen: set[str] = set()
     for tensor in problem.tensors:
-        if tensor.name in seen:
-            yield f"tensors.{tensor.name}: the name appears twice"
-        seen.add(tensor.name)
-        readers = tensor.consumers
-        wrong = tensor.size_bytes < 0 or tensor.home or tensor.boundary_ns or not units.issuperset(readers)
-        repeated = len(readers) > 1 and len(set(readers)) < len(readers)
-        if wrong or repeated or (tensor.producer and tensor.producer not in units):
-            yield from _sentences(tensor, units, devices)
+        if every or tensor.size_bytes < 0 or tensor.home or tensor.boundary_ns:
+            yield from _sentences(tensor, units if every else {tensor.producer, *tensor.consumers}, devices)
 
 
 def _sentences(tensor: Tensor, units: set[str], devices: set[str]) -> Iterator[str]:

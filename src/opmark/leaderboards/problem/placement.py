@@ -1,4 +1,4 @@
-"""What a placer answers: a device for every unit, and optionally what runs first."""
+"""The answer of a placer: a device for every unit and, optionally, an order; by names and by numbers."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ class Solution:
     """A placement by names.
 
     `priority` (larger first; default: upward rank) decides among ready units; `order`, per device, is strict: the
-    device waits for its next unit. `replicas`, per device, are further devices that hold all of its units too.
-    `schedule` names the order of micro-batches in a training step that has them (default: one-f-one-b).
+    device waits for its next unit. `replicas`, per device, are further devices that also hold all of its units.
+    `schedule` names the order of micro-batches in a training step (default: one-f-one-b).
     """
 
     device: Mapping[str, str]
@@ -61,9 +61,9 @@ class Placement:
 
 
 def load_solution(path: Path, problem: Problem | None = None) -> Solution:
-    """The solution in `path`, of `problem` where one is given.
+    """The solution in `path`, of `problem` if one is given.
 
-    Raises `ContentError` naming the file and every wrong key, `PlacementError` where it says that it is another's.
+    Raises `ContentError` naming the file and every wrong key, `PlacementError` if it names another problem.
     """
     solution = load(path, Solution, schema=SCHEMA)
     if problem is not None and solution.problem not in {"", problem.name}:
@@ -77,7 +77,7 @@ def save_solution(solution: Solution, path: Path) -> None:
 
 
 def solution_content(solution: Solution) -> dict[str, Any]:
-    """What a solution file holds; a schedule is named only where there is one."""
+    """The content of a solution file; a schedule is named only if there is one."""
     content = {"schema": SCHEMA, **plain(solution)}
     if not solution.schedule:
         del content["schedule"]

@@ -1,4 +1,4 @@
-"""Judge one solution: a cost, or the reason why it has none."""
+"""Evaluate one solution: its cost, or the reason why it has none."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,17 +27,17 @@ class Evaluation:
         return in_unit(self.schedule.value, unit)
 
     def shown(self, problem: Problem) -> tuple[Problem, Placement, Schedule]:
-        """What ran: the problem itself, its parts where replicas shared the pass, or its copies in several passes."""
+        """The graph that ran: the problem itself, the parts that replicas shared, or the copies of several passes."""
         return self.schedule.expanded or (problem, self.placement, self.schedule)
 
     def facts(self, problem: Problem) -> dict[str, Any]:
-        """What reports say beside the cost: of requests p50, p99 and misses, of micro-batches their schedule."""
+        """Figures beside the cost: p50, p99 and misses of requests, the schedule of micro-batches."""
         passes = passes_of(problem)
         facts = {} if passes is None else passes.facts(problem, self.placement)
         return facts | OBJECTIVES.load(problem.objective).facts(problem, self.placement, self.schedule)
 
     def busy_ns(self, devices: int) -> list[int]:
-        """How long the units of each device take together."""
+        """The summed time of the units of each device."""
         spent = [0] * devices
         placement, schedule = self.placement, self.schedule
         if schedule.expanded is not None:
@@ -51,7 +51,7 @@ class Evaluation:
 def evaluate(problem: Problem, solution: Solution, profile: PublishedModel | None = None) -> Evaluation:
     """Validate and simulate, under `profile` or the problem's own rules.
 
-    Raises `PlacementError` with the one reason why the solution is invalid.
+    Raises `PlacementError` with the first reason why the solution is invalid.
     """
     placement = placement_of(problem, solution)
     schedule = simulate(problem, placement, profile)

@@ -20,7 +20,7 @@ Steps = list[tuple[int, int]]
 def memory_steps(problem: Problem, placement: Placement, schedule: Schedule) -> list[Steps]:
     """Per device, (time in ns, bytes from then on), starting at 0 with the weights; by liveness.
 
-    Where the schedule says when inputs come, outputs leave the host as soon as nothing there needs them.
+    If the schedule says when inputs arrive, outputs leave the host as soon as nothing there needs them.
     """
     device = placement.device.tolist()
     start, end = schedule.unit_start_ns.tolist(), schedule.unit_end_ns.tolist()

@@ -101,7 +101,7 @@ def leave(u, d, running, base, size, changed):  # type: ignore[no-untyped-def]
 def rescale(  # type: ignore[no-untyped-def]
     time, running, base, size, factor, changed, classes, unit_class, table, device_type, unit_end, event_key
 ):
-    """What remains of every unit on a changed device takes new / old factor times as long, rounded up (rule 3).
+    """Multiply the remaining time of every unit on a changed device by new / old factor, rounded up (rule 3).
 
     Returns 1 if any end moved.
     """

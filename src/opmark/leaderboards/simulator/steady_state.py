@@ -1,4 +1,4 @@
-"""How long every server is busy per sample once a pipeline is full: devices, and the ports that transfers hold."""
+"""Busy time per sample of every server of a full pipeline: devices, and the ports that transfers hold."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,13 +29,13 @@ class Loads:
 def server_loads(problem: Problem, placement: Placement, profile: PublishedModel) -> Loads:
     """The load of every server.
 
-    Replicas serve samples in turn: each has its share of the stage's units, and the transfers of the samples whose turn
-    it is. Updated weights of a replicated stage are synchronised once per turn of all replicas. Raises `PlacementError`
-    where a tensor has no way.
+    Replicas serve samples in turn: each runs its share of the stage's units, and carries the transfers of its samples.
+    Updated weights of a replicated stage are synchronised once per turn of all replicas. Raises `PlacementError` if a
+    tensor has no route.
     """
     arrays = problem.arrays
     stages = {number: [number, *placement.replicas.get(number, ())] for number in range(arrays.devices)}
-    # Whole numbers stay whole: fractions come with replicas only, and are a hundred times as dear.
+    # Whole numbers stay whole: only replicas need fractions, which are a hundred times as slow.
     device: list[int | Fraction] = [0] * arrays.devices
     port: list[int | Fraction] = [0] * int(arrays.sizes[5])
     run = arrays.run_ns.tolist()
@@ -132,7 +132,7 @@ def _occupy(
 
 
 def _messages(problem: Problem, placement: Placement, primary: int, replicas: int) -> Iterator[tuple[int, int, int]]:
-    """What the replicas of a stage tell one another about the weights that its update units name."""
+    """The messages between the replicas of a stage about the weights that its update units name."""
     place = placement.device.tolist()
     updated = {
         name

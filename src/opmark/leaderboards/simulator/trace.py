@@ -15,7 +15,7 @@ LINKS = 2
 def chrome_trace(problem: Problem, evaluation: Evaluation, profile: PublishedModel | None = None) -> dict[str, Any]:
     """One row per device, one per link, one memory counter per device; `profile` is the problem's own by default.
 
-    Where replicas shared the pass, every part of a unit has its own bar; so has every copy of it in several passes.
+    If replicas shared the pass, every part of a unit has its own bar; so has every copy in several passes.
 
     `ts` and `dur` are in µs, as the format wants; exact ns stand in `args`, so that the trace can be checked again.
     """
@@ -49,7 +49,7 @@ def chrome_trace(problem: Problem, evaluation: Evaluation, profile: PublishedMod
 def _facts(problem: Problem, evaluation: Evaluation, rules: PublishedModel) -> dict[str, Any]:
     facts = {"problem": problem.name, "problem_id": problem.id, "profile": rules.name, "cost_ns": evaluation.cost}
     if evaluation.placement.replicas or evaluation.schedule.expanded is not None:
-        # Spread over replicas or copies, the bars alone do not say which stage they belong to.
+        # The bars of replicas or copies do not show by themselves which stage they belong to.
         solution = solution_of(problem, evaluation.placement)
         facts |= {"device": dict(solution.device), "replicas": dict(solution.replicas or {})}
         if solution.schedule:

@@ -1,4 +1,4 @@
-"""Check a trace against its problem without simulating events: is what it shows possible, and what does it cost?"""
+"""Check a trace against its problem without simulating events: that it is possible, and its cost."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,10 +29,10 @@ Span = tuple[int, int]
 
 
 def check_trace(problem: Problem, trace: Mapping[str, Any]) -> int:
-    """The cost in ns that the events of `trace` add up to. Raises `PlacementError` naming what cannot be.
+    """The cost in ns that the events of `trace` add up to. Raises `PlacementError` naming the first impossible event.
 
-    Durations, slots, exclusive ports, routes, and that nothing starts before its inputs are there. A profile with a
-    model of its own is worked out again from the placement that the trace shows.
+    Checks durations, slots, exclusive ports and routes, and that nothing starts before its inputs are there. A
+    published model without events is computed again from the placement that the trace shows.
     """
     facts = trace.get("otherData", {})
     if facts.get("problem_id") != problem.id:
@@ -154,7 +154,7 @@ def _capacities(
 
 
 def _ports(rules: PublishedModel, link: Link, number: int) -> set[object]:
-    """What a transfer on a link occupies: its port, both ends, or its source's bus."""
+    """The ports that a transfer on a link occupies: its own port, both ends, or its source's bus."""
     if rules.half_duplex:
         return {link.source, link.destination}
     return {link.source if rules.multicast else link.port or number}
@@ -167,7 +167,7 @@ def _transfers(
     made_ns: Mapping[str, int],
     hops: Iterable[Mapping[str, Any]],
 ) -> dict[tuple[str, str], int]:
-    """When each tensor is on each device that needs it, every hop checked on the way."""
+    """The arrival of each tensor on each device that needs it; every hop is checked on the way."""
     found = {(event["args"]["tensor"], event["args"]["destination"], event["args"]["hop"]): event for event in hops}
     paths = routes(problem.cluster)
     types = {device.name: device.type for device in problem.cluster.devices}
@@ -237,7 +237,7 @@ def _at_most(what: str, busy: list[Span], limit: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedTrace:
-    """A trace that is possible and costs what it says; `same` is None where no solution was held against it."""
+    """A possible trace with the cost that it states; `same` is None if it was compared with no solution."""
 
     profile: str
     cost_ns: int
@@ -247,10 +247,10 @@ class CheckedTrace:
 
 
 def check_trace_file(problem: Problem, path: Path, solution: Solution | None = None) -> CheckedTrace:
-    """Check the trace in `path`; with its `solution` it must also be the very trace that simulating gives.
+    """Check the trace in `path`; with its `solution` it must also equal the trace that the simulation gives.
 
-    Raises `ContentError` for a file that is no trace of OpMark, `PlacementError` for one that cannot be or whose cost
-    is another than it says. Both name the file.
+    Raises `ContentError` for a file that is no trace of OpMark, `PlacementError` for a trace that is impossible or
+    states a wrong cost. Both name the file.
     """
     trace = read_json(path)
     try:
@@ -285,7 +285,7 @@ def check_trace_file(problem: Problem, path: Path, solution: Solution | None = N
 
 
 def _first(found: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-    """Where two traces differ first."""
+    """The first difference between two traces."""
     events, wanted = found["traceEvents"], expected["traceEvents"]
     for number, (one, other) in enumerate(zip(events, wanted, strict=False)):
         if one != other:

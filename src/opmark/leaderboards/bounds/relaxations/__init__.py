@@ -1,1 +1,1 @@
-"""What no placement can beat: relaxations of a problem, one file each."""
+"""Relaxations of a problem, which no placement can beat, one file each."""

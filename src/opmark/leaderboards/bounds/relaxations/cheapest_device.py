@@ -1,4 +1,4 @@
-"""The critical path at the price of the cheapest device: something has to be paid for that long."""
+"""The critical path at the price of the cheapest device: at least one device is paid for that long."""
 
 from opmark.leaderboards.bounds.relaxation import Relaxation, is_latency
 from opmark.leaderboards.bounds.relaxations.critical_path import critical_path_ns

@@ -1,4 +1,4 @@
-"""What the work itself costs: every class where a slot of its time is cheapest, and no device ever idle."""
+"""The price of the work alone: every class on the device whose slot time is cheapest, and no device ever idle."""
 
 import numpy as np
 

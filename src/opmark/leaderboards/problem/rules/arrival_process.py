@@ -1,4 +1,4 @@
-"""Ways in which requests come spread over time, one file of `rules.arrival_processes` each."""
+"""Processes that draw the arrival times of requests, one file of `rules.arrival_processes` each."""
 
 import random
 from abc import ABC, abstractmethod
@@ -13,13 +13,13 @@ NS_PER_S = 1_000_000_000
 
 
 class ArrivalProcess(ABC):
-    """Gaps between requests, one after the other."""
+    """A process of gaps between requests."""
 
     summary: ClassVar[str]
 
     @abstractmethod
     def gaps(self, generator: random.Random) -> Iterator[float]:
-        """Gaps without end, 1 on average."""
+        """An endless stream of gaps, 1 on average."""
 
 
 ARRIVAL_PROCESSES: Registry[ArrivalProcess] = Registry(

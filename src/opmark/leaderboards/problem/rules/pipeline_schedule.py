@@ -1,4 +1,4 @@
-"""In which order a stage works on micro-batches; one file of `rules.pipeline_schedules` per schedule."""
+"""The order in which a stage works on micro-batches; one file of `rules.pipeline_schedules` per schedule."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -9,12 +9,11 @@ DEFAULT_SCHEDULE = "one-f-one-b"
 
 
 class PipelineSchedule(ABC):
-    """An order of forward and backward passes per stage, told as a timetable in which each takes one tick.
+    """An order of forward and backward passes per stage, as a timetable in which each pass takes one tick.
 
-    What a device does follows the ticks; how long it takes, and what it waits for, is up to the simulation. A timetable
-    in which nothing comes before what it needs, and no device does two things at once, never deadlocks.
-    With `both_ways` a second pipeline runs against the first, with weights of its own: device k of D holds stages k and
-    D − 1 − k.
+    Devices follow the order of the ticks; the simulation decides all durations and waits. A timetable never deadlocks
+    if nothing comes before its inputs and no device does two things at once. With `both_ways` a second pipeline runs
+    against the first, with weights of its own: device k of D holds stages k and D − 1 − k.
     """
 
     summary: ClassVar[str]
@@ -22,10 +21,10 @@ class PipelineSchedule(ABC):
 
     @abstractmethod
     def tick(self, micro_batch: int, micro_batches: int, *, backward: bool, behind: int, stages: int) -> int:
-        """When the stage works on a micro-batch, `behind` being how many of `stages` stand from it to the end."""
+        """The tick at which a stage works on a micro-batch; `behind` of all `stages` stand from it to the end."""
 
     def direction(self, micro_batch: int, micro_batches: int, stages: int) -> int:
-        """0 where a micro-batch passes the stages from the first device on, 1 where it comes from the last."""
+        """0 if a micro-batch passes the stages from the first device on, 1 if it comes from the last."""
         del micro_batch, micro_batches, stages
         return 0
 

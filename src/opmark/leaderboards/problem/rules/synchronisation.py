@@ -1,4 +1,4 @@
-"""How replicas of a unit agree on a gradient: rounds of messages; one file of `synchronisations` per method."""
+"""Rounds of messages by which replicas of a unit agree on a gradient; one file of `synchronisations` per method."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -10,13 +10,13 @@ Message = tuple[int, int, int]
 
 
 class Synchronisation(ABC):
-    """A replica sends what it has to send in a round once it has received everything of the round before."""
+    """A method in rounds: a replica sends its messages of a round once it has received all of the round before."""
 
     summary: ClassVar[str]
 
     @abstractmethod
     def rounds(self, replicas: int, size_bytes: int) -> tuple[tuple[Message, ...], ...]:
-        """The messages of each round for `size_bytes` held by each of `replicas`; none for a single one."""
+        """The messages of each round for `size_bytes` held by each of `replicas`; no rounds for a single replica."""
 
 
 SYNCHRONISATIONS: Registry[Synchronisation] = Registry(

@@ -1,1 +1,1 @@
-"""What a placement is judged by, one file each."""
+"""Objectives of a problem, one file each."""

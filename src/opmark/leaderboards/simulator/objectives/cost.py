@@ -1,4 +1,4 @@
-"""Money: the price of every device that is used, for as long as one pass takes."""
+"""Cost: the price of every device that is used, for the duration of one pass."""
 
 from fractions import Fraction
 
@@ -36,7 +36,7 @@ class Cost(Objective):
 
 
 def price(problem: Problem, used: set[int], latency_ns: int) -> int:
-    """What the devices `used` cost for `latency_ns`, in 10⁻¹² of the currency, rounded up."""
+    """The price of the devices `used` for `latency_ns`, in 10⁻¹² of the currency, rounded up."""
     per_hour = sum(Fraction(problem.cluster.devices[number].price_per_hour) for number in used)
     return -int(-per_hour * latency_ns * UNITS["$"] // NS_PER_HOUR)
 

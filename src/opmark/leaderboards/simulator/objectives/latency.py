@@ -10,7 +10,7 @@ from opmark.leaderboards.problem.rules.profile import PublishedModel
 
 
 class Latency(Objective):
-    """What the simulation ends with."""
+    """The time at which the simulation ends."""
 
     summary = "ns of one pass through the graph"
 

@@ -1,4 +1,4 @@
-"""Serving: how long the slowest requests of a stored trace wait, while several are in flight on one placement."""
+"""Serving: the tail latency of a stored trace of requests, several of which are in flight on one placement."""
 
 from fractions import Fraction
 from typing import Any

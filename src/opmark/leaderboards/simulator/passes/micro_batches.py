@@ -102,7 +102,7 @@ PASSES = MicroBatches()
 
 
 def plan_of(problem: Problem, placement: Placement) -> StepPlan:
-    """Who does what when. Raises `PlacementError` as `plan_step` does."""
+    """The plan of a step without replicas. Raises `PlacementError` as `plan_step` does."""
     sequence = _sequence(problem, _priority(problem, placement), placement)
     return plan_step(problem, placement.device, sequence, schedule=placement.schedule or DEFAULT_SCHEDULE)
 

@@ -1,4 +1,4 @@
-"""Requests of a trace in flight on one placement, and how long each waits for its answer."""
+"""Requests of a trace in flight on one placement, and their latencies."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -94,7 +94,7 @@ class ServedRequests(Passes):
         return request_problem(problem), _devices(request_copies(problem), placement)
 
     def release_ns(self, problem: Problem, name: str) -> int:
-        """When the request of that copy arrives."""
+        """The arrival of the request of that copy."""
         return int(request_copies(problem).arrival_ns[_request(name)])
 
     def latency_of(self, problem: Problem, ends_ns: Iterable[tuple[str, int]]) -> int:

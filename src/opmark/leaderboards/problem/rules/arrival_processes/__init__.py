@@ -1,1 +1,1 @@
-"""Ways in which requests are spread over time, one file each."""
+"""Processes that draw the arrival times of requests, one file each."""

@@ -1,7 +1,7 @@
-"""Bursty arrivals: gamma gaps that vary much more than they last.
+"""Bursty arrivals: gamma gaps whose deviation is several times their mean.
 
 Li et al., "AlpaServe: Statistical multiplexing with model parallelism for deep learning serving", OSDI 2023: a gamma
-process whose coefficient of variation says how bursty the traffic is.
+process; its coefficient of variation measures how bursty the traffic is.
 """
 
 import random
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from opmark.leaderboards.problem.rules.arrival_process import ArrivalProcess
 
-# Deviation over mean of the gaps; 1 would be Poisson.
+# Standard deviation over mean of the gaps; 1 would be Poisson.
 COEFFICIENT_OF_VARIATION = 4.0
 
 

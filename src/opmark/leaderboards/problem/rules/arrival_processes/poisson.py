@@ -1,4 +1,4 @@
-"""Poisson arrivals: requests that know nothing of one another."""
+"""Poisson arrivals: independent requests."""
 
 import random
 from collections.abc import Iterator

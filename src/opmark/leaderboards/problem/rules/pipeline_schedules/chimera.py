@@ -1,14 +1,14 @@
-"""Chimera: two pipelines against one another, each with half of the micro-batches, in one another's bubbles.
+"""Chimera: two pipelines in opposite directions, each with half of the micro-batches, in one another's bubbles.
 
 Li, Hoefler, "Chimera: Efficiently training large-scale neural networks with bidirectional pipelines", SC 2021, section
-3.1 and table 2: on an even number D of stages, N micro-batches leave (D − 2) / (2N + D − 2) of a step idle where
+3.1 and table 2: on an even number D of stages, N micro-batches leave (D − 2) / (2N + D − 2) of a step idle if
 forward and backward take equally long. More than D micro-batches are units of D, one after the other (section 3.5).
 """
 
 from opmark.leaderboards.problem.rules.pipeline_schedule import PipelineSchedule
 
 
-class Chimera(PipelineSchedule):
+class Bidirectional(PipelineSchedule):
     """Down and up: a stage's ticks are odd in one pipeline and even in the other."""
 
     summary = "two pipelines in opposite directions fill one another's bubbles (Chimera)"
@@ -27,4 +27,4 @@ class Chimera(PipelineSchedule):
         return entered + (stages + behind - 1 if backward else stages - behind)
 
 
-SCHEDULE = Chimera()
+SCHEDULE = Bidirectional()

@@ -1,1 +1,1 @@
-"""Ways to keep replicas equal, one file each."""
+"""Methods that keep the weights of replicas equal, one file each."""

@@ -1,4 +1,4 @@
-"""All-to-all broadcast: everyone sends its whole gradient to everyone else, and sums what it receives.
+"""All-to-all broadcast: every replica sends its whole gradient to every other, and sums all that it receives.
 
 The baseline that Ko et al., "An In-Depth Analysis of Distributed Training of Deep Neural Networks", IPDPS 2021, and
 sufficient-factor broadcasting (Xie et al., UAI 2016) start from: one round, r(r − 1) × bytes in all.
@@ -8,7 +8,7 @@ from opmark.leaderboards.problem.rules.synchronisation import Message, Synchroni
 
 
 class Broadcast(Synchronisation):
-    """One round; cheap in latency, dear in bytes."""
+    """One round: low latency, many bytes."""
 
     summary = "every replica sends its gradient to every other"
 

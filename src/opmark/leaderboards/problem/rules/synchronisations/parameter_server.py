@@ -1,4 +1,4 @@
-"""Parameter server: everyone sends its gradient to the first replica, which sends the sum back.
+"""Parameter server: every replica sends its gradient to the first one, which sends the sum back.
 
 Li et al., "Scaling Distributed Machine Learning with the Parameter Server", OSDI 2014.
 """

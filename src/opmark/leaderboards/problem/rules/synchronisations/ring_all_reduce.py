@@ -1,4 +1,4 @@
-"""Ring all-reduce: 2(r − 1) rounds in which every replica hands a chunk of bytes / r to its neighbour.
+"""Ring all-reduce: 2(r − 1) rounds in which every replica sends a chunk of bytes / r to its neighbour.
 
 Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69(2), 2009.
 """

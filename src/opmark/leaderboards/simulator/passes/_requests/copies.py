@@ -17,8 +17,8 @@ Rows = tuple[Integers, Integers, Integers]
 class RequestCopies:
     """R requests in the order of their arrival, then of their networks, then of the trace.
 
-    `arrival_ns`, `target_ns` and `network`, by number, are R; `unit_of` and `tensor_of` say what each copy is a copy
-    of, in rows of `units` and `tensors` per request.
+    `arrival_ns`, `target_ns` and `network`, by number, are R; `unit_of` and `tensor_of` are the original of each copy,
+    in rows of `units` and `tensors` per request.
     """
 
     arrival_ns: Integers
@@ -104,7 +104,7 @@ class RequestCopies:
 
     @staticmethod
     def _places(offsets: Integers, copied: Integers, count: int) -> Integers:
-        """Where within a request each original stands: a request of its network holds all of it, in order."""
+        """The position of each original within a request of its network, which holds all of it in order."""
         found = np.zeros(count, dtype=np.int64)
         found[copied] = np.arange(len(copied)) - np.repeat(offsets[:-1], np.diff(offsets))
         return found

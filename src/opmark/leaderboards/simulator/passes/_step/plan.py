@@ -1,4 +1,4 @@
-"""Which device runs which copy of a training step, and in which order: a schedule's ticks on the stages there are."""
+"""The device and the order of every copy in a training step: a schedule's ticks on the stages of a placement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ AFTER_ALL = 2**40
 class StepPlan:
     """A device per copied unit and the copies of each device in their strict order.
 
-    `lanes` are devices per unit of the problem, per pipeline; `blocks`, per device, are what it does in order:
+    `lanes` are devices per unit of the problem, per pipeline; `blocks`, per device, are its passes in order:
     (pipeline, 1 for backward).
     """
 
@@ -38,10 +38,10 @@ class StepPlan:
 
 
 def stages_behind(problem: Problem, device: Integers) -> Integers:
-    """Per device, how many devices stand from it to the end of the pipeline, itself included; 0 where nothing runs.
+    """Per device, the number of devices from it to the end of the pipeline, itself included; 0 if nothing runs on it.
 
     A device stands behind another that sends it something on the way forward, or gets something from it on the way
-    back; those that stand behind one another count as one after the other for both.
+    back; two that stand behind one another count for both.
     """
     found: Integers = _reach(problem, device).sum(axis=1)
     return found
@@ -71,8 +71,8 @@ def plan_step(
 ) -> StepPlan:
     """The step of one placement under the schedule of that name.
 
-    `sequence` is each unit's place within a pass; `behind` is worked out where it is not given. Raises `PlacementError`
-    where a schedule in both directions has an odd number of stages, or stages that need one another.
+    `sequence` is each unit's place within a pass; `behind` is worked out if it is not given. Raises `PlacementError`
+    if a schedule in both directions has an odd number of stages, or stages that need one another.
     """
     rules = PIPELINE_SCHEDULES.load(schedule)
     reach = None
@@ -108,7 +108,7 @@ def plan_step(
 
 
 def unit_sequence(problem: Problem, priority: Integers, order: Mapping[int, Sequence[int]] | None = None) -> Integers:
-    """Each unit's place among all: of those whose inputs are there the most urgent; a strict `order` is kept."""
+    """Each unit's place in a pass: the most urgent of the units whose inputs are there comes next; `order` is kept."""
     arrays = problem.arrays
     after: list[list[int]] = [[] for _ in range(arrays.units)]
     for tensor, maker in enumerate(arrays.tensor_producer.tolist()):
@@ -182,7 +182,7 @@ def _ticks(schedule: str, count: int, behind: int, stages: int) -> tuple[tuple[i
 
 
 def _blocks(schedule: str, directions: Sequence[int], behinds: tuple[int, ...], stages: int) -> list[tuple[int, int]]:
-    """What a device does with whole micro-batches, in order."""
+    """The passes of whole micro-batches that a device runs, in order."""
     found = []
     for number, lane in enumerate(directions):
         if behinds[lane]:
