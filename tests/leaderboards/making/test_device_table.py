@@ -11,8 +11,8 @@ from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.kernels.work import Work
 from opmark.leaderboards.making.device_table import KindRoofline, costs_of, load_table, table_names
+from opmark.leaderboards.making.prediction_error import error_factors
 from opmark.leaderboards.making.rooflines import RooflineCosts
-from opmark.leaderboards.problem.prediction_error import error_factors
 
 ANALYTIC = """
 schema: 1

@@ -7,8 +7,8 @@ import pytest
 from tests.leaderboards.examples import graph, pair
 from tests.leaderboards.simulator.test_replicas import everywhere, step
 
+from opmark.leaderboards.making.prediction_error import weighted_interval
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
-from opmark.leaderboards.problem.prediction_error import weighted_interval
 from opmark.leaderboards.scoring.robustness import Robustness, drawn_factors, robustness, robustness_of_all
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from opmark.leaderboards.making.prediction_error import weighted_interval
 from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.fields import Tensor, Unit
-from opmark.leaderboards.problem.prediction_error import weighted_interval
 from opmark.leaderboards.problem.problem import Problem
 
 

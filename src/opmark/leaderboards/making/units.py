@@ -12,9 +12,9 @@ from opmark.core.hardware.cluster import Cluster
 from opmark.core.kernels.graph import Graph
 from opmark.leaderboards.making.boundaries import boundary_of, unit_layout_ns
 from opmark.leaderboards.making.kernel_matching import units_of
+from opmark.leaderboards.making.prediction_error import error_factors, shape_group_of, weighted_interval
 from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit
-from opmark.leaderboards.problem.prediction_error import error_factors, shape_group_of, weighted_interval
 from opmark.leaderboards.problem.problem import Problem
 
 # The node numbers of one unit in one graph.

@@ -1,1 +1,1 @@
-"""The problem and its parts: units, tensors, a cluster, costs, rules; placements and schedules; arrays of all of it."""
+"""The problem and its parts: units, tensors, a cluster, costs, rules; placements and schedules; arrays of all."""
