@@ -46,44 +46,47 @@ class Room(NamedTuple):
     peak: Integers
 
 
-# Append only, here and in `Sizes`: numba's cache of one file does not notice changes of another.
-FIELDS = (
-    "sizes",
-    "exec_ns",
-    "workspace_bytes",
-    "input_offsets",
-    "input_tensors",
-    "output_offsets",
-    "output_tensors",
-    "tensor_bytes",
-    "tensor_producer",
-    "tensor_home",
-    "tensor_output",
-    "tensor_size_class",
-    "consumer_offsets",
-    "consumer_units",
-    "boundary_ns",
-    "device_type",
-    "device_slots",
-    "device_dispatch_ns",
-    "device_blocking",
-    "link_source",
-    "link_destination",
-    "link_port",
-    "route_offsets",
-    "route_links",
-    "hop_ns",
-    "weight_offsets",
-    "weight_ids",
-    "weight_bytes",
-    "link_second_port",
-    "unit_class",
-    "interference",
-    "release_ns",
-    "request_units",
-    "request_tensors",
-    "request_urgency",
-)
+class PackedArrays(NamedTuple):
+    """The arrays behind the sizes, in their order; `ProblemArrays` explains them."""
+
+    # Append only, here and in `Sizes`: numba's cache of one file does not notice changes of another.
+    exec_ns: Integers
+    workspace_bytes: Integers
+    input_offsets: Integers
+    input_tensors: Integers
+    output_offsets: Integers
+    output_tensors: Integers
+    tensor_bytes: Integers
+    tensor_producer: Integers
+    tensor_home: Integers
+    tensor_output: Integers
+    tensor_size_class: Integers
+    consumer_offsets: Integers
+    consumer_units: Integers
+    boundary_ns: Integers
+    device_type: Integers
+    device_slots: Integers
+    device_dispatch_ns: Integers
+    device_blocking: Integers
+    link_source: Integers
+    link_destination: Integers
+    link_port: Integers
+    route_offsets: Integers
+    route_links: Integers
+    hop_ns: Integers
+    weight_offsets: Integers
+    weight_ids: Integers
+    weight_bytes: Integers
+    link_second_port: Integers
+    unit_class: Integers
+    interference: Integers
+    release_ns: Integers
+    request_units: Integers
+    request_tensors: Integers
+    request_urgency: Integers
+
+
+FIELDS = ("sizes", *PackedArrays._fields)
 
 BLOCKING = FIELDS.index("device_blocking")
 BOUNDARY = FIELDS.index("boundary_ns")

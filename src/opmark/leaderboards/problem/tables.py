@@ -1,12 +1,8 @@
 """A problem's arrays by name inside compiled code. Imported lazily, by compiled code alone."""
 
-from collections import namedtuple
-
 from numba import njit  # noqa: TID253 (this module is imported lazily)
 
-from opmark.leaderboards.problem.packing import FIELDS, Sizes
-
-Tables = namedtuple("Tables", FIELDS[1:])
+from opmark.leaderboards.problem.packing import PackedArrays, Sizes
 
 
 @njit(cache=True, inline="always")
@@ -31,7 +27,7 @@ def sizes_of(data):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def tables_of(data, starts):  # type: ignore[no-untyped-def]
     """Every array of `FIELDS` behind the sizes, as a view into the buffer `data`."""
-    return Tables(
+    return PackedArrays(
         data[starts[1] : starts[2]],  # exec_ns
         data[starts[2] : starts[3]],  # workspace_bytes
         data[starts[3] : starts[4]],  # input_offsets

@@ -8,7 +8,7 @@ are those of the simulator's reference page.
 
 import numpy as np
 from numba import int64, njit  # noqa: TID253 (this module is imported lazily)
-from numba.types import NamedUniTuple  # noqa: TID253
+from numba.types import NamedUniTuple  # type: ignore[attr-defined] # noqa: TID253
 
 from opmark.leaderboards.problem.packing import Room
 from opmark.leaderboards.problem.tables import sizes_of, tables_of
