@@ -22,7 +22,7 @@ from opmark.predictors.model.cost_model import CostModel
 from opmark.predictors.model.intervals import outside
 from opmark.predictors.model.manifest import TrainingRelease
 from opmark.predictors.model.training import train_on
-from opmark.predictors.transfer import curve as transfer_room
+from opmark.predictors.transfer import choosing
 from opmark.predictors.transfer.adapted_bundle import transferred
 from opmark.predictors.transfer.choosing import Donor
 from opmark.predictors.transfer.methods import METHODS
@@ -93,12 +93,12 @@ def test_a_kind_without_samples_is_the_donor_s_times_the_factor_and_doubted() ->
 def test_whatever_is_chosen_is_the_same_from_its_folder(
     method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer_room, "METHODS", {method: METHODS[method]})
+    monkeypatch.setattr(choosing, "METHODS", {method: METHODS[method]})
     bundle = made(slower(30))
     save(bundle, tmp_path / "bundle")
     loaded = load(tmp_path / "bundle", target_name=HERE.name)
     assert loaded.manifest.transfer == bundle.manifest.transfer
-    kinds = ("gemm", "softmax") if method in transfer_room.WITHOUT_DONOR else law.KIND_NAMES
+    kinds = ("gemm", "softmax") if method in choosing.WITHOUT_DONOR else law.KIND_NAMES
     assert set(bundle.kinds) == set(kinds)
     asked = [kernel for kind in kinds for kernel in law.kernels(kind, 20, 9)]
     before, after = CostModel(bundle).kernels(asked), CostModel(loaded).kernels(asked)
@@ -107,7 +107,7 @@ def test_whatever_is_chosen_is_the_same_from_its_folder(
     assert (before.hot_ns > 0).all()
     text = (tmp_path / "bundle" / "README.md").read_text()
     assert f"| {method} |" in text
-    assert ("no other predictor" in text) == (method in transfer_room.WITHOUT_DONOR)
+    assert ("no other predictor" in text) == (method in choosing.WITHOUT_DONOR)
 
 
 def test_a_stranger_is_left_out() -> None:
