@@ -87,7 +87,7 @@ class _Joined:
                     changed = True
             if not changed:
                 break
-        # A kernel without any neighbour (an allocation that nobody reads) joins the unit that runs before it.
+        # A kernel without any neighbour (an allocation without a reader) joins the unit that runs before it.
         earliest = next((kernel for kernel in self._kernels if self.sets[kernel] in whole), None)
         for number, graph in enumerate(self.graphs):
             last = None

@@ -77,7 +77,7 @@ def _unit(
     order: Mapping[str, int],
 ) -> Unit:
     types = [kind for kind in members[0].exec_ns if all(kind in unit.exec_ns for unit in members)]
-    dearest = max(members, key=lambda unit: (max(unit.exec_ns.values()), -order[unit.name]))
+    costliest = max(members, key=lambda unit: (max(unit.exec_ns.values()), -order[unit.name]))
     known = [kind for kind in types if any(kind in unit.interval for unit in members)]
     return Unit(
         name=name,
@@ -86,12 +86,12 @@ def _unit(
         workspace_bytes=_peak_bytes(members, inside),
         colocation=next((unit.colocation for unit in members if unit.colocation), ""),
         phase=members[0].phase,
-        kind=dearest.kind,
+        kind=costliest.kind,
         interval={
             kind: weighted_interval([(unit.exec_ns[kind], unit.interval.get(kind, (1.0, 1.0))) for unit in members])
             for kind in known
         },
-        shape_group=dearest.shape_group,
+        shape_group=costliest.shape_group,
     )
 
 

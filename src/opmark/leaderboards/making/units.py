@@ -114,7 +114,7 @@ class _Prediction:
         found = costs.network(graph)
         return cls(graph=graph, node_ns=_node_ns(found), spread=error_factors(graph, found))
 
-    def dearest(self, nodes: Nodes) -> int:
+    def costliest(self, nodes: Nodes) -> int:
         """The node that takes longest; the first of equal ones."""
         return max(nodes, key=lambda node: (self.node_ns[node], -node))
 
@@ -133,16 +133,16 @@ def _unit(
 ) -> Unit:
     """One unit; `kernels` are its nodes by device type, `on_host` those of the host's graph."""
     main, nodes = on_host
-    dearest = main.graph.nodes[main.dearest(nodes)].kernel
+    costliest = main.graph.nodes[main.costliest(nodes)].kernel
     return Unit(
         name=name,
         exec_ns={kind: round(sum(one.node_ns[node] for node in own)) for kind, (one, own) in kernels.items()},
         weights=weights,
         workspace_bytes=workspace_bytes,
         phase=main.graph.nodes[nodes[0]].phase,
-        kind=dearest.kind,
+        kind=costliest.kind,
         interval={kind: one.interval(own) for kind, (one, own) in kernels.items() if one.spread},
-        shape_group=shape_group_of(dearest) if main.spread else "",
+        shape_group=shape_group_of(costliest) if main.spread else "",
     )
 
 

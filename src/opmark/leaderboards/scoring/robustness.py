@@ -12,7 +12,7 @@ from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import PublishedModel
-from opmark.leaderboards.simulator.simulate import simulate
+from opmark.leaderboards.simulator.simulate import simulate, simulate_many
 
 DRAWS = 100
 Factors = npt.NDArray[np.float64]
@@ -48,13 +48,18 @@ def robustness_of_all(
         replace(placement, priority=problem.arrays.default_priority) if placement.priority is None else placement
         for placement in placements
     ]
-    costs: list[list[int]] = [[] for _ in fixed]
-    for row in factors:
+    plain = [place for place, one in enumerate(fixed) if not (one.order or one.replicas or one.schedule)]
+    devices = np.array([fixed[place].device for place in plain], dtype=np.int64)
+    priorities = np.array([fixed[place].priority for place in plain], dtype=np.int64)
+    costs = np.zeros((len(factors), len(fixed)), dtype=np.int64)
+    for draw, row in enumerate(factors):
         whole = _drawn(problem, row)
-        for own, placement in zip(costs, fixed, strict=True):
-            drawn = _drawn_with_parts(problem, row) if placement.replicas else whole
-            own.append(simulate(drawn, placement, profile).cost_ns)
-    return tuple(Robustness(costs=tuple(own)) for own in costs)
+        if plain:
+            costs[draw, plain] = simulate_many(whole, devices, priorities, profile=profile, enforce_memory=False)
+        for place in set(range(len(fixed))).difference(plain):
+            drawn = _drawn_with_parts(problem, row) if fixed[place].replicas else whole
+            costs[draw, place] = simulate(drawn, fixed[place], profile).cost_ns
+    return tuple(Robustness(costs=tuple(own)) for own in costs.T.tolist())
 
 
 def robustness(
