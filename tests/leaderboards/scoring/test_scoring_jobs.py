@@ -1,7 +1,6 @@
-"""Runs in processes of their own: hard budgets, any number of jobs, and going on after being ended."""
+"""Scoring jobs: any number gives the same bytes, and an interrupted run continues."""
 
 import json
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -12,95 +11,9 @@ from opmark.core.errors import SubmissionError
 from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.scoring.attempt import Attempt, attempt, budget_by_size_s, hard_end_s
-from opmark.leaderboards.scoring.placer_process import PlacerProcess
-from opmark.leaderboards.scoring.placer_worker import compile_simulator
-from opmark.leaderboards.scoring.run_record import RunRecord, code_of_placer, read_runs, write_runs
+from opmark.leaderboards.scoring.attempt import Attempt, attempt
 from opmark.leaderboards.scoring.scoring_jobs import ScoringProgress, score_entries, score_track
 from opmark.leaderboards.scoring.track import Track, load_track
-from opmark.leaderboards.search import anytime
-
-# Placers for the process: what a bad one does is no part of the package.
-STRANGE = """
-import time, os
-from opmark.leaderboards.search import anytime
-from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.search.placer import Placer
-
-class Strange(Placer):
-    summary = "strange"
-    def place(self, problem, *, budget_s, seed):
-        on = lambda name: Solution(device={unit.name: name for unit in problem.units})
-        {body}
-
-PLACER = Strange()
-"""
-
-
-@pytest.fixture
-def strange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Write a placer called `strange` that only processes started from now on can see."""
-    (tmp_path / "sitecustomize.py").write_text(
-        f"import opmark.leaderboards.placers as room\nroom.__path__.append({str(tmp_path / 'more')!r})\n"
-    )
-    (tmp_path / "more").mkdir()
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-
-    def write(body: str) -> None:
-        indented = textwrap.indent(textwrap.dedent(body).strip(), " " * 8).lstrip()
-        (tmp_path / "more" / "strange.py").write_text(STRANGE.replace("{body}", indented))
-
-    return write
-
-
-def test_a_placer_that_never_comes_back_is_ended_and_its_last_offer_counts(strange) -> None:
-    strange("anytime.offer(on('P1')); anytime.offer(on('P2')); anytime.offer(on('nowhere'))\nwhile True: pass")
-    with PlacerProcess() as process:
-        found = process.attempt(heft_canonical(), "strange", budget_s=0.1)
-        assert set(found.solution.device.values()) == {"P2"}
-        assert found.planning_s >= hard_end_s(0.1)
-        assert found.answered_s is not None
-        assert found.answered_s < found.planning_s
-        assert process.attempt(heft_canonical(), "heft", budget_s=5).evaluation.cost == 93, "a new process"
-
-
-@pytest.mark.parametrize(
-    ("body", "sentence"),
-    [
-        ("while True: pass", r"was ended 1\.\d+ s after it got the problem, for a budget of 0.1 s"),
-        ("os._exit(9)", r"took its process down \(code 9\)"),
-        ("raise ValueError('boom')", "placer 'strange' raised ValueError: boom"),
-        ("return on('nowhere')", "placer 'strange' is invalid: unit 'T1' is placed on 'nowhere'"),
-    ],
-)
-def test_what_goes_wrong_is_one_sentence(strange, body: str, sentence: str) -> None:
-    strange(body)
-    with PlacerProcess() as process, pytest.raises(SubmissionError, match=sentence):
-        process.attempt(heft_canonical(), "strange", budget_s=0.1)
-
-
-def test_a_process_answers_like_a_call() -> None:
-    with PlacerProcess() as process:
-        for problem in (heft_canonical(), peft_canonical(), peft_canonical()):
-            inside = attempt(problem, "local-search", budget_s=20, seed=3)
-            outside = process.attempt(problem, "local-search", budget_s=20, seed=3)
-            assert outside.solution == inside.solution
-            assert outside.evaluation.cost == inside.evaluation.cost
-
-
-def test_offers_reach_who_listens_and_nobody_else() -> None:
-    heard: list[Solution] = []
-    anytime.offer(Solution(device={"a": "b"}))
-    with anytime.listening(heard.append):
-        anytime.offer(Solution(device={"c": "d"}))
-    anytime.offer(Solution(device={"e": "f"}))
-    assert heard == [Solution(device={"c": "d"})]
-
-
-def test_budgets_follow_the_size() -> None:
-    assert [budget_by_size_s(units) for units in (10, 200, 201, 2000, 2001)] == [2, 2, 10, 10, 60]
-    assert hard_end_s(10) == 12
-    compile_simulator(heft_canonical())
 
 
 def track_in(folder: Path) -> Track:
@@ -177,15 +90,3 @@ def test_a_failed_run_removes_the_older_answer(tmp_path: Path) -> None:
     track.store("bad", "a", Solution(device={}))
     score_entries(track, {"bad": "1"}, [Counting(9)])
     assert not track.has_answer("bad", "a")
-
-
-def test_records_come_back(tmp_path: Path) -> None:
-    path = tmp_path / "runs.json"
-    assert read_runs(path) == {}
-    record = RunRecord(problem="p", code=code_of_placer("heft"), budget_s=2, seed=1, planning_s=0.5, layers=("x",))
-    write_runs(path, {"heft": {"a": record}})
-    assert read_runs(path) == {"heft": {"a": record}}
-    path.write_text('{"heft": {"a": 0.5}}')
-    assert read_runs(path) == {}
-    assert code_of_placer("no-such") == "no-such"
-    assert ScoringProgress(done=0, total=1, kept=0).left_s is None

@@ -1,4 +1,4 @@
-"""Scores: worked values, intervals, ranks, metrics, standings."""
+"""Standings: ranks, reasons of invalid answers, references, and rows to print."""
 
 from dataclasses import replace
 
@@ -10,64 +10,7 @@ from opmark.core.errors import NothingSelectedError
 from opmark.core.files import json_text
 from opmark.leaderboards.problem.fields import ReferenceCosts
 from opmark.leaderboards.problem.placement import Solution
-from opmark.leaderboards.scoring.metric import METRICS, Drawn, Result
-from opmark.leaderboards.scoring.score_formulas import (
-    gain,
-    geometric_mean,
-    has_headroom,
-    interval,
-    quality,
-    shared_ranks,
-)
 from opmark.leaderboards.scoring.standings import rank_solutions, standings_table
-
-
-def test_quality_and_gain() -> None:
-    assert quality(200, 100) == 0.5
-    assert quality(90, 100) == 1.05
-    assert quality(None, 100) == 0
-    assert gain(150, 100, 200) == 0.5
-    assert gain(300, 100, 200) == -1
-    assert gain(None, 100, 200) is None
-    assert gain(100, 100, 100) is None
-    assert has_headroom(100, 102)
-    assert not has_headroom(100, 101)
-    assert has_headroom(100, None)
-
-
-def test_the_mean_is_geometric_and_survives_a_zero() -> None:
-    assert geometric_mean([0.25, 1.0]) == pytest.approx(0.5)
-    assert geometric_mean([0.0, 1.0]) == pytest.approx(0.1)
-    assert geometric_mean([]) == 0
-    low, high = interval([0.5, 0.7, 0.9, 1.0])
-    assert 0.5 <= low < geometric_mean([0.5, 0.7, 0.9, 1.0]) < high <= 1.0
-    assert interval([0.5]) == (0.5, 0.5)
-    assert interval([0.5, 0.7, 0.9]) == interval([0.5, 0.7, 0.9])
-
-
-def test_entries_inside_each_others_interval_share_a_rank() -> None:
-    assert shared_ranks([(0.9, 0.8, 1.0), (0.85, 0.7, 0.95), (0.5, 0.4, 0.6)]) == [1, 1, 3]
-    assert shared_ranks([(0.9, 0.8, 1.0), (0.85, 0.84, 0.86)]) == [1, 2], "the leader is not inside the second's"
-    assert shared_ranks([(0.9, 0.9, 0.9), (0.9, 0.9, 0.9)]) == [1, 1]
-
-
-def result(**facts) -> Result:
-    usual = {"problem": "p", "cost": 150, "bound": 100, "best_known": 100, "single": 200, "scored": True}
-    return Result(**{**usual, "quality": 2 / 3, "gain": 0.5, **facts})
-
-
-def test_metrics() -> None:
-    invalid = result(cost=None, quality=0.0, gain=None)
-    values = {name: METRICS.load(name).value([result(), invalid]) for name in METRICS.names()}
-    assert values["valid"] == 0.5
-    assert values["gain"] == 0.25
-    assert values["gap"] == pytest.approx(0.5)
-    assert values["profile"] == pytest.approx(0.25)
-    assert values["quality"] == pytest.approx(geometric_mean([2 / 3, 0]))
-    unscored = [result(scored=False)]
-    assert [METRICS.load(name).value(unscored) for name in ("quality", "gain", "profile")] == [None] * 3
-    assert METRICS.load("gap").value([invalid]) is None
-
 
 PLACERS = ("best-single-device", "heft", "local-search", "random")
 
@@ -136,16 +79,6 @@ def test_a_problem_no_device_holds_alone_counts() -> None:
     found = ranked([crowded], ["m-topo", "local-search"], budget_s=5)
     assert all(row.results[0].single in {None, 10} for row in found.rows)
     assert [row.results[0].cost for row in found.rows] == [10, 10]
-
-
-def test_robustness_holds_answers_against_drawn_errors() -> None:
-    robust, spread = METRICS.load("robust-quality"), METRICS.load("spread")
-    drawn = result(drawn=Drawn(median=200, p95=300))
-    assert robust.value([drawn]) == pytest.approx(0.5)
-    assert robust.value([drawn, result(best_known=150)]) == pytest.approx(0.5**0.5), "no interval: the cost stays"
-    assert robust.value([drawn, result(cost=None, quality=0.0, gain=None)]) == pytest.approx((0.5 * 0.01) ** 0.5)
-    assert spread.value([drawn, result()]) == pytest.approx(1.0)
-    assert [metric.value([result()]) for metric in (robust, spread)] == [None, None]
 
 
 def test_costs_without_intervals_have_no_bad_day() -> None:
