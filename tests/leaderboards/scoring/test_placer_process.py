@@ -13,7 +13,7 @@ from opmark.leaderboards.scoring.placer_process import PlacerProcess
 from opmark.leaderboards.scoring.placer_worker import compile_simulator
 from opmark.leaderboards.search import anytime
 
-# Placers for the process: what a bad one does is no part of the package.
+# The source of faulty placers, which are not part of the package.
 STRANGE = """
 import time, os
 from opmark.leaderboards.search import anytime
@@ -32,16 +32,16 @@ PLACER = Strange()
 
 @pytest.fixture
 def strange(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Write a placer called `strange` that only processes started from now on can see."""
+    """Write placers that only processes started from now on can see."""
     (tmp_path / "sitecustomize.py").write_text(
         f"import opmark.leaderboards.placers as room\nroom.__path__.append({str(tmp_path / 'more')!r})\n"
     )
     (tmp_path / "more").mkdir()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
 
-    def write(body: str) -> None:
+    def write(body: str, name: str = "strange") -> None:
         indented = textwrap.indent(textwrap.dedent(body).strip(), " " * 8).lstrip()
-        (tmp_path / "more" / "strange.py").write_text(STRANGE.replace("{body}", indented))
+        (tmp_path / "more" / f"{name}.py").write_text(STRANGE.replace("{body}", indented))
 
     return write
 
@@ -57,19 +57,20 @@ def test_a_placer_that_never_comes_back_is_ended_and_its_last_offer_counts(stran
         assert process.attempt(heft_canonical(), "heft", budget_s=5).evaluation.cost == 93, "a new process"
 
 
-@pytest.mark.parametrize(
-    ("body", "sentence"),
-    [
-        ("while True: pass", r"was ended 1\.\d+ s after it got the problem, for a budget of 0.1 s"),
-        ("os._exit(9)", r"took its process down \(code 9\)"),
-        ("raise ValueError('boom')", "placer 'strange' raised ValueError: boom"),
-        ("return on('nowhere')", "placer 'strange' is invalid: unit 'T1' is placed on 'nowhere'"),
-    ],
-)
-def test_what_goes_wrong_is_one_sentence(strange, body: str, sentence: str) -> None:
-    strange(body)
-    with PlacerProcess() as process, pytest.raises(SubmissionError, match=sentence):
-        process.attempt(heft_canonical(), "strange", budget_s=0.1)
+def test_what_goes_wrong_is_one_sentence(strange) -> None:
+    strange("raise ValueError('boom')", "raising")
+    strange("return on('nowhere')", "lost")
+    strange("os._exit(9)", "dying")
+    strange("while True: pass", "endless")
+    with PlacerProcess() as process:
+        for name, sentence in (
+            ("raising", "placer 'raising' raised ValueError: boom"),
+            ("lost", "placer 'lost' is invalid: unit 'T1' is placed on 'nowhere'"),
+            ("dying", r"placer 'dying' took its process down \(code 9\)"),
+            ("endless", r"was ended 1\.\d+ s after it got the problem, for a budget of 0.1 s"),
+        ):
+            with pytest.raises(SubmissionError, match=sentence):
+                process.attempt(heft_canonical(), name, budget_s=0.1)
 
 
 def test_a_process_answers_like_a_call() -> None:
