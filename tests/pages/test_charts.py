@@ -1,4 +1,4 @@
-"""Scatter, error bars, intervals, axes: marks lie where the numbers say."""
+"""Scatter plots, error bars, intervals and axes: marks are at the right positions."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Gantt charts: every bar where it belongs, tooltips, legends, stacks."""
+"""Gantt charts: positions of bars, tooltips, legends and stacks."""
 
 import re
 from xml.etree import ElementTree

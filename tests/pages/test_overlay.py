@@ -1,4 +1,4 @@
-"""Arrows and memory curves in a picture's coordinates."""
+"""Arrows and memory curves in chart coordinates."""
 
 from opmark.pages import overlay
 from opmark.pages.gantt import gantt

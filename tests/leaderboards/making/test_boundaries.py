@@ -1,4 +1,4 @@
-"""What a cut inside a blocked region costs, and which tensors are only views of others."""
+"""Boundary costs of cuts inside a blocked region, and tensors that are views of others."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Fewer units: no cycle, nothing lost, phases and classes apart; and which units a weight keeps together."""
+"""Coarsened problems: no cycle, no lost work, phases and classes apart; and the classes of trained weights."""
 
 import itertools
 from dataclasses import replace
@@ -81,7 +81,7 @@ def held(problem: Problem) -> int:
 
 
 def trained() -> Problem:
-    """Two layers, a table that both read and nothing changes, and their step back."""
+    """Two layers with a constant table that both read, and their backward pass."""
     rows = {
         "first": ("forward", ("w1", "table")),
         "second": ("forward", ("w2", "table")),

@@ -1,4 +1,4 @@
-"""Device types as files, and what kernels cost on them."""
+"""Device types as files, and the costs of kernels on them."""
 
 from pathlib import Path
 

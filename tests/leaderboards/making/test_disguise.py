@@ -1,4 +1,4 @@
-"""An algorithm that looks at structure and costs does as well on the same problem under other names."""
+"""Algorithms that use structure and costs do equally well on a disguised problem."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Importers on small files: what becomes of every field, and what is wrong where."""
+"""Importers on small files: every field, and the place of every fault."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Groups as units: what they hold while they run, and what they hand on."""
+"""Groups of units as single units: their workspaces and their tensors."""
 
 from dataclasses import replace
 

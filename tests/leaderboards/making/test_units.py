@@ -1,4 +1,4 @@
-"""Units: what is one thing on every target, and what a problem made from graphs costs."""
+"""Units that are matched on every target, and the costs of problems made from graphs."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise

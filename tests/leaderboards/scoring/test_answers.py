@@ -1,4 +1,4 @@
-"""Stored answers: as small as numbers, read back as what was said, and nothing taken for another problem's."""
+"""Stored answers: small, read back unchanged, and never taken for another problem's."""
 
 from dataclasses import replace
 from pathlib import Path

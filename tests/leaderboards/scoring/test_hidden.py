@@ -1,4 +1,4 @@
-"""Hidden instances: from the seed alone, always the same, with something to win and nothing to look up."""
+"""Hidden instances: always the same for a seed, worth solving, and impossible to look up."""
 
 from dataclasses import replace
 from pathlib import Path

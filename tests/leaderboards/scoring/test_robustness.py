@@ -1,4 +1,4 @@
-"""Draws from the predictors' intervals: repeatable, shared where errors are shared, dearer on average."""
+"""Draws of prediction errors: repeatable, and shared by units whose errors are shared."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A track from its recipe: kept where there is something to win, left out where not, and resumed."""
+"""A track made from its recipe: candidates are kept or left out, and an interrupted run continues."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tracks on disk: scoring, storing, ranking again from what is stored, the site."""
+"""Tracks on disk: scored, stored, ranked again from stored answers, and shown on the site."""
 
 from dataclasses import replace
 from pathlib import Path

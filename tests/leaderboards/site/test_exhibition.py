@@ -1,4 +1,4 @@
-"""From standings to a board: nothing is lost, nothing is made up."""
+"""Boards made from standings, and the site written from them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A problem in a few figures."""
+"""Facts and figures of a problem's graph."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The site: every page from stored results, readable without JavaScript, every link leading somewhere."""
+"""The site: every page from stored results, readable without JavaScript, with working links."""
 
 import re
 from dataclasses import replace

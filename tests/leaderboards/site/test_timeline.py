@@ -1,4 +1,4 @@
-"""A simulated schedule becomes bars: the case worked by hand in the rules."""
+"""A simulated schedule as a timeline: the example worked by hand in the rules."""
 
 import pytest
 

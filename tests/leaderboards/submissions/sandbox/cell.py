@@ -1,4 +1,4 @@
-"""A sandbox with small limits that hostile scripts are put into."""
+"""A sandbox with small limits for hostile scripts."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def real_sandbox() -> Bubblewrap:
 
 
 def attack(folder: Path, script: str, *, text: bytes = b"", seconds: float = 20.0, limits: Limits = LIMITS) -> Heard:
-    """Run a hostile script inside; it finds itself in its folder and reads `text`."""
+    """Run a hostile script in the sandbox; it starts in its folder and reads `text`."""
     (folder / "attack.py").write_text(PRELUDE + textwrap.dedent(script))
     confinement = real_sandbox().confined(
         ("python3", "-S", "attack.py"), folder, limits=limits, environment=environment(budget_s=1, seed=0)
@@ -61,7 +61,7 @@ def attack(folder: Path, script: str, *, text: bytes = b"", seconds: float = 20.
 
 
 def said(heard: Heard) -> dict[str, object]:
-    """What `say` printed."""
+    """The values that `say` printed."""
     assert heard.output, f"{heard.end} {heard.code}: {heard.errors}"
     found: dict[str, object] = json.loads(heard.output.splitlines()[0])
     return found

@@ -1,4 +1,4 @@
-"""What a hostile submission tries, one test per attack; each was seen to succeed without the sandbox."""
+"""Attacks of hostile submissions, one per test; each of them succeeds without the sandbox."""
 
 import os
 import socket

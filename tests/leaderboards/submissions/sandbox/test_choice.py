@@ -1,4 +1,4 @@
-"""Which sandbox is used, what it says about itself, and what happens where there is none."""
+"""The choice of a sandbox, its description, and the refusal where there is none."""
 
 import shutil
 import struct
