@@ -69,15 +69,13 @@ def robustness(
     draws: int = DRAWS,
     seed: int = 0,
     profile: PublishedModel | None = None,
-    factors: Factors | None = None,
 ) -> Robustness:
     """Simulate a placement over `draws` draws of all unit times, with the priorities of the undisturbed problem.
 
-    The same seed gives the same draws. `factors` are the result of `drawn_factors`, where it is known already.
-    Raises `PlacementError` as `simulate` does.
+    The same seed gives the same draws. Raises `PlacementError` as `simulate` does.
     """
-    table = drawn_factors(problem, draws=draws, seed=seed) if factors is None else factors
-    return robustness_of_all(problem, [placement], factors=table, profile=profile)[0]
+    factors = drawn_factors(problem, draws=draws, seed=seed)
+    return robustness_of_all(problem, [placement], factors=factors, profile=profile)[0]
 
 
 def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Factors:

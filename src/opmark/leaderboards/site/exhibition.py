@@ -29,12 +29,8 @@ def board_of(
     title: str,
     description: str = "",
     version: str = "",
-    descriptions: Mapping[str, str] | None = None,
 ) -> Board:
-    """The board of one track. `name` is its folder (default: the track of the standings).
-
-    `descriptions` describe entries; registered placers describe themselves.
-    """
+    """The board of one track. `name` is its folder (default: the track of the standings)."""
     by_name = {problem.name: problem for problem in problems}
     first = problems[0]
     return Board(
@@ -45,7 +41,7 @@ def board_of(
         semantics=first.semantics,
         objective=first.objective,
         instances=tuple(_instance(by_name[result.problem], result) for result in standings.rows[0].results),
-        entries=tuple(_entry(row, by_name, standings, descriptions or {}) for row in standings.rows),
+        entries=tuple(_entry(row, by_name, standings) for row in standings.rows),
         note=standings.note,
     )
 
@@ -73,9 +69,7 @@ def _instance(problem: Problem, result: Result) -> Instance:
     )
 
 
-def _entry(
-    row: Row, problems: Mapping[str, Problem], standings: Standings, descriptions: Mapping[str, str]
-) -> BoardEntry:
+def _entry(row: Row, problems: Mapping[str, Problem], standings: Standings) -> BoardEntry:
     return BoardEntry(
         rank=row.rank,
         name=row.name,
@@ -83,7 +77,7 @@ def _entry(
         low=row.low,
         high=row.high,
         outcomes=tuple(_outcome(row.name, result, problems[result.problem], standings) for result in row.results),
-        description=descriptions.get(row.name) or _summary(row.name),
+        description=_summary(row.name),
         figures=tuple(
             Figure(name=metric.title or name, value=row.metrics[name], summary=metric.summary)
             for name in row.metrics
