@@ -76,9 +76,9 @@ def test_what_does_not_follow_is_refused() -> None:
     assert node is not None
     assert call is not None
     assert made is not None
-    with pytest.raises(MeasurementError, match="nothing of shape"):
+    with pytest.raises(MeasurementError, match="no input of shape"):
         _input_like(node, made)
-    with pytest.raises(MeasurementError, match="nothing of shape"):
+    with pytest.raises(MeasurementError, match="no input of shape"):
         _place(call, made)
 
 

@@ -110,7 +110,7 @@ def test_drift_is_said() -> None:
 def test_what_the_clock_cannot_tell_is_said_and_not_asked_again() -> None:
     done = judge(measured(1000.0, 1000.0), FULL, overhead_ns=2000.0, drifted=(), final=False)
     assert done is not None
-    assert (done.status, done.reason) == ("low_quality", "shorter than the clock can tell")
+    assert (done.status, done.reason) == ("low_quality", "shorter than the clock can resolve")
 
 
 @pytest.mark.parametrize("flag", ["0"])

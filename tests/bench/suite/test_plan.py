@@ -170,7 +170,7 @@ def test_a_plan_can_be_narrowed_and_stays_the_same_suite() -> None:
     narrow = replace(SUITE, only=chosen)
     assert [trial.trial for trial in plan(narrow).trials] == list(chosen)
     assert narrow.id == SUITE.id
-    with pytest.raises(NothingSelectedError, match="none of the trials"):
+    with pytest.raises(NothingSelectedError, match="none of the selected trials"):
         plan(replace(SUITE, only=("0" * 16,)))
 
 

@@ -38,7 +38,7 @@ class CoreChannel:
 
         self._cores = _cores()
         if len(self._cores) < 2 and not alone:
-            raise UnavailableError("there is no second core to carry anything to")
+            raise UnavailableError("there is no second core to transfer to")
         with tempfile.TemporaryFile(dir=_MEMORY if _MEMORY.is_dir() else None) as file:
             try:
                 file.truncate(most_bytes)

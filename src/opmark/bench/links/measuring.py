@@ -81,7 +81,7 @@ def _gpus_named(device: str) -> tuple[str, ...]:
     wanted = gpus if device == "cuda" else tuple(gpu for gpu in gpus if gpu == device)
     if not wanted:
         here = ", ".join((CORES, *gpus))
-        raise DeviceError(f"no device {device!r} to transfer to here", hint=f"there is: {here}")
+        raise DeviceError(f"no device {device!r} to transfer to here", hint=f"available: {here}")
     return wanted
 
 

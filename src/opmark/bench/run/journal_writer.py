@@ -46,7 +46,7 @@ class JournalWriter:
         if differences:
             name, (before, now) = next(iter(differences.items()))
             raise ContentError(
-                f"was begun on another machine: {name} is {now!r} here, was {before!r}",
+                f"was started on another machine: {name} is {now!r} here and was {before!r}",
                 where=str(self._path),
                 hint="give this run another --journal",
             )
@@ -101,7 +101,7 @@ class JournalWriter:
         journal = read_journal(self._path)
         if journal.header != header:
             raise ContentError(
-                f"belongs to suite {journal.header.suite!r} ({journal.header.quality}) as it was then, not to this one",
+                f"belongs to suite {journal.header.suite!r} ({journal.header.quality}) with other content",
                 where=str(self._path),
                 hint="give this run another --journal",
             )

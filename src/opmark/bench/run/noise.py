@@ -80,11 +80,11 @@ def with_reference(found: Noise, reference: Reference) -> Noise:
         # The width of an interval falls with the square root of the number of samples.
         wanted = max(5, math.ceil(reference.samples * (reference.half_width / _WANTED) ** 2))
         seconds = wanted * FULL.sample_ns / 1e9
-        advice += f"; a label sure to 1 % takes about {wanted:,} samples here ({format_ns(seconds * 1e9)})"
+        advice += f"; a label with an error of 1 % needs about {wanted:,} samples here ({format_ns(seconds * 1e9)})"
     if found.verdict != QUIET and found.wait_s:
         advice += f"; a quiet moment came after {found.wait_s:.2g} s on average"
     elif found.verdict != QUIET and found.wait_s is None:
-        advice += "; no quiet moment came while watching, so waiting a little will not help"
+        advice += "; no quiet moment came during the measurement, so a short wait will not help"
     return replace(found, reference=reference, samples_needed=wanted, seconds_needed=seconds, advice=advice)
 
 
@@ -197,12 +197,14 @@ def judged(
         verdict, advice = QUIET, "measure now"
     elif undisturbed and compute_spread <= _QUIET_SPREAD:
         verdict = "neighbours use the shared cache and memory"
-        advice = "labels of small kernels are fine; expect repeated rounds, and leave whole networks for a quieter time"
+        advice = (
+            "labels of small kernels are reliable; expect repeated rounds, and measure whole networks at a quieter time"
+        )
     elif undisturbed:
         verdict = "the processor's speed itself varies"
         advice = (
-            "kernels may be measured, labels are told at the usual clock and rounds in which it moves are repeated; "
-            "leave whole networks for a steadier hour, or fix the clock frequency"
+            "kernels can be measured: labels are converted to the usual clock, and rounds with a change are repeated; "
+            "measure whole networks at a steadier time, or fix the clock frequency"
         )
     else:
         verdict = "busy, and samples are interrupted"

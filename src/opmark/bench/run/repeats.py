@@ -103,7 +103,8 @@ def retest_suite(suite: Suite, journal: Path, *, share: float = 0.05) -> Suite:
     found = read_journal(journal)
     if found.header.suite_id != suite.id:
         raise ContentError(
-            f"is of suite {found.header.suite!r} as it was, not of {suite.name!r} as it is", where=str(journal)
+            f"belongs to suite {found.header.suite!r} with other content than the current suite {suite.name!r}",
+            where=str(journal),
         )
     once = {trial.trial for trial in first_trials(found)}
     usable = [trial for trial, done in found.done.items() if done.status in USABLE and trial in once]

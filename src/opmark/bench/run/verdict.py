@@ -73,7 +73,7 @@ def judge(
 def _doubts(state: OpenTrial, folded: Folded, protocol: MeasuringProtocol, drifted: Collection[int]) -> list[str]:
     doubts = []
     if folded.latency_ns <= RESOLUTION_NS:
-        doubts.append("shorter than the clock can tell")
+        doubts.append("shorter than the clock can resolve")
     elif state.label == HOT and folded.samples >= 5 and folded.half_width > protocol.half_width:
         name = "median" if folded.label_quantile == 0.5 else f"{100 * folded.label_quantile:.0f}th percentile"
         doubts.append(f"{name} known to ±{folded.half_width:.1%} only")
@@ -83,10 +83,10 @@ def _doubts(state: OpenTrial, folded: Folded, protocol: MeasuringProtocol, drift
         doubts.append("every sample was interrupted")
     moved = unsteady_share([mhz for block in state.blocks if block.label == state.label for mhz in block.clocks_mhz])
     if moved > MOST_DISCARDED:
-        doubts.append(f"the device's clock was off its usual in {moved:.0%} of samples")
+        doubts.append(f"the device's clock differed from its median in {moved:.0%} of samples")
     off = sum(1 for block in state.blocks if block.round in drifted)
     if 2 * off > len(state.blocks):
-        doubts.append("the machine drifted: sentinels were off in most rounds")
+        doubts.append("the machine drifted in most rounds, by its sentinels")
     return doubts
 
 

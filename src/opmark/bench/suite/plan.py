@@ -72,7 +72,7 @@ def plan(suite: Suite, *, shard: tuple[int, int] = (0, 1), cache: Path | None = 
     networks = tuple(trial for trial in whole.networks if trial.trial in chosen)
     kernels = tuple(trial for trial in whole.kernels if trial.trial in chosen)
     if not kernels and not networks:
-        raise NothingSelectedError(f"suite {suite.name!r} plans none of the trials it is narrowed to")
+        raise NothingSelectedError(f"suite {suite.name!r} plans none of the selected trials")
     return replace(whole, suite=suite, kernels=kernels, networks=networks)
 
 
@@ -91,7 +91,7 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None, *, elsewh
     if len(devices) > 1:
         raise UsageError(
             f"suite {suite.name!r} has targets on {' and on '.join(devices)}",
-            hint="a run is about one device: give each a suite of its own",
+            hint="a run has one device: write one suite per device",
         )
     kernels: list[KernelTrial] = []
     networks: list[NetworkTrial] = []

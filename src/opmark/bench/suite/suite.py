@@ -236,7 +236,7 @@ def _run_problems(suite: Suite) -> Iterator[str]:
         yield f"quality: {_nearest('quality', suite.quality, PROTOCOLS)}"
     try:
         if suite.budget_s is not None and suite.budget_s <= 0:
-            yield f"budget: must be longer than nothing, not {suite.budget}"
+            yield f"budget: must be positive, not {suite.budget}"
     except UsageError as error:
         yield f"budget: {error.message}"
 

@@ -54,7 +54,7 @@ def stack(node: OnnxNode, *, copies: int, chain: bool, rotated: bool) -> Stacked
     builder = ModelBuilder(node)
     link = chain_input(node) if chain else None
     if chain and link is None:
-        raise MeasurementError(f"{node.op_type} cannot be chained: no input is like its output")
+        raise MeasurementError(f"{node.op_type} cannot be chained: no input has the shape and type of its output")
     previous = ""
     for copy in range(copies):
         if chain and _is_view(node) and copy % 2:
@@ -215,7 +215,7 @@ def numpy_type(name: str) -> Any:
     try:
         return np.dtype(name)
     except TypeError:
-        raise MeasurementError(f"no arrays of {name} here") from None
+        raise MeasurementError(f"numpy has no element type {name}") from None
 
 
 def element_type(name: str) -> int:

@@ -79,4 +79,4 @@ def _input_like(node: OnnxNode, made: TensorSpec) -> int:
     for index, operand in enumerate(node.inputs):
         if operand is not None and not operand.constant and operand.spec == made:
             return index
-    raise MeasurementError(f"{node.op_type} takes nothing of shape {made.shape}")
+    raise MeasurementError(f"{node.op_type} has no input of shape {made.shape}")

@@ -65,4 +65,4 @@ def _place(call: AtenCall, made: TensorSpec) -> _Place:
             if item == made and at not in call.parameters:
                 return (index, position) if isinstance(argument, tuple) else (index, None)
             at += 1
-    raise MeasurementError(f"{call.op} takes nothing of shape {made.shape}")
+    raise MeasurementError(f"{call.op} has no input of shape {made.shape}")
