@@ -12,12 +12,13 @@ from tests.leaderboards.examples import graph, star
 
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.cuts.blocks import blocks_of
 from opmark.leaderboards.search.cuts.ideals import every_ideal
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.placer import PLACERS
-from opmark.leaderboards.simulator.simulate import INVALID_COST, simulate_many
+from opmark.leaderboards.simulator.simulate import simulate_many
 
 
 @settings(max_examples=60, deadline=None)

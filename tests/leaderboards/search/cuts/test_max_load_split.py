@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from tests.leaderboards.examples import graph, star
 
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.search.cuts import ideal_programs
 from opmark.leaderboards.search.cuts.blocks import blocks_of
 from opmark.leaderboards.search.cuts.ideals import prefixes
 from opmark.leaderboards.search.cuts.max_load_split import UNBOUNDED_NS, Splitter
-from opmark.leaderboards.simulator.simulate import INVALID_COST
 
 
 def test_time_and_bound_end_a_search() -> None:

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from opmark.leaderboards.search.lists.assignment_loops import Timeline, earliest_free, earliest_gap, occupy
+from opmark.leaderboards.search.lists.assignment_loops import SlotTimeline, earliest_free, earliest_gap, occupy
 
 
-def busy() -> Timeline:
+def busy() -> SlotTimeline:
     """One slot, busy from 0 to 5 and from 10 to 20."""
     spans = (np.array([[0, 10, 0]]), np.array([[5, 20, 0]]), np.array([[0, 1, 0]]))
-    return Timeline(np.array([0, 1]), np.array([2]), *spans)
+    return SlotTimeline(np.array([0, 1]), np.array([2]), *spans)
 
 
 def test_a_gap_must_be_long_enough() -> None:

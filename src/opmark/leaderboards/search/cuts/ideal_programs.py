@@ -17,8 +17,10 @@ NEVER = np.iinfo(np.int64).max
 Floats = npt.NDArray[np.float64]
 
 
-class Loads(NamedTuple):
-    """The load of parts on C classes of equal devices. B blocks, M tensors.
+class PartLoads(NamedTuple):
+    """The load of parts on C classes of equal devices.
+
+    Shapes: B blocks, M tensors. A part is the set of blocks on one device.
 
     `run` is C×B (-1: cannot run), `size` B and `memory` C are in bytes; a class has `devices` devices. `out` and `into`
     (C×M) are the prices of sending a tensor and of taking it in; `idle` (C) is the load of a device without blocks.
@@ -227,10 +229,9 @@ def stages_and_replicas(steps, ideals, costs, tables):  # type: ignore[no-untype
                     cost[inner, used + 1] = cost[inner, used]
                     tables.parent[inner, used + 1] = inner
                     tables.replicas[inner, used + 1] = 0
-            queue[0] = inner
+            queue[0] = mark[inner] = inner
             compute[0, :] = 0
             weight[0] = held[0] = 0
-            mark[inner] = inner
             position[3] = 1
         head, tail = position[2], position[3]
         while head < tail and done < steps:

@@ -71,14 +71,14 @@ class Splitter:
 
         None if there is no such split, or at the `deadline` (as `time.monotonic`).
         """
-        from opmark.leaderboards.search.cuts.ideal_programs import NEVER, LoadPrograms, Loads, least_max_load
+        from opmark.leaderboards.search.cuts.ideal_programs import NEVER, LoadPrograms, PartLoads, least_max_load
 
         count = ideals.number
         cost = np.full((count, self.states), NEVER, dtype=np.int64)
         cost[0, 0] = 0
         parent, device_class = np.full_like(cost, -1), np.full_like(cost, -1)
         growing = {name: np.empty(count, dtype=np.int64) for name in ("queue", "load", "floor", "held")}
-        loads = Loads(**self._loads)
+        loads = PartLoads(**self._loads)
         tables = LoadPrograms(
             cost=cost,
             parent=parent,
@@ -121,7 +121,7 @@ class Splitter:
 
 
 def _prices(problem: Problem) -> dict[str, Integers]:
-    """M×D tables: the prices of tensors, and where graph inputs and outputs must be; fields of `Loads`."""
+    """M×D tables: the prices of tensors, and where graph inputs and outputs must be; fields of `PartLoads`."""
     arrays = problem.arrays
     out, into = device_prices(problem)
     device = np.arange(arrays.devices)[None, :]
@@ -147,7 +147,7 @@ def _equal_devices(memory: Integers, tables: list[Integers]) -> list[list[int]]:
 
 
 def _tensors_of_blocks(problem: Problem, blocks: Blocks) -> dict[str, Integers]:
-    """Producer and readers of each tensor, and the tensors that touch each block; fields of `Loads`."""
+    """Producer and readers of each tensor, and the tensors that touch each block; fields of `PartLoads`."""
     arrays = problem.arrays
     producer = np.where(arrays.tensor_producer >= 0, blocks.of_unit[arrays.tensor_producer], -1)
     of_unit = blocks.of_unit.tolist()

@@ -10,13 +10,13 @@ import numpy as np
 from numba import njit  # noqa: TID253 (this module is imported lazily)
 
 from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.search.lists.travel import NEVER_NS
 
-# Without a route a tensor arrives so late, in ns.
-NEVER = 2**50
+# Later than everything.
 LAST = 2**62
 
 
-class Costs(NamedTuple):
+class ListCosts(NamedTuple):
     """The graph, the links and all times, read only.
 
     `run_ns` is U×D, `hop_ns` tensor sizes×L, `boundary_ns` M×T; routes are rows of source · D + destination. Without
@@ -38,7 +38,7 @@ class Costs(NamedTuple):
     contention: int
 
 
-class Memory(NamedTuple):
+class ListMemory(NamedTuple):
     """The group of each unit, the devices that may run a group (G×D), and the bytes that groups and devices hold.
 
     `device` is the device of each group, -1 as long as it has none.
@@ -52,8 +52,11 @@ class Memory(NamedTuple):
     device: Integers
 
 
-class Timeline(NamedTuple):
-    """The busy spans of every slot (S×U), by start; the slots of a device are `first_slot[device:device + 2]`."""
+class SlotTimeline(NamedTuple):
+    """The busy spans of every slot (S×U), sorted by start.
+
+    Device d has the slots from `first_slot[d]` to `first_slot[d + 1]`; `filled` counts the spans of each slot.
+    """
 
     first_slot: Integers
     filled: Integers
@@ -62,7 +65,7 @@ class Timeline(NamedTuple):
     unit: Integers
 
 
-class Progress(NamedTuple):
+class Assignment(NamedTuple):
     """The assignment so far: `device` (-1: none), `start` and `end` per unit.
 
     `arrival` is M×D, -1 where a tensor was not sent. A port is busy until `port_free`; `trial_free` holds instead where
@@ -81,57 +84,57 @@ class Progress(NamedTuple):
     produced: Integers
 
 
-class Tables(NamedTuple):
+class ListTables(NamedTuple):
     """Everything that list scheduling reads and fills."""
 
-    costs: Costs
-    memory: Memory
-    timeline: Timeline
-    progress: Progress
+    costs: ListCosts
+    memory: ListMemory
+    timeline: SlotTimeline
+    assignment: Assignment
 
 
 @njit(cache=True, forceinline=True)
 def sort_inputs(unit, tables):  # type: ignore[no-untyped-def]
     """List the inputs of `unit` in the order in which they are produced; returns their number."""
-    costs, progress = tables.costs, tables.progress
+    costs, assignment = tables.costs, tables.assignment
     first = costs.input_offsets[unit]
     count = costs.input_offsets[unit + 1] - first
     for k in range(count):
         tensor = costs.input_tensors[first + k]
         producer = costs.tensor_producer[tensor]
-        time = 0 if producer < 0 else progress.end[producer]
+        time = 0 if producer < 0 else assignment.end[producer]
         place = k
         while place > 0 and (
-            progress.produced[place - 1] > time
-            or (progress.produced[place - 1] == time and progress.tensor[place - 1] > tensor)
+            assignment.produced[place - 1] > time
+            or (assignment.produced[place - 1] == time and assignment.tensor[place - 1] > tensor)
         ):
-            progress.produced[place] = progress.produced[place - 1]
-            progress.tensor[place] = progress.tensor[place - 1]
+            assignment.produced[place] = assignment.produced[place - 1]
+            assignment.tensor[place] = assignment.tensor[place - 1]
             place -= 1
-        progress.produced[place], progress.tensor[place] = time, tensor
+        assignment.produced[place], assignment.tensor[place] = time, tensor
     return count
 
 
 @njit(cache=True, forceinline=True)
 def inputs_ready(count, device, send, tables):  # type: ignore[no-untyped-def]
     """The time at which the last of the `count` sorted inputs is on `device`; with `send` its transfers are kept."""
-    costs, progress = tables.costs, tables.progress
+    costs, assignment = tables.costs, tables.assignment
     devices = costs.run_ns.shape[1]
-    progress.trial[0] += 1
-    trial = progress.trial[0]
+    assignment.trial[0] += 1
+    trial = assignment.trial[0]
     ready = 0
     for k in range(count):
-        tensor, time = progress.tensor[k], progress.produced[k]
+        tensor, time = assignment.tensor[k], assignment.produced[k]
         producer = costs.tensor_producer[tensor]
-        source = costs.tensor_home[tensor] if producer < 0 else progress.device[producer]
+        source = costs.tensor_home[tensor] if producer < 0 else assignment.device[producer]
         if source != device:
-            if progress.arrival[tensor, device] >= 0:
-                time = progress.arrival[tensor, device]
+            if assignment.arrival[tensor, device] >= 0:
+                time = assignment.arrival[tensor, device]
             else:
                 first = costs.route_offsets[source * devices + device]
                 last = costs.route_offsets[source * devices + device + 1] - 1
                 if first > last:
-                    time = NEVER
+                    time = NEVER_NS
                 for hop in range(first, last + 1):
                     link = costs.route_links[hop]
                     port = costs.link_port[link]
@@ -141,14 +144,14 @@ def inputs_ready(count, device, send, tables):  # type: ignore[no-untyped-def]
                     if hop == last:
                         duration += costs.boundary_ns[tensor, costs.device_type[device]]
                     if costs.contention:
-                        in_trial = progress.trial_mark[port] == trial
-                        time = max(time, progress.trial_free[port] if in_trial else progress.port_free[port])
-                        progress.trial_free[port], progress.trial_mark[port] = time + duration, trial
+                        in_trial = assignment.trial_mark[port] == trial
+                        time = max(time, assignment.trial_free[port] if in_trial else assignment.port_free[port])
+                        assignment.trial_free[port], assignment.trial_mark[port] = time + duration, trial
                         if send:
-                            progress.port_free[port] = time + duration
+                            assignment.port_free[port] = time + duration
                     time += duration
                 if send:
-                    progress.arrival[tensor, device] = time
+                    assignment.arrival[tensor, device] = time
         ready = max(ready, time)
     return ready
 
@@ -232,14 +235,14 @@ def usable_devices(unit, memory, usable):  # type: ignore[no-untyped-def]
 def assign(unit, device, slot_and_start, inputs, tables):  # type: ignore[no-untyped-def]
     """Run `unit` on `device` in a slot from a start on: keep its group there and send it its `inputs`."""
     slot, start = slot_and_start
-    memory, progress = tables.memory, tables.progress
+    memory, assignment = tables.memory, tables.assignment
     group = memory.group_of_unit[unit]
     if memory.device[group] < 0:
         memory.device[group] = device
         memory.held_bytes[device] += memory.size_bytes[group]
     inputs_ready(inputs, device, True, tables)
     end = start + tables.costs.run_ns[unit, device]
-    progress.device[unit], progress.start[unit], progress.end[unit] = device, start, end
+    assignment.device[unit], assignment.start[unit], assignment.end[unit] = device, start, end
     occupy(unit, slot, start, end, tables.timeline)
 
 
@@ -276,7 +279,7 @@ def assign_by_earliest_start(rank, waiting, readers, reservations, tables):  # t
     """
     offsets, reader_units = readers
     favourite, reserved_ns = reservations
-    run_ns, progress = tables.costs.run_ns, tables.progress
+    run_ns, assignment = tables.costs.run_ns, tables.assignment
     usable = np.empty(run_ns.shape[1], dtype=np.int64)
     last = np.full(run_ns.shape[1], -1, dtype=np.int64)
     # Starts only become later, except once a favourite is assigned. An entry that is too early is renewed below.
@@ -287,7 +290,7 @@ def assign_by_earliest_start(rank, waiting, readers, reservations, tables):  # t
                 heapq.heappush(heap, (0, 0, -rank[unit], unit, usable[k]))
     while len(heap) > 0:
         known_start, known_finish, _, unit, device = heapq.heappop(heap)
-        if progress.device[unit] >= 0:
+        if assignment.device[unit] >= 0:
             continue
         still_usable = False
         count = usable_devices(unit, tables.memory, usable)
@@ -302,8 +305,8 @@ def assign_by_earliest_start(rank, waiting, readers, reservations, tables):  # t
         start = max(inputs_ready(inputs, device, False, tables), free)
         before = last[device]
         expected = favourite[before] if before >= 0 else -1
-        if expected >= 0 and expected != unit and progress.device[expected] < 0:
-            start = max(start, progress.end[before] + reserved_ns[before])
+        if expected >= 0 and expected != unit and assignment.device[expected] < 0:
+            start = max(start, assignment.end[before] + reserved_ns[before])
         finish = start + run_ns[unit, device]
         if start > known_start or finish > known_finish:
             heapq.heappush(heap, (start, finish, -rank[unit], unit, device))

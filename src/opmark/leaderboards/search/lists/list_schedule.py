@@ -16,7 +16,7 @@ from opmark.leaderboards.search.lists.ranks import readers_of_units, topological
 from opmark.leaderboards.search.lists.travel import return_ns
 
 if TYPE_CHECKING:
-    from opmark.leaderboards.search.lists.assignment_loops import Tables
+    from opmark.leaderboards.search.lists.assignment_loops import ListTables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +89,15 @@ def schedule_by_earliest_start(
     return _schedule(problem, tables)
 
 
-def _tables(problem: Problem, *, contention: bool) -> "Tables":
+def _tables(problem: Problem, *, contention: bool) -> "ListTables":
     """The costs of a problem and an empty schedule."""
-    from opmark.leaderboards.search.lists.assignment_loops import Costs, Memory, Progress, Tables, Timeline
+    from opmark.leaderboards.search.lists.assignment_loops import (
+        Assignment,
+        ListCosts,
+        ListMemory,
+        ListTables,
+        SlotTimeline,
+    )
 
     arrays, groups = problem.arrays, groups_of(problem)
     devices, types, ports = arrays.devices, int(arrays.sizes[3]), int(arrays.sizes[5])
@@ -103,8 +109,8 @@ def _tables(problem: Problem, *, contention: bool) -> "Tables":
     def unknown(*shape: int) -> Integers:
         return np.full(shape, -1, dtype=np.int64)
 
-    return Tables(
-        costs=Costs(
+    return ListTables(
+        costs=ListCosts(
             run_ns=np.ascontiguousarray(arrays.run_ns),
             input_offsets=arrays.input_offsets,
             input_tensors=arrays.input_tensors,
@@ -119,7 +125,7 @@ def _tables(problem: Problem, *, contention: bool) -> "Tables":
             device_type=arrays.device_type,
             contention=int(contention),
         ),
-        memory=Memory(
+        memory=ListMemory(
             group_of_unit=groups.of_unit,
             allowed=groups.allowed,
             size_bytes=groups.size_bytes,
@@ -127,14 +133,14 @@ def _tables(problem: Problem, *, contention: bool) -> "Tables":
             held_bytes=zeros(devices),
             device=unknown(groups.count),
         ),
-        timeline=Timeline(
+        timeline=SlotTimeline(
             first_slot=np.concatenate([[0], np.cumsum(arrays.device_slots)]).astype(np.int64),
             filled=zeros(slots),
             start=zeros(slots, arrays.units),
             end=zeros(slots, arrays.units),
             unit=zeros(slots, arrays.units),
         ),
-        progress=Progress(
+        assignment=Assignment(
             device=unknown(arrays.units),
             start=zeros(arrays.units),
             end=zeros(arrays.units),
@@ -149,13 +155,13 @@ def _tables(problem: Problem, *, contention: bool) -> "Tables":
     )
 
 
-def _schedule(problem: Problem, tables: "Tables") -> ListSchedule:
+def _schedule(problem: Problem, tables: "ListTables") -> ListSchedule:
     """The schedule that the loops have built; spans of equal start and end stand in topological order."""
-    timeline, progress = tables.timeline, tables.progress
+    timeline, assignment = tables.timeline, tables.assignment
     position = topological_position(problem)
     order = {}
     for device in range(problem.arrays.devices):
         slots = range(int(timeline.first_slot[device]), int(timeline.first_slot[device + 1]))
         units = np.concatenate([timeline.unit[slot, : timeline.filled[slot]] for slot in slots])
-        order[device] = units[np.lexsort((position[units], progress.end[units], progress.start[units]))].tolist()
-    return ListSchedule(device=progress.device, start_ns=progress.start, end_ns=progress.end, order=order)
+        order[device] = units[np.lexsort((position[units], assignment.end[units], assignment.start[units]))].tolist()
+    return ListSchedule(device=assignment.device, start_ns=assignment.start, end_ns=assignment.end, order=order)
