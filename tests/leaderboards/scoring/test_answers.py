@@ -73,7 +73,7 @@ def test_a_damaged_file_names_itself(tmp_path: Path) -> None:
     path = tmp_path / "entry.json.gz"
     assert read_rows(path) == {}
     write_text(path, "[]")
-    with pytest.raises(ContentError, match="not the answers of an entry"):
+    with pytest.raises(ContentError, match="expected a mapping at the top"):
         read_rows(path)
     path.write_bytes(b"\x1f\x8b cut")
     with pytest.raises(ContentError, match="not a complete gzip file") as caught:

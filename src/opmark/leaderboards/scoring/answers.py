@@ -12,8 +12,8 @@ from typing import Any
 
 from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError
-from opmark.core.files import read_json, write_text
-from opmark.core.schema import check_schema, convert
+from opmark.core.files import write_text
+from opmark.core.schema import convert, load
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 
@@ -37,15 +37,14 @@ class _Counted:
     schedule: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    answers: Mapping[str, Any]
+
+
 def read_rows(path: Path) -> dict[str, Mapping[str, Any]]:
     """The rows of a file by problem, not yet decoded; empty without a file. Raises `ContentError`."""
-    if not path.is_file():
-        return {}
-    content = read_json(path)
-    if not isinstance(content, dict) or not isinstance(content.get("answers"), dict):
-        raise ContentError("not the answers of an entry", where=str(path))
-    check_schema(content, SCHEMA, path)
-    return dict(content["answers"])
+    return dict(load(path, _File, schema=SCHEMA).answers) if path.is_file() else {}
 
 
 def write_rows(path: Path, rows: Rows) -> None:

@@ -7,10 +7,10 @@ interrupted run continues where it stopped, and new predictors change only the p
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from opmark.core.errors import ContentError, OpMarkError, PlacementError, SubmissionError
-from opmark.core.files import read_json, write_json
+from opmark.core.errors import OpMarkError, PlacementError, SubmissionError
+from opmark.core.files import write_json
+from opmark.core.schema import load
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.response_time import guarantee_ns
@@ -41,6 +41,20 @@ class Step:
     units: int = 0
     headroom: float | None = None
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LeftOut:
+    """A candidate that was left out: the id of its problem, its headroom, and the reason."""
+
+    problem: str
+    headroom: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LeftOutFile:
+    left_out: Mapping[str, _LeftOut]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +112,8 @@ def _one(
     sources: Sources,
     track: Track,
     *,
-    left: Mapping[str, Mapping[str, Any]],
-) -> tuple[Step, dict[str, Any] | None]:
+    left: Mapping[str, _LeftOut],
+) -> tuple[Step, _LeftOut | None]:
     """The result of a candidate, and its row in the list of those left out."""
     name = candidate.title
     path = track.path_of(name, candidate.split)
@@ -111,23 +125,21 @@ def _one(
         return Step(name=name, status=WAITS, reason=error.message), None
     units = len(problem.units)
     before = left.get(name)
-    if before is not None and before["problem"] == problem.id:
-        return Step(name=name, status=LEFT, units=units, headroom=before["headroom"], reason=before["reason"]), dict(
-            before
-        )
+    if before is not None and before.problem == problem.id:
+        return Step(name=name, status=LEFT, units=units, headroom=before.headroom, reason=before.reason), before
     if before is None and path.is_file() and load_problem(path).id == problem.id:
         return Step(name=name, status=KEPT, units=units), None
     try:
         judged = judge(problem, recipe)
     except PlacementError as error:
         path.unlink(missing_ok=True)
-        row: dict[str, Any] = {"problem": problem.id, "headroom": None, "reason": error.message}
+        row = _LeftOut(problem=problem.id, headroom=None, reason=error.message)
         return Step(name=name, status=LEFT, units=units, reason=error.message), row
     headroom = judged.headroom
     if headroom is not None and headroom < recipe.headroom_at_least:
         reason = f"the best single device is within {recipe.headroom_at_least:.0%} of the best known"
         path.unlink(missing_ok=True)
-        row = {"problem": problem.id, "headroom": round(headroom, 4), "reason": reason}
+        row = _LeftOut(problem=problem.id, headroom=round(headroom, 4), reason=reason)
         return Step(name=name, status=LEFT, units=units, headroom=headroom, reason=reason), row
     save_problem(replace(problem, reference=_reference(problem, judged)), path)
     for other in track.problem_paths():
@@ -147,21 +159,12 @@ def _reference(problem: Problem, judged: _Judged) -> ReferenceCosts:
     )
 
 
-def _read_left_out(folder: Path) -> dict[str, dict[str, Any]]:
+def _read_left_out(folder: Path) -> dict[str, _LeftOut]:
     path = folder / LEFT_OUT
-    if not path.is_file():
-        return {}
-    content = read_json(path)
-    if (
-        not isinstance(content, dict)
-        or content.get("schema") != SCHEMA
-        or not isinstance(content.get("left_out"), dict)
-    ):
-        raise ContentError("not a list of the candidates that were left out", where=str(path), hint="delete it")
-    return {str(name): dict(row) for name, row in content["left_out"].items()}
+    return dict(load(path, _LeftOutFile, schema=SCHEMA).left_out) if path.is_file() else {}
 
 
-def _write_left_out(folder: Path, rows: Mapping[str, Mapping[str, Any]], recipe: Recipe) -> None:
+def _write_left_out(folder: Path, rows: Mapping[str, _LeftOut], recipe: Recipe) -> None:
     """Write the rows in the order of the recipe, without candidates that it no longer names."""
     names = [candidate.title for candidate in recipe.candidates]
     kept = {name: rows[name] for name in names if name in rows}
