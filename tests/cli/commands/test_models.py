@@ -106,9 +106,9 @@ def test_store_writes_graphs_and_goes_on(opmark, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ((), 2, "no graph is named"),
-        (("plain-tiny", "--all"), 2, "no graph is named"),
-        (("--all", "--batch", "2"), 2, "takes no sizes"),
+        ((), 2, "but not both"),
+        (("plain-tiny", "--all"), 2, "but not both"),
+        (("--all", "--batch", "2"), 2, "--all takes no sizes"),
         (("plain-tni",), 2, "no network is called"),
         (("light-vgg19", "--target", "torch-eager-t1"), 1, "torch has no kernels"),
     ],

@@ -143,7 +143,7 @@ def store(
     from opmark.models.graphs.refresh import further_pairs, shipped_pairs, store_graphs, targets_of
 
     if everything == bool(names):
-        raise UsageError("no graph is named", hint="name networks, or pass --all")
+        raise UsageError("name networks or pass --all, but not both", hint="`opmark models list` lists the networks")
     sizes = chosen_sizes((), batch, size)
     if everything and sizes:
         raise UsageError("--all takes no sizes", hint="name networks to store them in another size")

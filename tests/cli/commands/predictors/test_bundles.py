@@ -100,7 +100,7 @@ def test_a_prediction_is_explained_and_says_what_to_measure_next(root: Path, tmp
     least = sorted(row["doubt_share"] for row in found["reasons"])[-2:]
     assert found["settled_share"] == pytest.approx(sum(least))
     assert found["narrower"] == pytest.approx(1 - (1 - sum(least)) ** 0.5)
-    assert f"can settle {sum(least):.0%} of" in text
+    assert f"can remove {sum(least):.0%} of" in text
     assert "bound by" in text
 
 
