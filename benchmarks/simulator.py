@@ -3,12 +3,15 @@
     python benchmarks/simulator.py [--largest 1000000]
 
 Graphs are eight branches wide with joins, on a host and three accelerators with memory, ports and routes. Placements
-are random; both simulators evaluate the same ones, and their costs must agree.
+are random; both simulators evaluate the same ones, and their costs must agree. Then the largest graph is written to a
+file, and loading it, compiling it, one simulation, and HEFT are timed one after the other, in CPU seconds.
 """
 
 import argparse
 import sys
+import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +23,11 @@ from tests.leaderboards.reference import Reference
 from opmark.cli.text.terminal import show_table
 from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.leaderboards.problem.fields import Tensor, Unit
-from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.simulator.simulate import simulate_many
+from opmark.leaderboards.problem.files import load_problem, save_problem
+from opmark.leaderboards.problem.placement import Placement
+from opmark.leaderboards.problem.problem import Problem, smallest_problem
+from opmark.leaderboards.search.placer import PLACERS
+from opmark.leaderboards.simulator.simulate import simulate, simulate_many
 
 SIZES = (32, 326, 2_012, 20_000, 1_000_000)
 WIDTH = 8
@@ -96,6 +102,29 @@ def plain_seconds(made: Problem, table: np.ndarray) -> tuple[float, list[int]]:
     return (time.perf_counter() - begun) / len(costs), costs
 
 
+def seconds_from_file(count: int) -> list[tuple[str, str]]:
+    """CPU seconds to load, compile, simulate and schedule one large problem, each step after the one before."""
+    heft = PLACERS.load("heft")
+    small = smallest_problem()
+    heft.place(small, budget_s=1, seed=0)  # compiles all that is timed below
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "problem.json"
+        save_problem(problem(count), path)
+        marks = [time.process_time()]
+        made = load_problem(path)
+        marks.append(time.process_time())
+        placement = Placement(device=np.random.default_rng(1).integers(0, len(made.cluster.devices), count))
+        made.arrays  # noqa: B018 (worked out once and kept)
+        marks.append(time.process_time())
+        simulate(made, placement)
+        marks.append(time.process_time())
+        heft.place(made, budget_s=60, seed=0)
+        marks.append(time.process_time())
+    steps = ("load", "compile", "simulate", "HEFT")
+    rows = [(step, f"{after - before:.1f}") for step, (before, after) in zip(steps, pairwise(marks), strict=True)]
+    return [*rows[:3], ("load to simulation", f"{marks[3] - marks[0]:.1f}"), rows[3]]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="leave out graphs with more kernels")
@@ -115,6 +144,8 @@ def main() -> None:
     if len(large) > 1:
         counts, seconds = np.log(np.array(large)).T
         print(f"time grows as kernels^{np.polyfit(counts, seconds, 1)[0]:.2f} from {large[0][0]:,} kernels on")
+    print()
+    show_table((f"{largest:,} kernels from a file", "CPU s"), seconds_from_file(largest), left=1)
 
 
 if __name__ == "__main__":

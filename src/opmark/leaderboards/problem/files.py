@@ -4,6 +4,7 @@ import gc
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +61,19 @@ def _block(values: Mapping[str, Any], depth: int) -> str:
 
 
 def _without_defaults(row: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
+    usual = _defaults(kind)
+    return {key: value for key, value in row.items() if key not in usual or value != usual[key]}
+
+
+@cache
+def _defaults(kind: type[Any]) -> dict[str, Any]:
     usual: dict[str, Any] = {}
     for field in fields(kind):
         if field.default is not MISSING:
             usual[field.name] = plain(field.default)
         elif field.default_factory is not MISSING:
             usual[field.name] = plain(field.default_factory())
-    return {key: value for key, value in row.items() if key not in usual or value != usual[key]}
+    return usual
 
 
 def _line(value: Any) -> str:
