@@ -1,5 +1,6 @@
 """A mixed integer program, written row by row and solved by HiGHS (inside scipy) within a time limit."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,19 +46,27 @@ class IntegerProgram:
 
     def solve(self, seconds: float) -> npt.NDArray[np.float64] | None:
         """The best values found, or None if there were none in time."""
+        if seconds <= 0:
+            return None
+        values = self._result(seconds, gap=1e-4).x
+        return None if values is None else np.asarray(values, dtype=np.float64)
+
+    def prove(self, seconds: float) -> float | None:
+        """A proven lower bound on variable 0, or None if there was none in time."""
+        proved = getattr(self._result(seconds, gap=1e-6), "mip_dual_bound", None)
+        return None if proved is None or not math.isfinite(proved) else float(proved)
+
+    def _result(self, seconds: float, *, gap: float) -> Any:
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
 
-        if seconds <= 0:
-            return None
         matrix = csr_array((self._value, (self._row, self._column)), shape=(len(self._least), self.variables))
         objective = np.zeros(self.variables)
         objective[0] = 1.0
-        result: Any = milp(
+        return milp(
             objective,
             constraints=LinearConstraint(matrix, lb=np.array(self._least)),
             integrality=np.array(self._whole),
             bounds=Bounds(np.zeros(self.variables), np.array(self._upper)),
-            options={"time_limit": seconds, "mip_rel_gap": 1e-4},
+            options={"time_limit": seconds, "mip_rel_gap": gap},
         )
-        return None if result.x is None else np.asarray(result.x, dtype=np.float64)

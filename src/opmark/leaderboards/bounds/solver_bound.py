@@ -5,11 +5,8 @@ everything that it has proved when time is up is a bound.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
+from opmark.leaderboards.bounds.integer_program import IntegerProgram
 from opmark.leaderboards.bounds.relaxation import LOAD_PROFILES, is_latency, is_load, profile_of
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import Groups, groups_of
@@ -28,32 +25,16 @@ def solver_bound(problem: Problem, *, seconds: float) -> int | None:
     latency, load = is_latency(problem), is_load(problem)
     if problem.objective == "cost" or problem.replication or not (latency or load):
         return None
-    program = _Program(problem, groups_of(problem))
-    program.assignments()
+    relaxed = _Program(problem, groups_of(problem))
+    relaxed.assignments()
     if latency:
-        program.paths()
+        relaxed.paths()
     elif profile_of(problem) == "maxload_serial":
-        program.communication()
-    if program.columns > VARIABLES_AT_MOST:
+        relaxed.communication()
+    if relaxed.program.variables > VARIABLES_AT_MOST:
         return None
-    return program.bound(seconds)
-
-
-@dataclass(slots=True)
-class _Rows:
-    """Sparse rows `coefficients · variables >= least`."""
-
-    row: list[int]
-    column: list[int]
-    value: list[float]
-    least: list[float]
-
-    def add(self, terms: dict[int, float], least: float) -> None:
-        """One more row."""
-        self.row += [len(self.least)] * len(terms)
-        self.column += terms.keys()
-        self.value += terms.values()
-        self.least.append(least)
+    proved = relaxed.program.prove(seconds)
+    return None if proved is None else max(0, math.floor(proved * relaxed.scale * (1 - 1e-6)))
 
 
 class _Program:
@@ -63,37 +44,31 @@ class _Program:
         self.problem = problem
         self.groups = groups
         self.arrays = problem.arrays
-        self.rows = _Rows([], [], [], [])
+        self.program = IntegerProgram()
         self.scale = float(max(1, groups.run_ns.max()))
-        self.columns = 1
         self.choice: dict[tuple[int, int], int] = {}
         for group, row in enumerate(groups.allowed.tolist()):
             for device, able in enumerate(row):
                 if able:
-                    self.choice[group, device] = self._variable()
-        self.binaries = self.columns
-
-    def _variable(self) -> int:
-        self.columns += 1
-        return self.columns - 1
+                    self.choice[group, device] = self.program.binary()
 
     def assignments(self) -> None:
         """Every group has a device; the cost is at least every device's work over its slots; weights fit."""
         arrays, groups = self.arrays, self.groups
         for group in range(groups.count):
             own = {self.choice[key]: 1.0 for key in self.choice if key[0] == group}
-            self.rows.add(own, 1.0)
-            self.rows.add(dict.fromkeys(own, -1.0), -1.0)
+            self.program.add(own, 1.0)
+            self.program.add(dict.fromkeys(own, -1.0), -1.0)
         single = profile_of(self.problem) in LOAD_PROFILES
         shared = _shared_weights(self.problem, groups)
         for device in range(arrays.devices):
             slots = 1 if single else int(arrays.device_slots[device])
             mine = {group: column for (group, where), column in self.choice.items() if where == device}
             work = {column: -float(groups.run_ns[group, device]) / self.scale for group, column in mine.items()}
-            self.rows.add({0: float(slots), **work}, 0.0)
+            self.program.add({0: float(slots), **work}, 0.0)
             capacity = float(arrays.device_memory_bytes[device])
             own = {column: -(groups.weight_bytes[group] - shared[group]) / capacity for group, column in mine.items()}
-            self.rows.add(own, -1.0)
+            self.program.add(own, -1.0)
 
     def communication(self) -> None:
         """dnn-partitioning's prices: a device pays for each tensor it takes in or sends out, once."""
@@ -111,24 +86,24 @@ class _Program:
                     price = float(table[tensor, device]) / self.scale
                     if not price or not readers:
                         continue
-                    paid = self._variable()
+                    paid = self.program.real()
                     extra[device][paid] = -price
                     for reader in readers:
                         terms = {paid: 1.0}
                         for group, share in ((reader, -sign), (own, sign)):
                             if (group, device) in self.choice:
                                 terms[self.choice[group, device]] = share
-                        self.rows.add(terms, 0.0)
+                        self.program.add(terms, 0.0)
         for device, terms in extra.items():
             mine = {group: column for (group, where), column in self.choice.items() if where == device}
             work = {column: -float(self.groups.run_ns[group, device]) / self.scale for group, column in mine.items()}
-            self.rows.add({0: 1.0, **work, **terms}, 0.0)
+            self.program.add({0: 1.0, **work, **terms}, 0.0)
 
     def paths(self) -> None:
         """A unit ends after what it reads has ended and, from another device, has travelled the fastest link."""
         arrays = self.arrays
         of_unit = self.groups.of_unit.tolist()
-        end = [self._variable() for _ in range(arrays.units)]
+        end = [self.program.real() for _ in range(arrays.units)]
         travel = _least_travel_ns(self.problem)
         cut: dict[tuple[int, int], int] = {}
         for unit in range(arrays.units):
@@ -138,8 +113,8 @@ class _Program:
                 for device, value in enumerate(table)
                 if (of_unit[unit], device) in self.choice
             }
-            self.rows.add({end[unit]: 1.0, **own}, 0.0)
-            self.rows.add({0: 1.0, end[unit]: -1.0}, 0.0)
+            self.program.add({end[unit]: 1.0, **own}, 0.0)
+            self.program.add({0: 1.0, end[unit]: -1.0}, 0.0)
             for tensor in arrays.input_tensors[arrays.input_offsets[unit] : arrays.input_offsets[unit + 1]].tolist():
                 maker = int(arrays.tensor_producer[tensor])
                 if maker < 0:
@@ -150,50 +125,25 @@ class _Program:
                     if pair not in cut:
                         cut[pair] = self._apart(*pair)
                     terms[cut[pair]] = -travel[tensor] / self.scale
-                self.rows.add(terms, 0.0)
+                self.program.add(terms, 0.0)
 
     def _apart(self, one: int, other: int) -> int:
         """A variable that is at least 1 where two groups have different devices."""
-        apart = self._variable()
+        apart = self.program.real()
         for device in range(self.arrays.devices):
             terms = {apart: 1.0}
             if (one, device) in self.choice:
                 terms[self.choice[one, device]] = -1.0
             if (other, device) in self.choice:
                 terms[self.choice[other, device]] = 1.0
-            self.rows.add(terms, 0.0)
+            self.program.add(terms, 0.0)
         return apart
-
-    def bound(self, seconds: float) -> int | None:
-        """The bound that the solver proves within the time."""
-        from scipy.optimize import Bounds, LinearConstraint, milp
-        from scipy.sparse import csr_array
-
-        rows = self.rows
-        matrix = csr_array((rows.value, (rows.row, rows.column)), shape=(len(rows.least), self.columns))
-        objective = np.zeros(self.columns)
-        objective[0] = 1.0
-        whole = np.zeros(self.columns)
-        whole[1 : self.binaries] = 1
-        upper = np.full(self.columns, np.inf)
-        upper[1 : self.binaries] = 1.0
-        result: Any = milp(
-            objective,
-            constraints=LinearConstraint(matrix, lb=np.array(rows.least)),
-            integrality=whole,
-            bounds=Bounds(np.zeros(self.columns), upper),
-            options={"time_limit": seconds, "mip_rel_gap": 1e-6},
-        )
-        proved = getattr(result, "mip_dual_bound", None)
-        if proved is None or not math.isfinite(proved):
-            return None
-        return max(0, math.floor(float(proved) * self.scale * (1 - 1e-6)))
 
 
 def _least_travel_ns(problem: Problem) -> list[int]:
     """Per tensor, the least time on any link, layout costs left out; 0 where two devices are not joined."""
     arrays = problem.arrays
-    links = int(arrays.sizes[4])
+    links = arrays.sizes.links
     if not links:
         return [0] * len(arrays.tensor_bytes)
     least = arrays.hop_ns.reshape(-1, links).min(axis=1)
