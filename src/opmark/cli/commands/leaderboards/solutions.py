@@ -32,7 +32,7 @@ _problem_argument = click.argument("problem_file", metavar="PROBLEM", type=FILE)
 @click.option("-o", "--output", type=FILE, help="Write the solution to this file.")
 @json_option
 def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Path | None, as_json: bool) -> None:
-    """Let a placer solve PROBLEM, and print the cost of its answer."""
+    """Let a placer solve PROBLEM, and print the cost."""
     from opmark.leaderboards.bounds.bounds import lower_bound
     from opmark.leaderboards.problem.files import load_problem
     from opmark.leaderboards.problem.placement import save_solution
@@ -156,7 +156,7 @@ def _simulation_document(
 @click.option("--solver", type=DURATION, help="Also let an integer program prove a bound, for this long.")
 @json_option
 def bound(problem_file: Path, solver: float | None, as_json: bool) -> None:
-    """Print lower bounds on the cost of every placement of PROBLEM.
+    """Print lower bounds on the cost of placements of PROBLEM.
 
     For the objective latency, this includes the response-time guarantee: an upper bound on the latency of list
     scheduling on the best single device.

@@ -11,7 +11,7 @@ from opmark.cli.commands.predictors.transfer import transfer
 
 @click.group(name="predictors")
 def predictors() -> None:
-    """Predictors: the latencies of unmeasured kernels and networks.
+    """Predictors: latencies of unmeasured kernels and networks.
 
     RELEASE is a path, DEVICE/VERSION, or DEVICE for its newest version. Without RELEASE, the newest release of the only
     device is used.

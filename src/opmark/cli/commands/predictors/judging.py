@@ -156,7 +156,7 @@ def curve(
     page: Path | None,
     as_json: bool,
 ) -> None:
-    """Show how errors fall with the number of kernels learned from.
+    """Show how errors fall with more measured kernels.
 
     Kernels of RELEASE whose shape groups are unseen judge. With --donor, the curve `transfer` shows the method that
     validation chooses: a transfer from another target's predictor, or learning without it.
