@@ -17,6 +17,8 @@ from opmark.leaderboards.problem.fields import Arrivals, Tensor, Unit
 from opmark.leaderboards.problem.problem import Problem
 
 SCHEMA = 1
+# Objects of problems with more units are kept out of all later collections, each of which would take seconds.
+_FROZEN_FROM = 100_000
 _ROWS = {"units": Unit, "tensors": Tensor, "devices": Device, "links": Link, "arrivals": Arrivals}
 
 
@@ -26,7 +28,10 @@ def load_problem(path: Path) -> Problem:
     # Reading makes millions of objects and no garbage in cycles: each collection would walk all of them in vain.
     gc.disable()
     try:
-        return checked(load(path, Problem, schema=SCHEMA), str(path))
+        problem = checked(load(path, Problem, schema=SCHEMA), str(path))
+        if len(problem.units) > _FROZEN_FROM:
+            gc.freeze()
+        return problem
     finally:
         if collecting:
             gc.enable()
@@ -61,7 +66,7 @@ def _block(values: Mapping[str, Any], depth: int) -> str:
 
 
 def _without_defaults(row: Mapping[str, Any], kind: type[Any]) -> dict[str, Any]:
-    usual = _defaults(kind)
+    usual = _defaults(kind)  # type: ignore[arg-type]
     return {key: value for key, value in row.items() if key not in usual or value != usual[key]}
 
 
