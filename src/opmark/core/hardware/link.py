@@ -1,4 +1,4 @@
-"""What was measured of a link between two devices of a machine, and the cluster's link made from it."""
+"""The measurements of a link between two devices of a machine, and the cluster's link made from them."""
 
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """The critical path at the price of the cheapest device: at least one device is paid for that long."""
 
+from opmark.leaderboards.bounds.paths import critical_path_ns
 from opmark.leaderboards.bounds.relaxation import Relaxation, is_latency
-from opmark.leaderboards.bounds.relaxations.critical_path import critical_path_ns
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import Groups
 from opmark.leaderboards.simulator.objectives.cost import price

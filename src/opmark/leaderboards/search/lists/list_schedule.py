@@ -16,7 +16,7 @@ from opmark.leaderboards.search.lists.ranks import readers_of_units, topological
 from opmark.leaderboards.search.lists.travel import return_ns
 
 if TYPE_CHECKING:
-    from opmark.leaderboards.search.lists.assignment_loops import ListTables
+    from opmark.leaderboards.search.lists.assignment_loops import ListCosts, ListTables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,16 +91,10 @@ def schedule_by_earliest_start(
 
 def _tables(problem: Problem, *, contention: bool) -> "ListTables":
     """The costs of a problem and an empty schedule."""
-    from opmark.leaderboards.search.lists.assignment_loops import (
-        Assignment,
-        ListCosts,
-        ListMemory,
-        ListTables,
-        SlotTimeline,
-    )
+    from opmark.leaderboards.search.lists.assignment_loops import Assignment, ListMemory, ListTables, SlotTimeline
 
     arrays, groups = problem.arrays, groups_of(problem)
-    devices, types, ports = arrays.devices, int(arrays.sizes[3]), int(arrays.sizes[5])
+    devices, ports = arrays.devices, int(arrays.sizes[5])
     slots, widest = int(arrays.device_slots.sum()), int(np.diff(arrays.input_offsets).max(initial=0))
 
     def zeros(*shape: int) -> Integers:
@@ -110,21 +104,7 @@ def _tables(problem: Problem, *, contention: bool) -> "ListTables":
         return np.full(shape, -1, dtype=np.int64)
 
     return ListTables(
-        costs=ListCosts(
-            run_ns=np.ascontiguousarray(arrays.run_ns),
-            input_offsets=arrays.input_offsets,
-            input_tensors=arrays.input_tensors,
-            tensor_producer=arrays.tensor_producer,
-            tensor_home=arrays.tensor_home,
-            tensor_size_class=arrays.tensor_size_class,
-            route_offsets=arrays.route_offsets,
-            route_links=arrays.route_links,
-            link_port=arrays.link_port,
-            hop_ns=arrays.hop_ns.reshape(-1, max(1, len(arrays.link_port))),
-            boundary_ns=arrays.boundary_ns.reshape(-1, types),
-            device_type=arrays.device_type,
-            contention=int(contention),
-        ),
+        costs=_costs(problem, contention=contention),
         memory=ListMemory(
             group_of_unit=groups.of_unit,
             allowed=groups.allowed,
@@ -152,6 +132,29 @@ def _tables(problem: Problem, *, contention: bool) -> "ListTables":
             tensor=zeros(widest),
             produced=zeros(widest),
         ),
+    )
+
+
+def _costs(problem: Problem, *, contention: bool) -> "ListCosts":
+    """The times and routes of a problem as the compiled loops read them."""
+    from opmark.leaderboards.search.lists.assignment_loops import ListCosts
+
+    arrays = problem.arrays
+    types = int(arrays.sizes[3])
+    return ListCosts(
+        run_ns=np.ascontiguousarray(arrays.run_ns),
+        input_offsets=arrays.input_offsets,
+        input_tensors=arrays.input_tensors,
+        tensor_producer=arrays.tensor_producer,
+        tensor_home=arrays.tensor_home,
+        tensor_size_class=arrays.tensor_size_class,
+        route_offsets=arrays.route_offsets,
+        route_links=arrays.route_links,
+        link_port=arrays.link_port,
+        hop_ns=arrays.hop_ns.reshape(-1, max(1, len(arrays.link_port))),
+        boundary_ns=arrays.boundary_ns.reshape(-1, types),
+        device_type=arrays.device_type,
+        contention=int(contention),
     )
 
 

@@ -1,0 +1,33 @@
+"""The learner of utilisation extrapolates with its roofline, and reads back what it wrote."""
+
+import numpy as np
+
+from opmark.core.kernels.kernel import Kernel
+from opmark.predictors.inputs.features import features
+from opmark.predictors.inputs.tables import Latencies
+from opmark.predictors.learners.utilisation import Utilisation
+
+
+def products(low: int, high: int, count: int) -> list[Kernel]:
+    sizes = np.random.default_rng(5).integers(low, high, (count, 3)).tolist()
+    return [Kernel.of("gemm", {"m": m, "k": k, "n": n, "dtype": "float32"}) for m, k, n in sizes]
+
+
+def test_larger_kernels_than_any_measured_are_predicted_by_the_roofline() -> None:
+    inputs = features(products(16, 256, 40))
+    hot_ns = 500 + inputs.flops / 50
+    found = Utilisation().fit(inputs, Latencies(hot_ns=hot_ns, rotated_ns=1.5 * hot_ns))
+    larger = features(products(700, 900, 10))
+    predicted = found.predict(larger)
+    assert np.allclose(predicted.hot_ns, 500 + larger.flops / 50, rtol=0.2)
+    assert np.allclose(predicted.rotated_ns / predicted.hot_ns, 1.5, rtol=0.05)
+
+
+def test_it_reads_back_what_it_wrote() -> None:
+    inputs = features(products(16, 256, 40))
+    hot_ns = 500 + inputs.flops / 50
+    learner = Utilisation()
+    found = learner.fit(inputs, Latencies(hot_ns=hot_ns, rotated_ns=np.full(len(hot_ns), np.nan)))
+    again = learner.restore(found.files())
+    assert np.array_equal(again.predict(inputs).hot_ns, found.predict(inputs).hot_ns)
+    assert np.array_equal(again.predict(inputs).rotated_ns, found.predict(inputs).hot_ns)
