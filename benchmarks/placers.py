@@ -32,7 +32,7 @@ from opmark.leaderboards.problem.files import load_problem
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.placer_process import PlacerProcess
 from opmark.leaderboards.scoring.run_record import code_of_placer
-from opmark.leaderboards.search.guided_search import warm_up
+from opmark.leaderboards.search.annealing import warm_up
 from opmark.leaderboards.search.placer import PLACERS
 
 ROOT = Path(__file__).resolve().parents[1]

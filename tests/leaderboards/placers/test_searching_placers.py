@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.contracts.test_placers import branchy
-from tests.leaderboards.examples import canonical, device, graph, heft_canonical, pair, peft_canonical, star
+from tests.leaderboards.examples import device, graph, heft_canonical, pair, peft_canonical, star
 
 from opmark.core.errors import PlacementError, SubmissionError
 from opmark.core.hardware.cluster import Cluster
@@ -20,16 +20,11 @@ from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.anytime import listening
-from opmark.leaderboards.search.cluster_levels import cluster_levels, group_edges
-from opmark.leaderboards.search.critical_units import critical_units
-from opmark.leaderboards.search.groups import groups_of
-from opmark.leaderboards.search.guided_search import GuidedSearch, spread_ranks
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import PLACERS
 from opmark.leaderboards.search.replication import replicated
 from opmark.leaderboards.search.single import best_single_device
 from opmark.leaderboards.simulator.evaluation import evaluate
-from opmark.leaderboards.simulator.simulate import simulate, simulate_many
 
 ROOT = Path(__file__).resolve().parents[3]
 EXTERNAL = Path(os.environ.get("OPMARK_EXTERNAL_DATA", ROOT.parent / "shared" / "data"))
@@ -94,51 +89,6 @@ def test_the_cheap_bound_is_one_of_all() -> None:
         assert cheap_lower_bound(problem) <= max(bounds(problem).values())
 
 
-def test_energies_are_costs_where_everything_fits() -> None:
-    problem = branchy()
-    search = GuidedSearch(problem, Incumbent(problem, "mine", 10), 0)
-    draw = np.random.default_rng(0)
-    rows = np.array([[draw.choice(np.flatnonzero(row)) for row in search.groups.allowed] for _ in range(20)])
-    ranks = spread_ranks(problem, None)
-    assert search.energies(rows, ranks[None, :]).tolist() == simulate_many(problem, search.groups.spread(rows)).tolist()
-
-
-def test_what_cannot_pass_is_not_simulated_and_never_passes() -> None:
-    problem = replace(branchy(memory_bytes=900, blocks=4), objective="throughput")
-    search = GuidedSearch(problem, Incumbent(problem, "mine", 10), 0)
-    draw = np.random.default_rng(0)
-    rows = np.array([[draw.choice(np.flatnonzero(row)) for row in search.groups.allowed] for _ in range(60)])
-    ranks = spread_ranks(problem, None)[None, :]
-    whole = search.energies(rows, ranks)
-    everything = np.full(60, np.inf)
-    energies, judged = search._judged(rows, ranks, everything, strict=False)
-    assert energies.tolist() == whole.tolist()
-    assert (judged >= energies).all()
-    limit = np.full(60, np.median(judged))
-    again, judged_again = search._judged(rows, ranks, limit, strict=False)
-    assert ((judged_again <= limit) == (judged <= limit)).all()
-    assert again[judged <= limit].tolist() == whole[judged <= limit].tolist()
-
-
-def test_a_strict_state_is_the_placement_it_says() -> None:
-    problem = branchy(blocks=4)
-    search = GuidedSearch(problem, Incumbent(problem, "mine", 10), 0)
-    draw = np.random.default_rng(1)
-    for _ in range(20):
-        chosen = np.array([draw.choice(np.flatnonzero(row)) for row in search.groups.allowed])
-        state = search.state(chosen, draw.permutation(len(problem.units)), strict=True)
-        assert simulate(problem, search.placement(state)).cost_ns == state.energy
-
-
-def test_too_much_memory_costs_the_more_the_worse_it_is() -> None:
-    problem = chain(4, replace(pair(7), devices=(device("d0", memory_bytes=200), device("d1", memory_bytes=200))))
-    units = tuple(replace(unit, weights=(f"w{n}",)) for n, unit in enumerate(problem.units))
-    tight = replace(problem, units=units, weights={f"w{n}": 100 for n in range(4)})
-    search = GuidedSearch(tight, Incumbent(tight, "mine", 10), 0)
-    all_here, three, two = (search.state(np.array(row)).energy for row in ([0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 1]))
-    assert all_here > three > two == 47
-
-
 @pytest.mark.parametrize("name", [*SEARCHING, "local-search"])
 def test_what_a_search_has_is_handed_over_before_it_ends(name: str) -> None:
     PLACERS.load(name).prepare()
@@ -164,27 +114,6 @@ def test_the_incumbent_keeps_and_offers_the_best() -> None:
     assert incumbent.value == 30
     assert [set(solution.device.values()) for solution in offered] == [{"d0", "d1"}, {"d0"}]
     assert incumbent.solution().placer == "mine"
-
-
-def test_heavy_edges_are_merged_first() -> None:
-    problem = canonical([(10, 10, 10)] * 5, {(1, 2): 1, (2, 3): 90, (3, 4): 2, (4, 5): 80})
-    groups = groups_of(problem)
-    levels = cluster_levels(problem, groups)
-    assert group_edges(problem, groups) == {(0, 1): 1, (1, 2): 90, (2, 3): 2, (3, 4): 80}
-    assert levels.labels[1].tolist() == [0, 1, 1, 2, 2]
-    assert levels.at_most(3).tolist() == [0, 1, 1, 2, 2]
-    assert levels.at_most(5).tolist() == [0, 1, 2, 3, 4]
-    first = levels.base[1]
-    rows = [levels.members[levels.offsets[c] : levels.offsets[c + 1]].tolist() for c in range(first, first + 3)]
-    assert rows == [[0], [1, 2], [3, 4]]
-
-
-def test_critical_units_lie_on_the_last_chain_or_the_busiest_device() -> None:
-    problem = graph({"a": 10, "b": 30, "c": 5, "d": 5}, [("a", ["b", "c"]), ("b", ["d"]), ("c", ["d"])], pair())
-    placement = Placement(device=np.array([0, 0, 1, 0]))
-    assert critical_units(problem, placement, simulate(problem, placement)).tolist() == [0, 2, 3]
-    loaded = replace(problem, objective="throughput")
-    assert critical_units(loaded, placement, simulate(loaded, placement)).tolist() == [0, 1, 3]
 
 
 def test_idle_devices_become_replicas_where_they_help() -> None:

@@ -47,7 +47,7 @@ def test_a_pipeline_is_as_fast_as_its_busiest_server() -> None:
 def test_compiled_loads_of_one_row() -> None:
     problem = graph({"a": 10, "b": 30}, [("a", ["b"])], pair(20))
     row = np.array([0, 1])
-    assert loads.bottleneck_rows(*problem.arrays.packed, row, 1).tolist() == [30]
+    assert simulate_many(replace(problem, objective="throughput"), row[None, :]).tolist() == [30]
     assert loads.sum_rows(*problem.arrays.packed, row).tolist() == [0, 0]
     assert engine.INVALID == INVALID_COST
 

@@ -20,10 +20,10 @@ from opmark.leaderboards.problem.placement import Placement, Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import profile_named
 from opmark.leaderboards.search.groups import groups_of
-from opmark.leaderboards.search.guided_search import spread_ranks
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import Placer
 from opmark.leaderboards.search.single import best_single_device
+from opmark.leaderboards.search.states import spread_ranks
 from opmark.leaderboards.simulator.simulate import simulate
 
 # (tensor, source, destination) combinations beyond which the model would only be built.

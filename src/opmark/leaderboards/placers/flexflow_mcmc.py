@@ -9,15 +9,17 @@ import numpy as np
 
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search.guided_search import GuidedSearch, State, warm_up
+from opmark.leaderboards.search.annealing import Annealer, Cooling, warm_up
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import Placer
 from opmark.leaderboards.search.replication import replicated
 from opmark.leaderboards.search.single import starting_rows
+from opmark.leaderboards.search.states import Search, State
 
 # 1/β as a share of the cost.
-HEAT = 0.002
-PER_GROUP = 150
+TEMPERATURE = 0.002
+COOLING = Cooling(temperature_first=TEMPERATURE, temperature_last=TEMPERATURE, reorder=0.0, regions=False, guided=False)
+PER_GROUP, ROUNDS_AT_MOST = 500, 8
 BUDGET_SHARE = 0.9
 # Of the budget, for replicas in the end, where a problem allows them.
 REPLICAS_SHARE = 0.15
@@ -35,39 +37,33 @@ class FlexFlowMcmc(Placer):
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """The cheapest placement seen, or data parallelism where the problem allows replicas and that is cheaper."""
         incumbent = Incumbent(problem, "flexflow-mcmc", budget_s * BUDGET_SHARE)
-        search = GuidedSearch(problem, incumbent, seed)
-        draw = np.random.default_rng(seed)
-        expert = min(
-            (search.state(row) for row in starting_rows(problem, search.groups)), key=lambda state: state.energy
-        )
+        search = Search(problem, incumbent)
+        expert = min(search.starts(starting_rows(problem, search.groups)), key=lambda state: state.energy)
         search.report(expert)
+        draw = np.random.default_rng(seed)
         drawn = np.array([draw.choice(np.flatnonzero(row)) for row in search.groups.allowed])
+        annealer = Annealer(search, seed)
         begun_s = incumbent.left_s
         last = REPLICAS_SHARE if problem.replication else 0.0
         for share, state in ((0.5, expert), (last, search.state(drawn))):
-            _chain(search, incumbent, state, begun_s * share)
+            _chain(annealer, state, begun_s * share)
         if problem.replication:
             replicated(problem, incumbent)
         return incumbent.solution()
 
 
-def _chain(search: GuidedSearch, incumbent: Incumbent, state: State, until_s: float) -> None:
-    """Rounds of moves; as many again as there were so far must bring something."""
+def _chain(annealer: Annealer, state: State, until_s: float) -> None:
+    """Rounds of moves; as many again as there were so far must improve the chain's best."""
+    search, incumbent = annealer.search, annealer.search.incumbent
     length = PER_GROUP * (search.groups.count + 10)
     search.report(state)
     spent, best_at = 0, 0
-    while search.movable and incumbent.left_s > until_s and (spent == 0 or best_at * 2 >= spent) and spent < 8 * length:
-        found = search.anneal(
-            state,
-            length,
-            (HEAT, HEAT),
-            reorder=0.0,
-            guided=False,
-            regions=False,
-            stop=lambda: incumbent.left_s <= until_s,
-        )
+    while search.movable and incumbent.left_s > until_s and (spent == 0 or best_at * 2 >= spent):
+        if spent >= ROUNDS_AT_MOST * length:
+            return
+        found = annealer.run(state, length, COOLING, stop=lambda: incumbent.left_s <= until_s)
         spent += length
-        if found.energy < state.energy:
+        if found.merit < state.merit:
             best_at = spent
         state = found
 

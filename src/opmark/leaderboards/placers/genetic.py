@@ -11,10 +11,11 @@ import numpy as np
 
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search.guided_search import GuidedSearch, State, spread_ranks, warm_up
+from opmark.leaderboards.search.annealing import warm_up
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import Placer
 from opmark.leaderboards.search.single import starting_rows
+from opmark.leaderboards.search.states import Search, spread_ranks
 
 POPULATION, ELITE, MUTANTS = 64, 14, 8
 # How likely a child takes a key from its elite parent.
@@ -37,7 +38,7 @@ class Genetic(Placer):
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """The cheapest placement bred; the same for a seed where the budget does not cut it short."""
         incumbent = Incumbent(problem, "genetic", budget_s * BUDGET_SHARE)
-        search = GuidedSearch(problem, incumbent, seed)
+        search = Search(problem, incumbent)
         draw = np.random.default_rng(seed)
         groups, devices = search.groups, problem.arrays.devices
         genes = groups.count * devices
@@ -54,7 +55,7 @@ class Genetic(Placer):
             affinity = np.where(allowed, rows[:, :genes].reshape(len(rows), groups.count, devices), -1.0)
             chosen = affinity.argmax(axis=2).astype(np.int64)
             ranks = (RANK_SHARE * base + (1 - RANK_SHARE) * rows[:, genes:] * base.max()).astype(np.int64)
-            return search.energies(chosen, ranks), chosen, ranks
+            return search.energies(chosen, ranks)[0], chosen, ranks
 
         energies, chosen, ranks = judged(keys)
         best, idle = np.inf, 0
@@ -64,7 +65,7 @@ class Genetic(Placer):
             idle = 0 if energies[0] < best else idle + 1
             if energies[0] < best:
                 best = float(energies[0])
-                search.report(State(chosen=chosen[0], priority=ranks[0], energy=best))
+                search.report(search.state(chosen[0], ranks[0]))
             if idle >= IDLE or time.monotonic() >= incumbent.deadline:
                 break
             children = POPULATION - ELITE - MUTANTS

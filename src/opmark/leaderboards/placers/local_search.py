@@ -5,6 +5,7 @@ little, descend again.
 """
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +17,11 @@ from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of, solution_of
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.schedule import INVALID_COST
+from opmark.leaderboards.search.annealing import warm_up
 from opmark.leaderboards.search.anytime import offer
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.placer import Placer
-from opmark.leaderboards.search.search_space import SearchSpace
+from opmark.leaderboards.search.regions import neighbourhood_of
 from opmark.leaderboards.search.single import starting_rows
 from opmark.leaderboards.simulator.simulate import fits, simulate, simulate_many
 
@@ -40,6 +42,10 @@ class LocalSearch(Placer):
 
     summary = "moves of groups, connected pieces and stretches, every neighbour simulated"
 
+    def prepare(self) -> None:
+        """Compile the moves."""
+        warm_up()
+
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """The cheapest placement found; the same for a seed as long as the budget does not cut it short."""
         deadline = time.monotonic() + budget_s
@@ -51,17 +57,17 @@ class LocalSearch(Placer):
             row[groups.of_unit] = placement.device
         starts = np.array([*starting_rows(problem, groups), *of_groups])
         chosen, cost, priority = _best_start(problem, groups.spread(starts), starts, rank)
-        space = SearchSpace(problem, groups, np.random.default_rng(seed))
+        neighbours = _Neighbours(problem, seed)
         best, best_cost = chosen, cost
         handed_over = INVALID_COST
-        for _ in range(DESCENTS if space.movable else 0):
+        for _ in range(DESCENTS if neighbours.movable else 0):
             if best_cost < handed_over:
                 handed_over = best_cost
                 placement = Placement(device=groups.spread(best), priority=priority)
                 offer(solution_of(problem, placement, placer="local-search"))
             idle = 0
             while idle < PATIENCE and time.monotonic() < deadline:
-                rows = space.neighbours(chosen, BATCH)
+                rows = neighbours.of(chosen, BATCH)
                 costs = simulate_many(problem, groups.spread(rows), priority)
                 least = int(costs.argmin())
                 idle = 0 if costs[least] < cost else idle + 1
@@ -71,7 +77,7 @@ class LocalSearch(Placer):
                 best, best_cost = chosen, cost
             chosen = best
             for _ in range(KICKS):
-                chosen = space.neighbours(chosen, 1)[0]
+                chosen = neighbours.of(chosen, 1)[0]
             cost = int(simulate_many(problem, groups.spread(chosen[None, :]), priority)[0])
         answer = Placement(device=groups.spread(best), priority=priority)
         for placement in listed:  # a list schedule may owe its cost to its strict order
@@ -83,6 +89,25 @@ class LocalSearch(Placer):
         if best_cost == INVALID_COST:
             raise PlacementError("nothing that was tried fits into memory")
         return solution_of(problem, answer, placer="local-search")
+
+
+class _Neighbours:
+    """Draws neighbours of a placement."""
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        from opmark.leaderboards.search.moves import moves_of
+
+        self._moves = moves_of(neighbourhood_of(problem), seed)
+        self.movable = len(self._moves.hood.movable)
+
+    def of(self, chosen: Integers, count: int) -> Integers:
+        """`count` rows near `chosen` (a device per group)."""
+        from opmark.leaderboards.search import moves
+
+        compiled: Any = moves.neighbour_rows
+        rows = np.empty((count, len(chosen)), dtype=np.int64)
+        compiled(np.ascontiguousarray(chosen), rows, self._moves)
+        return rows
 
 
 def _best_start(

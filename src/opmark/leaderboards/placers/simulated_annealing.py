@@ -6,13 +6,14 @@ twice as many moves each time.
 
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search.guided_search import GuidedSearch, warm_up
+from opmark.leaderboards.search.annealing import Annealer, Cooling, warm_up
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import Placer
 from opmark.leaderboards.search.single import starting_rows
+from opmark.leaderboards.search.states import Search
 
-# Of the cost: at first one move in three that costs this much more is taken, in the end hardly any.
-HEAT = (0.05, 0.0003)
+# At first one move in three that costs 5 % more is taken, in the end hardly any.
+COOLING = Cooling(temperature_first=0.05, temperature_last=0.0003, regions=False, guided=False)
 FIRST_PER_GROUP, LAST_PER_GROUP = 40, 1_200
 BUDGET_SHARE = 0.95
 
@@ -29,16 +30,16 @@ class SimulatedAnnealing(Placer):
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """The cheapest placement seen; the same for a seed where the budget does not cut the search short."""
         incumbent = Incumbent(problem, "simulated-annealing", budget_s * BUDGET_SHARE)
-        search = GuidedSearch(problem, incumbent, seed)
-        best = min((search.state(row) for row in starting_rows(problem, search.groups)), key=lambda state: state.energy)
+        search = Search(problem, incumbent)
+        best = min(search.starts(starting_rows(problem, search.groups)), key=lambda state: state.energy)
         search.report(best)
-        begun_s, length = incumbent.left_s, FIRST_PER_GROUP * (search.groups.count + 10)
-        last = LAST_PER_GROUP * (search.groups.count + 10)
-        while search.movable and incumbent.left_s > 0 and search.evaluations < last:
-            rate = search.evaluations / max(1e-9, begun_s - incumbent.left_s)
-            if search.evaluations >= length // 2:
-                length = min(length, max(64, int(rate * incumbent.left_s)))
-            best = search.anneal(best, length, HEAT, guided=False, regions=False)
+        annealer = Annealer(search, seed)
+        size = search.groups.count + 10
+        length = FIRST_PER_GROUP * size
+        while search.movable and incumbent.left_s > 0 and annealer.steps < LAST_PER_GROUP * size:
+            if annealer.steps_per_s:
+                length = min(length, max(64, int(annealer.steps_per_s * incumbent.left_s)))
+            best = annealer.run(best, length, COOLING)
             length *= 2
         return incumbent.solution()
 

@@ -25,7 +25,7 @@ PARENT_LOOKED_AT_EVERY_S = 2.0
 
 def compile_simulator(problem: Problem) -> None:
     """Compile the numba functions that a problem's rules and the placers need, outside of the planning time."""
-    from opmark.leaderboards.search.guided_search import warm_up
+    from opmark.leaderboards.search.annealing import warm_up
     from opmark.leaderboards.search.single import best_single_device
 
     problem.arrays  # noqa: B018 (computed once, kept by the problem)

@@ -35,6 +35,11 @@ class Incumbent:
         """Seconds until the budget is spent."""
         return self.deadline - time.monotonic()
 
+    @property
+    def spent_share(self) -> float:
+        """The share of the budget that is spent, from 0 to 1."""
+        return min(1.0, 1.0 - self.left_s / max(1e-9, self.deadline - self.begun))
+
     def value_of(self, placement: Placement) -> Fraction | None:
         """The exact cost of a placement, None where it is invalid."""
         if self.problem.contiguous and returning_unit(self.problem, placement.device) is not None:

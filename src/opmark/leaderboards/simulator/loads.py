@@ -1,4 +1,4 @@
-"""Compiled passes over rows of placements: pipeline bottlenecks and stashed memory. Imported lazily."""
+"""Compiled passes over rows of placements: stashed memory, sums of memory, and serial loads. Imported lazily."""
 
 # ruff: noqa: PLR0917 (compiled functions take flat arrays by position)
 
@@ -6,61 +6,6 @@ import numpy as np
 from numba import njit  # noqa: TID253 (this module is imported lazily)
 
 from opmark.leaderboards.problem.tables import sizes_of, tables_of
-
-
-@njit("int64[:, ::1](int64[::1], int64[::1], int64[::1], int64)", cache=True)
-def server_rows(data, starts, device, contention):  # type: ignore[no-untyped-def]
-    """Per row of `device` (flat), ns per sample of each device (rounded up), then of each port; needs routes."""
-    units, tensors, devices, types, links, ports, host = sizes_of(data)[:7]
-    of = tables_of(data, starts)
-    found = np.zeros((len(device) // units, devices + ports), dtype=np.int64)
-    load = np.empty(devices, dtype=np.int64)
-    port = np.empty(ports, dtype=np.int64)
-    seen = np.empty(devices, dtype=np.int64)
-    for row in range(len(found)):
-        place = device[row * units : (row + 1) * units]
-        load[:] = 0
-        port[:] = 0
-        seen[:] = -1
-        for u in range(units):
-            duration = of.exec_ns[u * types + of.device_type[place[u]]]
-            load[place[u]] += duration + of.device_dispatch_ns[place[u]] if duration > 0 else 0
-        for m in range(tensors):
-            source = of.tensor_home[m] if of.tensor_producer[m] < 0 else place[of.tensor_producer[m]]
-            readers = of.consumer_offsets[m + 1] - of.consumer_offsets[m]
-            for k in range(readers + of.tensor_output[m]):
-                d = place[of.consumer_units[of.consumer_offsets[m] + k]] if k < readers else host
-                if d == source or seen[d] == m:
-                    continue
-                seen[d] = m
-                first = of.route_offsets[source * devices + d]
-                last = of.route_offsets[source * devices + d + 1]
-                for hop in range(first, last):
-                    e = of.route_links[hop]
-                    duration = of.hop_ns[of.tensor_size_class[m] * links + e]
-                    if hop == first:
-                        duration += of.boundary_ns[m * types + of.device_type[source]]
-                    if hop == last - 1:
-                        duration += of.boundary_ns[m * types + of.device_type[d]]
-                    if contention:
-                        port[of.link_port[e]] += duration
-                        load[of.link_source[e]] += duration * of.device_blocking[of.link_source[e]]
-                        load[of.link_destination[e]] += duration * of.device_blocking[of.link_destination[e]]
-        for d in range(devices):
-            found[row, d] = -(-load[d] // of.device_slots[d])
-        for p in range(ports):
-            found[row, devices + p] = port[p]
-    return found
-
-
-@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64)", cache=True)
-def bottleneck_rows(data, starts, device, contention):  # type: ignore[no-untyped-def]
-    """Per row of `device` (flat), ns per sample of the busiest device or port, rounded up; rows must have routes."""
-    servers = server_rows(data, starts, device, contention)
-    found = np.zeros(len(servers), dtype=np.int64)
-    for row in range(len(servers)):
-        found[row] = servers[row].max()
-    return found
 
 
 @njit("int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64)", cache=True)

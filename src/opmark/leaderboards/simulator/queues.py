@@ -4,10 +4,12 @@
 
 from numba import njit  # noqa: TID253 (this module is imported lazily)
 
+from opmark.leaderboards.problem.tables import uncounted
+
 MILLION = 1_000_000
 
 
-@njit("void(int64[::1], int64, int64, int64, int64[::1])", cache=True)
+@njit("void(int64[::1], int64, int64, int64, int64[::1])", cache=True, _nrt=False)  # type: ignore[call-overload]
 def push(heap, base, size, item, key):  # type: ignore[no-untyped-def]
     """Add `item` to the heap of `size` items at `base`: the largest key first, then the lowest item."""
     hole = size
@@ -21,7 +23,7 @@ def push(heap, base, size, item, key):  # type: ignore[no-untyped-def]
     heap[base + hole] = item
 
 
-@njit("int64(int64[::1], int64, int64, int64[::1])", cache=True)
+@njit("int64(int64[::1], int64, int64, int64[::1])", cache=True, _nrt=False)  # type: ignore[call-overload]
 def pop(heap, base, size, key):  # type: ignore[no-untyped-def]
     """Remove and return the first of the `size` items at `base`."""
     top = heap[base]
@@ -46,7 +48,7 @@ def pop(heap, base, size, key):  # type: ignore[no-untyped-def]
     return top
 
 
-@njit(cache=True)
+@uncounted
 def deliver(m, d, readers_of, stamp):  # type: ignore[no-untyped-def]
     """Tensor `m` is on device `d`: its readers there wait for one input less (rule 4).
 
@@ -64,7 +66,7 @@ def deliver(m, d, readers_of, stamp):  # type: ignore[no-untyped-def]
                 size[d] += 1
 
 
-@njit(cache=True)
+@uncounted
 def send(m, queues, stamp):  # type: ignore[no-untyped-def]
     """Tensor `m` exists: its transfers queue at their first links (rule 5); of a multicast only the first has any."""
     offsets, hop_offsets, hop_link, waiting, base, size, urgency = queues
@@ -77,7 +79,7 @@ def send(m, queues, stamp):  # type: ignore[no-untyped-def]
             size[e] += 1
 
 
-@njit(cache=True)
+@uncounted
 def enter(u, d, running, base, size, factor, changed):  # type: ignore[no-untyped-def]
     """Unit `u` runs on device `d` from now on, at full speed until the instant has settled."""
     running[base[d] + size[d]] = u
@@ -86,7 +88,7 @@ def enter(u, d, running, base, size, factor, changed):  # type: ignore[no-untype
     changed[d] = 1
 
 
-@njit(cache=True)
+@uncounted
 def leave(u, d, running, base, size, changed):  # type: ignore[no-untyped-def]
     """Unit `u` no longer runs on device `d`."""
     k = base[d]
@@ -97,7 +99,7 @@ def leave(u, d, running, base, size, changed):  # type: ignore[no-untyped-def]
     changed[d] = 1
 
 
-@njit(cache=True)
+@uncounted
 def rescale(  # type: ignore[no-untyped-def]
     time, running, base, size, factor, changed, classes, unit_class, table, device_type, unit_end, event_key
 ):
@@ -129,7 +131,7 @@ def rescale(  # type: ignore[no-untyped-def]
     return moved
 
 
-@njit(cache=True)
+@uncounted
 def release(inputs, d, copies, tensor_bytes):  # type: ignore[no-untyped-def]
     """Bytes that device `d` gives back when a reader of `inputs` ends: copies nothing else there needs (rule 8)."""
     transfer_offsets, transfer_destination, transfer_refs, source_refs = copies
@@ -147,7 +149,7 @@ def release(inputs, d, copies, tensor_bytes):  # type: ignore[no-untyped-def]
     return freed
 
 
-@njit(cache=True)
+@uncounted
 def settle(u, d, devices, offsets, ids, sizes, here):  # type: ignore[no-untyped-def]
     """Bytes of the weights that unit `u` is the first on device `d` to need; `here` remembers them."""
     added = 0
@@ -158,7 +160,7 @@ def settle(u, d, devices, offsets, ids, sizes, here):  # type: ignore[no-untyped
     return added
 
 
-@njit(cache=True)
+@uncounted
 def multicast_ns(source, destinations, boundary, device_type, route_offsets, route_links, hop_ns):  # type: ignore[no-untyped-def]
     """The slowest of the ways from `source` to all `destinations`, every hop and both layout costs included."""
     slowest = 0

@@ -1,6 +1,7 @@
 """Throughput: the time between two samples of a full pipeline, set by its busiest server."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +31,13 @@ class Throughput(Objective):
 
     def costs(self, problem: Problem, devices: Integers, latencies_ns: Integers, profile: PublishedModel) -> Integers:
         """The same without replicas, compiled."""
-        from opmark.leaderboards.simulator.loads import bottleneck_rows
+        from opmark.leaderboards.simulator import load_tracker
 
-        flat = np.ascontiguousarray(devices, dtype=np.int64).reshape(-1)
-        found: Integers = bottleneck_rows(*problem.arrays.packed, flat, int(profile.contention))
+        arrays = problem.arrays
+        tracker = load_tracker.load_tracker(arrays, contention=profile.contention)
+        table = np.ascontiguousarray(devices, dtype=np.int64).reshape(-1, arrays.units)
+        compiled: Any = load_tracker.bottleneck_rows
+        found: Integers = compiled(tracker, arrays.host, arrays.tensor_output, table)
         return np.where(latencies_ns == INVALID_COST, INVALID_COST, found)
 
 
