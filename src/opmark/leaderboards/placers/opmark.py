@@ -1,7 +1,7 @@
 """OpMark's own placer: starts from published algorithms, then a portfolio of annealing runs.
 
-1. Starts: single devices, a filling by memory, and the answers of other placers (dynamic programs where loads count or
-   parts must be contiguous, list schedules elsewhere).
+1. Starts: single devices, a filling by memory, and the answers of other placers: list schedules, balanced stages, and
+   dynamic programs where loads count or parts must be contiguous.
 2. Where there are few placements, all of them.
 3. Annealing in rounds that grow longer, from the best states so far: `search.portfolio`.
 4. Idle devices as replicas, where the problem allows them.
@@ -23,7 +23,7 @@ from opmark.leaderboards.search.states import Search, State
 
 # The rest of the budget is for handing the answer over.
 SEARCH_SHARE = 0.95
-LISTS = ("heft", "m-topo", "peft", "fastt")
+LISTS = ("heft", "m-topo", "peft", "fastt", "etf", "sct", "gpipe", "dapple")
 PROGRAMS = ("pipedream", "dnn-partitioning-dp-linear")
 # Only worth its time where parts must be contiguous, or where a published model judges.
 EXACT_PROGRAM = "dnn-partitioning-dp"

@@ -39,6 +39,13 @@ BY_LOADS = (
     Cooling(temperature_first=0.02, temperature_last=0.0005, penalty_first=1.0, penalty_last=30.0),
     Cooling(temperature_first=0.002, temperature_last=0.0001, unevenness=0.3),
 )
+# Most moves break a contiguous placement, so a run must climb higher to reach the next one.
+BY_CONTIGUOUS_PARTS = (
+    Cooling(temperature_first=0.05, temperature_last=0.0005),
+    Cooling(temperature_first=0.2, temperature_last=0.001, unevenness=0.3),
+    Cooling(temperature_first=0.005, temperature_last=0.0002),
+    Cooling(temperature_first=0.1, temperature_last=0.001, penalty_first=1.0, penalty_last=30.0),
+)
 
 
 def anneal_in_rounds(
@@ -52,8 +59,8 @@ def anneal_in_rounds(
     incumbent, size = annealer.search.incumbent, annealer.search.groups.count + annealer.search.problem.arrays.units
     draw = np.random.default_rng(seed)
     best = elite(states)
-    kinds = BY_LOADS if annealer.by_loads else BY_SCHEDULES
-    starts = best[:1] if annealer.by_loads else unlike(states, len(kinds))
+    kinds = _kinds(annealer)
+    starts = best[:1] if kinds is BY_LOADS else unlike(states, len(kinds))
     runs = [(kind, starts[number % len(starts)]) for number, kind in enumerate(kinds)]
     for level in itertools.count():
         ended: list[tuple[Cooling, State]] = []
@@ -70,6 +77,12 @@ def anneal_in_rounds(
         ended.sort(key=lambda run: run[1].merit)
         runs = ended + runs[len(ended) :]
     return best
+
+
+def _kinds(annealer: Annealer) -> tuple[Cooling, ...]:
+    if annealer.search.problem.contiguous:
+        return BY_CONTIGUOUS_PARTS
+    return BY_LOADS if annealer.by_loads else BY_SCHEDULES
 
 
 def unlike(states: Sequence[State], count: int) -> list[State]:
