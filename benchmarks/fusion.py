@@ -29,7 +29,7 @@ from opmark.core.kernels.fusion import (
 from opmark.datasets.release.finding import find, names
 
 ROOT = Path(__file__).resolve().parents[1]
-PUBLISHED = ROOT / "tests" / "core" / "published_fusion_rules.csv"
+PUBLISHED = ROOT / "tests" / "core" / "kernels" / "published_fusion_rules.csv"
 # The published times are in ms.
 NS = 1e6
 # nn-Meter's operator name: its name in OpMark's pairs. nn-Meter's `se` block is not a single operator.

@@ -208,7 +208,7 @@ def test_every_extension_point_is_in_the_architecture() -> None:
     sources = [path.read_text() for path in (ROOT / "src").rglob("*.py")]
     points = [match for source in sources for match in re.findall(r'Registry\(\s*"opmark\.([\w.]+)", "(\w+)"', source)]
     assert len(points) >= 15
-    rows = [f"| `src/opmark/{package.replace('.', '/')}/` | `{attribute}` |" for package, attribute in points]
+    rows = [f"| `src/opmark/{package.replace('.', '/')}/` | `{attribute}`" for package, attribute in points]
     assert not [row for row in rows if row not in text]
 
 

@@ -15,13 +15,12 @@ import numpy as np
 from opmark.core.errors import PlacementError
 from opmark.leaderboards.bounds.load_constraints import add_contiguity, add_exchange
 from opmark.leaderboards.bounds.relaxation import is_latency, profile_of
-from opmark.leaderboards.placers import cpop, dnn_partitioning_dp, heft, peft
 from opmark.leaderboards.problem.placement import Placement, Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import profile_named
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.incumbent import Incumbent
-from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.placer import PLACERS, Placer
 from opmark.leaderboards.search.single import best_single_device
 from opmark.leaderboards.search.states import spread_ranks
 from opmark.leaderboards.simulator.simulate import simulate
@@ -57,9 +56,9 @@ class CpSat(Placer):
         rules = profile_named(problem.profile)
         exchanged = profile_of(problem) == "maxload_serial"
         if problem.contiguous or exchanged:
-            incumbent.consider_placer(dnn_partitioning_dp.PLACER, seed, share=PROGRAM_SHARE)
+            incumbent.consider_placer(PLACERS.load("dnn-partitioning-dp"), seed, share=PROGRAM_SHARE)
         else:
-            for placer in (heft.PLACER, cpop.PLACER, peft.PLACER):
+            for placer in map(PLACERS.load, ("heft", "cpop", "peft")):
                 incumbent.consider_placer(placer, seed)
         passages = len(arrays.tensor_bytes) * arrays.devices * (arrays.devices - 1)
         known = (rules.model is None or exchanged) and problem.objective != "cost"

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from opmark.core.errors import PlacementError
-from opmark.leaderboards.placers import cpop, heft, peft
-from opmark.leaderboards.placers.heft import heft_schedule
 from opmark.leaderboards.problem.contiguity import returning_unit
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of, solution_of
@@ -20,12 +18,13 @@ from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.search.annealing import warm_up
 from opmark.leaderboards.search.anytime import offer
 from opmark.leaderboards.search.groups import groups_of
-from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.lists.ranks import upward_rank
+from opmark.leaderboards.search.placer import PLACERS, Placer
 from opmark.leaderboards.search.regions import neighbourhood_of
 from opmark.leaderboards.search.single import starting_rows
 from opmark.leaderboards.simulator.simulate import fits, simulate, simulate_many
 
-LISTS = (heft.PLACER, cpop.PLACER, peft.PLACER)
+LISTS = ("heft", "cpop", "peft")
 BATCH = 48
 # Batches without an improvement after which a descent is at its end, and how many descents there are, so that small
 # problems end before their budget.
@@ -50,8 +49,9 @@ class LocalSearch(Placer):
         """The cheapest placement found; the same for a seed as long as the budget does not cut it short."""
         deadline = time.monotonic() + budget_s
         groups = groups_of(problem)
-        _, rank = heft_schedule(problem)
-        listed = [placement_of(problem, placer.place(problem, budget_s=budget_s, seed=seed)) for placer in LISTS]
+        rank = upward_rank(problem)
+        answers = [PLACERS.load(name).place(problem, budget_s=budget_s, seed=seed) for name in LISTS]
+        listed = [placement_of(problem, answer) for answer in answers]
         of_groups = np.zeros((len(listed), groups.count), dtype=np.int64)
         for row, placement in zip(of_groups, listed, strict=True):
             row[groups.of_unit] = placement.device

@@ -21,7 +21,7 @@ from opmark.leaderboards.search.states import Search, State
 from opmark.leaderboards.simulator.several_passes import passes_of
 
 if TYPE_CHECKING:
-    from opmark.leaderboards.search.annealing_loop import Judge, Run, Verdict
+    from opmark.leaderboards.search.annealing_loop import CandidateJudge, Run, Verdict
 
 # The memory penalty grows by this factor after a run in which nothing fitted, up to a limit.
 STIFFER, STIFFEST = 4.0, 4.0**6
@@ -105,7 +105,7 @@ class Annealer:
         order = np.argsort(state.priority, kind="stable")
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        candidate = annealing_loop.Candidate(
+        candidate = annealing_loop.RunState(
             chosen=state.chosen.copy(),
             device=self._judge.loads.device,
             order=order,
@@ -145,9 +145,9 @@ def _best_of(run: "Run") -> State:
     return State(chosen=run.state.best_chosen.copy(), priority=run.state.best_rank.copy(), energy=best, fits=True)
 
 
-def _judge_of(search: Search) -> "Judge":
+def _judge_of(search: Search) -> "CandidateJudge":
     """The judge of a problem: by loads where only they count, else by simulation; neither where passes are several."""
-    from opmark.leaderboards.search.annealing_loop import Judge
+    from opmark.leaderboards.search.annealing_loop import CandidateJudge
     from opmark.leaderboards.search.schedules import schedules_of
     from opmark.leaderboards.simulator.load_tracker import load_tracker
 
@@ -157,7 +157,7 @@ def _judge_of(search: Search) -> "Judge":
     tracked = plain and problem.objective == "throughput"
     tracked_memory = tracked and problem.memory_mode == "sum"
     simulated = plain and not tracked_memory and problem.objective in ("latency", "throughput")
-    return Judge(
+    return CandidateJudge(
         tracked=int(tracked),
         tracked_memory=int(tracked_memory),
         simulated=int(simulated),

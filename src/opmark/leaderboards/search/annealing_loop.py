@@ -30,7 +30,7 @@ _WHOLE = ("step", "steps", "simulated", "busiest")
 TALLY = np.dtype((np.record, [*((name, np.float64) for name in _FLOATS), *((name, np.int64) for name in _WHOLE)]))
 
 
-class Candidate(NamedTuple):
+class RunState(NamedTuple):
     """A run's state: a device per group, the order of priorities, each unit's place in it, and the best of both.
 
     `device` is that of each unit; `tally` has the one record of `TALLY`.
@@ -45,7 +45,7 @@ class Candidate(NamedTuple):
     tally: "np.ndarray[tuple[int], np.dtype[np.void]]"
 
 
-class Judge(NamedTuple):
+class CandidateJudge(NamedTuple):
     """The ways to judge candidates: `tracked` by loads kept up to date, `simulated`, or both (loads for the cost).
 
     `tracked_memory`: the tracker's bytes count, not the simulation's. With `contiguous` no path may return to a device.
@@ -71,10 +71,10 @@ class Verdict(NamedTuple):
 class Run(NamedTuple):
     """An annealing run: its state, how it cools, how it moves, and how it judges."""
 
-    state: Candidate
+    state: RunState
     cooling: Any  # an `annealing.Cooling`
     moves: Moves
-    judge: Judge
+    judge: CandidateJudge
 
 
 REJECTED = Verdict(np.inf, 0.0, 0.0)

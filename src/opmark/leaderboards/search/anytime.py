@@ -1,4 +1,4 @@
-"""How a placer hands over an answer before its time is up: the last complete one counts, should it not come back."""
+"""Answers before the time is up: a placer offers complete solutions, and the last one counts if it does not return."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

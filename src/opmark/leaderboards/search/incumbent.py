@@ -51,7 +51,7 @@ class Incumbent:
         return schedule.value if fits(self.problem, schedule) else None
 
     def consider(self, placement: Placement) -> bool:
-        """Whether it, made contiguous where it has to be, is the best so far; then it is kept, and offered."""
+        """Keep and offer a placement if it is the best so far, made contiguous where it must be; True if it was."""
         placement = held_together(self.problem, placement)
         value = self.value_of(placement)
         if value is None or (self.value is not None and value >= self.value):

@@ -26,7 +26,7 @@ TRIES = 8
 STEP, LEAP = 6, 0.3
 
 
-class Journal(NamedTuple):
+class MoveJournal(NamedTuple):
     """One move: groups with their devices before and after, and a unit's places in the order of priorities.
 
     `length` has the number of entries; `unit` is the unit (-1: none), its place before, and its place after. `mark` and
@@ -46,7 +46,7 @@ class Moves(NamedTuple):
     """The choices and regions of groups, the journal of the move that was drawn last, and the random numbers."""
 
     hood: Neighbourhood
-    journal: Journal
+    journal: MoveJournal
     random: "np.ndarray[tuple[int], np.dtype[np.uint64]]"
 
 
@@ -55,7 +55,7 @@ def moves_of(hood: Neighbourhood, seed: int) -> Moves:
     groups = len(hood.allowed)
     two_moves = 2 * groups + 2
     sizes = (two_moves, two_moves, two_moves, 1, 3, groups, groups)
-    journal = Journal._make(np.zeros(size, dtype=np.int64) for size in sizes)
+    journal = MoveJournal._make(np.zeros(size, dtype=np.int64) for size in sizes)
     random = np.random.default_rng(seed).integers(1, 2**63, size=1, dtype=np.uint64)
     return Moves(hood=hood, journal=journal, random=random)
 

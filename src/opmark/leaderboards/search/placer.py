@@ -1,4 +1,4 @@
-"""What a placement algorithm must offer; one file of `opmark.leaderboards.placers` per algorithm."""
+"""The interface of a placement algorithm; one file of `opmark.leaderboards.placers` per algorithm."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
