@@ -9,7 +9,7 @@ from tests.contracts.test_placers import branchy, training
 
 from opmark.leaderboards.problem.contiguity import returning_unit
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search.annealing import STIFFER, STIFFEST, Annealer, Cooling, warm_up
+from opmark.leaderboards.search.annealing import LARGEST_PENALTY_FACTOR, PENALTY_GROWTH, Annealer, Cooling, warm_up
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.states import Search, State
 from opmark.leaderboards.simulator.simulate import simulate_many
@@ -119,12 +119,12 @@ def test_a_bound_spares_simulations() -> None:
 def test_the_memory_penalty_rises_until_something_fits() -> None:
     annealer = annealer_of(loads(branchy(memory_bytes=50)))
     for number in range(8):
-        assert annealer._stiffness == min(STIFFEST, STIFFER**number)
+        assert annealer._penalty_factor == min(LARGEST_PENALTY_FACTOR, PENALTY_GROWTH**number)
         annealer.run(first_state(annealer), 50, HOT)
     roomy = annealer_of(loads(branchy()))
-    roomy._stiffness = annealer._stiffness
+    roomy._penalty_factor = annealer._penalty_factor
     roomy.run(first_state(roomy), 50, HOT)
-    assert roomy._stiffness == STIFFEST / STIFFER
+    assert roomy._penalty_factor == LARGEST_PENALTY_FACTOR / PENALTY_GROWTH
 
 
 def test_a_descent_never_climbs() -> None:

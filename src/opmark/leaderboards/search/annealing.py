@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opmark.leaderboards.search.annealing_loop import CandidateJudge, Run, Verdict
 
 # The memory penalty grows by this factor after a run in which nothing fitted, up to a limit.
-STIFFER, STIFFEST = 4.0, 4.0**6
+PENALTY_GROWTH, LARGEST_PENALTY_FACTOR = 4.0, 4.0**6
 # Steps between two looks at the clock before the speed is known, the fewest later, and for how long then.
 FIRST_STEPS, FEWEST_STEPS, SLICE_S = 128, 32, 0.04
 
@@ -43,7 +43,7 @@ class Cooling(NamedTuple):
     temperature_last: float = 0.0
     penalty_first: float = 8.0
     penalty_last: float = 8.0
-    stiffness: float = 1.0
+    penalty_factor: float = 1.0
     unevenness: float = 0.05
     reorder: float = 0.25
     twice: float = 0.2
@@ -63,7 +63,7 @@ class Annealer:
         self._moves = moves_of(neighbourhood_of(search.problem), seed)
         self._judge = _judge_of(search)
         self.compiled = bool(self._judge.tracked or self._judge.simulated)
-        self._stiffness = 1.0
+        self._penalty_factor = 1.0
 
     @property
     def by_loads(self) -> bool:
@@ -75,7 +75,9 @@ class Annealer:
 
         The same for a seed as long as the time does not cut it short.
         """
-        cooling = cooling._replace(stiffness=self._stiffness, reorder=cooling.reorder if self.search.ordered else 0.0)
+        cooling = cooling._replace(
+            penalty_factor=self._penalty_factor, reorder=cooling.reorder if self.search.ordered else 0.0
+        )
         run = self._begin(state, steps, cooling)
         tally, incumbent = run.state.tally[0], self.search.incumbent
         reported = math.inf
@@ -94,9 +96,9 @@ class Annealer:
                 self.search.report(_best_of(run))
         self.simulated += int(tally["simulated"])
         if math.isfinite(tally["best"]):
-            self._stiffness = max(1.0, self._stiffness / STIFFER)
+            self._penalty_factor = max(1.0, self._penalty_factor / PENALTY_GROWTH)
             return _best_of(run)
-        self._stiffness = min(STIFFEST, self._stiffness * STIFFER)
+        self._penalty_factor = min(LARGEST_PENALTY_FACTOR, self._penalty_factor * PENALTY_GROWTH)
         return self.search.state(run.state.chosen, run.state.rank)
 
     def _begin(self, state: State, steps: int, cooling: Cooling) -> "Run":

@@ -118,7 +118,7 @@ def cool(run):  # type: ignore[no-untyped-def]
         fall = cooling.temperature_last / cooling.temperature_first
         tally.temperature = cooling.temperature_first * fall**share
     rise = cooling.penalty_last / cooling.penalty_first
-    tally.penalty = cooling.stiffness * cooling.penalty_first * rise**share * tally.scale
+    tally.penalty = cooling.penalty_factor * cooling.penalty_first * rise**share * tally.scale
 
 
 @uncounted
