@@ -94,7 +94,7 @@ missing_option = click.option(
     type=click.Choice(["error", "bytes-moved"]),
     default="error",
     show_default=True,
-    help="How to treat kernels of a kind without a predictor.",
+    help="How to treat kernels without a predictor and matrix work without a kind: refuse them, or go by their bytes.",
 )
 SIZES = (
     click.option(

@@ -35,14 +35,29 @@ class Coverage:
         return 1.0 - self.bytes_share
 
 
+def operator_of(node: Node) -> str:
+    """The operator that `node` stands for, as the runtime spells it."""
+    return node.origins[0] if node.origins else node.name
+
+
+def is_hidden(node: Node) -> bool:
+    """True if `node` multiplies matrices but counts as `bytes-moved`, because no kind describes its operator."""
+    return node.kernel.kind == GENERIC and not node.free and bool(_MATRIX.search(operator_of(node)))
+
+
+def hidden_operators(graph: Graph) -> tuple[str, ...]:
+    """The matrix operators of `graph` without a kind, sorted."""
+    return tuple(sorted({operator_of(node) for node in graph.costly if is_hidden(node)}))
+
+
 def coverage(graph: Graph) -> Coverage:
     """The shares of `graph` in specific kinds and in `bytes-moved`."""
     nodes = list(graph.costly)
     generic = [node for node in nodes if node.kernel.kind == GENERIC]
     moved = sum(node.work.moved_bytes for node in nodes)
     moved_generic = sum(node.work.moved_bytes for node in generic)
-    labels = tuple(sorted({_operator(node) for node in generic}))
-    hidden = [node for node in generic if _MATRIX.search(_operator(node))]
+    labels = tuple(sorted({operator_of(node) for node in generic}))
+    hidden = [node for node in generic if is_hidden(node)]
     matrix = sum(1 for node in nodes if node.kernel.kind != GENERIC and KINDS.load(node.kernel.kind).matrix)
     return Coverage(
         kernels=len(nodes),
@@ -51,9 +66,5 @@ def coverage(graph: Graph) -> Coverage:
         flops_share=matrix / (matrix + len(hidden)) if hidden else 1.0,
         bytes_share=1.0 - moved_generic / moved if moved else 1.0,
         generic=labels,
-        hidden=tuple(sorted({_operator(node) for node in hidden})),
+        hidden=hidden_operators(graph),
     )
-
-
-def _operator(node: Node) -> str:
-    return node.origins[0] if node.origins else node.name

@@ -1,6 +1,6 @@
 """Kernels and predictions, as people read them."""
 
-from opmark.cli.text.predictions import note_text, parameters_text
+from opmark.cli.text.predictions import parameters_text
 
 
 def test_shapes_are_products_and_what_is_off_is_left_out() -> None:
@@ -16,13 +16,3 @@ def test_what_changes_nothing_is_left_out() -> None:
 def test_shapes_stay_apart_and_an_order_is_no_product() -> None:
     params = {"shapes": ((1, 12, 8), (), (1,)), "arguments": (0, 2, 1)}
     assert parameters_text(params) == "shapes=1×12×8,scalar,1 arguments=0,2,1"
-
-
-def test_a_long_note_is_cut_between_names_and_counts_the_others() -> None:
-    note = "fitted on " + ", ".join(f"network-{number}" for number in range(60))
-    shown = note_text(note)
-    assert len(shown) <= 100
-    assert shown.endswith(" and 53 more")
-    assert shown.count("network-") == 7
-    assert note_text(note.replace(",", "")).endswith(" …")
-    assert note_text("short") == "short"

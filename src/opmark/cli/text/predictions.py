@@ -1,24 +1,24 @@
 """Predictions and kernels as text for people, and as documented JSON."""
 
-import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from opmark.cli.text.terminal import show_table
+from opmark.cli.text.terminal import counted, show_table, show_warning
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
     from opmark.predictors.model.network import NetworkPrediction
 
 _STEPS = frozenset({"stride", "dilation", "groups"})
-_LONGEST_NOTE = 100
 _SIZES = frozenset({"shape", "shapes", "kernel", "size", "output", "batch_a", "batch_b"})
 
 
 def prediction_document(found: "NetworkPrediction", mapping: str, target: str) -> dict[str, Any]:
     """A prediction as documented JSON."""
+    from opmark.predictors.model.unmodelled import warnings_about
+
     return {
         "target": target,
         "total_ns": found.total_ns,
@@ -26,6 +26,8 @@ def prediction_document(found: "NetworkPrediction", mapping: str, target: str) -
         "high_ns": found.high_ns,
         "coverage": found.coverage,
         "bytes_moved_share": found.bytes_moved_share,
+        "unmodelled": found.unmodelled,
+        "warnings": warnings_about(found.unmodelled),
         "rotated_share": found.rotated_share,
         "mapping": mapping,
         "note": found.note,
@@ -44,15 +46,24 @@ def prediction_document(found: "NetworkPrediction", mapping: str, target: str) -
     }
 
 
+def show_total(model: str, target: str, found: "NetworkPrediction") -> None:
+    """Print the total with its interval, and warnings on stderr."""
+    from opmark.predictors.model.unmodelled import warnings_about
+
+    click.echo(total_text(model, target, found))
+    for sentence in warnings_about(found.unmodelled):
+        show_warning(sentence)
+
+
 def show_prediction(model: str, target: str, found: "NetworkPrediction", top: int) -> None:
     """Print the total with its interval, and the `top` most expensive kernels (all for 0)."""
     kernels = sum(row.count for row in found.rows)
     total_ns = max(found.total_ns, 1e-9)
-    click.echo(total_text(model, target, found))
+    show_total(model, target, found)
     beyond = sum(row.total_ns for row in found.rows if row.extrapolated)
     click.echo(
-        f"{kernels} kernels, {len(found.rows)} distinct; {found.bytes_moved_share:.1%} of the time is predicted from "
-        f"bytes moved alone, {beyond / total_ns:.1%} lies outside the measured range"
+        f"{counted(kernels, 'kernel')}, {len(found.rows):,} distinct; {found.bytes_moved_share:.1%} of the time "
+        f"is predicted from bytes moved alone, {beyond / total_ns:.1%} lies outside the measured range"
     )
     shown = found.rows[:top] if top else found.rows
     rows = [
@@ -70,8 +81,9 @@ def show_prediction(model: str, target: str, found: "NetworkPrediction", top: in
     show_table(("kind", "parameters", "count", "each", "interval", "share", ""), rows, left=2)
     if len(shown) < len(found.rows):
         rest = sum(row.total_ns for row in found.rows[len(shown) :])
-        click.echo(f"and {len(found.rows) - len(shown)} more kernels with {rest / total_ns:.1%} of the time")
-    click.echo(note_text(found.note), err=True)
+        more = counted(len(found.rows) - len(shown), "more kernel")
+        click.echo(f"and {more} with {rest / total_ns:.1%} of the time")
+    click.echo(found.note, err=True)
 
 
 def total_text(model: str, target: str, found: "NetworkPrediction") -> str:
@@ -80,16 +92,6 @@ def total_text(model: str, target: str, found: "NetworkPrediction") -> str:
         f"{model} on {target}: {format_ns(found.total_ns)} "
         f"({format_ns(found.low_ns)} to {format_ns(found.high_ns)} with {found.coverage:.0%} confidence)"
     )
-
-
-def note_text(note: str) -> str:
-    """A note on one line: it may name dozens of networks, which `--json` and `predictors show` print in full."""
-    names = note.split(", ")
-    for kept in range(len(names), 1, -1):
-        text = ", ".join(names[:kept]) + (f" and {len(names) - kept} more" if kept < len(names) else "")
-        if len(text) <= _LONGEST_NOTE:
-            return text
-    return textwrap.shorten(note, width=_LONGEST_NOTE, placeholder=" …")
 
 
 def parameters_text(params: Mapping[str, Any]) -> str:

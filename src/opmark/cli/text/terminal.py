@@ -36,6 +36,11 @@ def show_note(message: str) -> None:
     click.echo(f"note: {message}", err=True)
 
 
+def show_warning(message: str) -> None:
+    """Print `Warning: …` on stderr."""
+    click.echo(f"{click.style('Warning:', fg='yellow', bold=True)} {message}", err=True)
+
+
 def show_json(value: Any) -> None:
     """Print `value` (dataclasses allowed) as JSON on stdout."""
     click.echo(json_text(value), nl=False, color=False)

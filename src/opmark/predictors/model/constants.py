@@ -75,6 +75,14 @@ class NetworkConstants:
         return self.ceiling / (1 + float(np.exp(exponent)))
 
     @property
+    def summary(self) -> str:
+        """The origin of the constants without the names of the networks."""
+        if not self.networks:
+            return self.note
+        several = f"{len(self.networks)} networks" if len(self.networks) > 1 else "one network"
+        return f"network constants fitted on {several}"
+
+    @property
     def note(self) -> str:
         """A sentence on the origin of the constants."""
         costs = (self.ceiling, self.activation_share, self.gap_ns, self.matrix_gap_ns, self.ns_per_fault)

@@ -9,6 +9,7 @@ from opmark.core.errors import ContentError
 from opmark.core.kernels.graph import Graph
 from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import kind_of, work_of
+from opmark.models.coverage import hidden_operators
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers, single_thread
 from opmark.predictors.inputs.features import features
 from opmark.predictors.model.bundle import Bundle
@@ -34,8 +35,9 @@ class KernelPredictions:
 class CostModel:
     """A table of kernel latencies on one target, filled as kernels are asked for.
 
-    `missing` decides about kernels of kinds that the bundle does not know: `error` refuses them, `bytes-moved` predicts
-    them from their bytes. The kind `bytes-moved` is always predicted, if need be from the bytes of the other kinds.
+    `missing` decides about kernels of kinds that the bundle does not know, and about matrix work without a kind:
+    `error` refuses them, `bytes-moved` predicts them from their bytes. Other operators without a kind are always
+    predicted from their bytes.
     """
 
     def __init__(self, bundle: Bundle, *, missing: str = "error") -> None:
@@ -57,11 +59,16 @@ class CostModel:
         )
 
     def network(self, graph: Graph) -> NetworkPrediction:
-        """Predict the latency of `graph`. Raises `ContentError` as `kernels` does."""
+        """Predict the latency of `graph`.
+
+        Raises `ContentError` as `kernels` does, and for matrix work that no kind describes.
+        """
         return predict_network(graph, self.parts(graph), self.bundle.manifest)
 
     def parts(self, graph: Graph) -> Parts:
-        """Predict both labels of every distinct kernel of `graph`."""
+        """Predict both labels of every distinct kernel of `graph`. Raises `ContentError` as `network` does."""
+        if self.missing != BYTES_MOVED:
+            _refuse_hidden(graph)
         number: dict[Kernel, int] = {}
         of_node = np.array(
             [-1 if node.free else number.setdefault(node.kernel, len(number)) for node in graph.nodes], dtype=np.int64
@@ -127,3 +134,14 @@ class CostModel:
         latency = self.bundle.manifest.anything.latency_ns(np.zeros_like(moved), moved)
         ones = np.ones_like(moved)
         return np.column_stack([latency, latency, _ANYTHING_HALF_WIDTH * ones, ones, ones])
+
+
+def _refuse_hidden(graph: Graph) -> None:
+    hidden = hidden_operators(graph)
+    if hidden:
+        raise ContentError(
+            f"it contains matrix work that no kind describes: {', '.join(hidden)}",
+            where=graph.name,
+            hint="its bytes do not tell its time; pass --missing bytes-moved to go by them all the same, which is too "
+            "fast, often by a factor of ten or more",
+        )

@@ -15,6 +15,13 @@ from opmark.predictors.inputs.shape_groups import shape_groups
 from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.intervals import COVERAGE
 from opmark.predictors.model.manifest import BundleManifest
+from opmark.predictors.model.unmodelled import (
+    MOST_COPIES,
+    MOST_MATRIX_COPIES,
+    UnmodelledOperator,
+    unmodelled_operators,
+    widened,
+)
 
 _DRAWS = 2000
 _DRAWS_AT_ONCE = 100
@@ -66,7 +73,8 @@ class NetworkPrediction:
     """A network's latency; it lies between `low_ns` and `high_ns` with probability `coverage`.
 
     `node_ns` has one entry per node of the graph, for a free node the time between calls alone; `rows` are sorted by
-    total time; `bytes_moved_share` is the share of time predicted from bytes alone; `rotated_share` is w.
+    total time; `bytes_moved_share` is the share of time predicted from bytes alone, `unmodelled` its operators;
+    `rotated_share` is w.
     """
 
     total_ns: float
@@ -74,6 +82,7 @@ class NetworkPrediction:
     high_ns: float
     coverage: float
     bytes_moved_share: float
+    unmodelled: tuple[UnmodelledOperator, ...] = ()
     rotated_share: float
     rows: tuple[KernelRow, ...]
     node_ns: Floats
@@ -95,7 +104,9 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
     kernel_ns = each * counts
     views_ns = int((parts.of_node < 0).sum()) * constants.gap_ns
     total = float(kernel_ns.sum()) + views_ns + wanted * constants.faults_per_byte * constants.ns_per_fault
-    low, high = _interval(parts, kernel_ns, total, manifest, constants)
+    unmodelled = unmodelled_operators(graph, parts.of_node, parts.by_bytes, each, total)
+    low, high = widened(*_interval(parts, kernel_ns, total, manifest, constants), total, unmodelled)
+    most = np.where(parts.matrix, MOST_MATRIX_COPIES, MOST_COPIES)
     order = np.argsort(-kernel_ns, kind="stable")
     rows = tuple(
         KernelRow(
@@ -103,7 +114,7 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
             count=int(counts[index]),
             ns=float(each[index]),
             low_ns=float(each[index] * np.exp(-parts.half_width[index])),
-            high_ns=float(each[index] * np.exp(parts.half_width[index])),
+            high_ns=float(each[index] * (most[index] if parts.by_bytes[index] else np.exp(parts.half_width[index]))),
             extrapolated=bool(parts.extrapolated[index]),
         )
         for index in order
@@ -114,10 +125,11 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
         high_ns=high,
         coverage=COVERAGE,
         bytes_moved_share=float(kernel_ns[parts.by_bytes].sum()) / total if total > 0 else 0.0,
+        unmodelled=unmodelled,
         rotated_share=share,
         rows=rows,
         node_ns=np.append(each, constants.gap_ns)[parts.of_node],
-        note=constants.note,
+        note=constants.summary,
     )
 
 

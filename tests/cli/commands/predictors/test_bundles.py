@@ -39,6 +39,9 @@ def test_a_network_is_predicted_with_its_parts(root: Path, command: tuple[str, .
     text = opmark(root, *command, model, "--dimension", "n=8").stdout
     assert "with 90% confidence" in text
     assert "bytes moved" in text
+    brief = opmark(root, *command, model, "--dimension", "n=8", "--brief")
+    assert brief.stdout == text.splitlines(keepends=True)[0]
+    assert (brief.stderr, found["unmodelled"], found["warnings"]) == ("", [], [])
     larger = answered(root, *command, model, "--dimension", "n=4096")
     assert larger["total_ns"] > found["total_ns"]
 

@@ -9,7 +9,7 @@ from opmark.cli.commands.predictors._options import prediction_options
 from opmark.cli.completers import models
 from opmark.cli.lookup import bundle_and_graph
 from opmark.cli.options import FILE, chosen_sizes, json_option
-from opmark.cli.text.predictions import parameters_text, prediction_document, total_text
+from opmark.cli.text.predictions import parameters_text, prediction_document, show_total
 from opmark.cli.text.terminal import show_json, show_table, show_text
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _benefit(found: "Explanation") -> str:
 
 def _show(model: str, target: str, found: "Explanation", top: int) -> None:
     parts = found.interval
-    click.echo(total_text(model, target, found.prediction))
+    show_total(model, target, found.prediction)
     show_text("time by kind: " + ", ".join(f"{kind} {share:.1%}" for kind, share in found.by_kind))
     click.echo("bound by: " + ", ".join(f"{bound} {share:.1%}" for bound, share in found.by_bound))
     show_text(

@@ -8,7 +8,7 @@ from opmark.cli.commands.predictors._options import prediction_options
 from opmark.cli.completers import models
 from opmark.cli.lookup import bundle_and_graph
 from opmark.cli.options import chosen_sizes, json_option
-from opmark.cli.text.predictions import prediction_document, show_prediction
+from opmark.cli.text.predictions import prediction_document, show_prediction, show_total
 from opmark.cli.text.terminal import show_json
 
 
@@ -18,6 +18,7 @@ from opmark.cli.text.terminal import show_json
 @click.option(
     "--top", type=click.IntRange(min=0), default=20, show_default=True, help="The number of kernels to show; 0 for all."
 )
+@click.option("--brief", is_flag=True, help="Print the latency and its interval only.")
 @json_option
 @click.pass_context
 def predict(
@@ -31,6 +32,7 @@ def predict(
     batch: int | None,
     size: int | None,
     top: int,
+    brief: bool,
     as_json: bool,
 ) -> None:
     """Predict how long MODEL takes on a target.
@@ -44,5 +46,7 @@ def predict(
     found = CostModel(loaded, missing=missing).network(graph)
     if as_json:
         show_json(prediction_document(found, graph.mapping, str(loaded.target)))
+    elif brief:
+        show_total(model, str(loaded.target), found)
     else:
         show_prediction(model, str(loaded.target), found, top)
