@@ -1,5 +1,7 @@
 """The command line: lazy groups, versions, exit codes, one sentence per error."""
 
+from pathlib import Path
+
 import click
 import pytest
 from click.testing import CliRunner
@@ -56,6 +58,32 @@ def test_what_is_not_installed_is_a_sentence_too() -> None:
     )
     broken = CliRunner().invoke(group_that(ModuleNotFoundError("gone", name="opmark.cli.nowhere")), ["fail"])
     assert isinstance(broken.exception, ModuleNotFoundError)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--workspace", "DIR", "predictors", "list", "--json"),
+        ("predictors", "--workspace", "DIR", "list", "--json"),
+        ("predictors", "list", "--json", "--workspace=DIR"),
+        ("predictors", "list", "--workspace", "DIR", "--json"),
+    ],
+)
+def test_the_workspace_is_named_anywhere(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    folder = str(tmp_path / "nowhere")
+    result = CliRunner().invoke(
+        cli, ["datasets" if one == "predictors" else one.replace("DIR", folder) for one in arguments]
+    )
+    assert result.exit_code == 3
+    assert f"{folder}: no such folder" in result.stderr
+
+
+def test_a_commands_own_workspace_and_other_words_stay() -> None:
+    group = cli
+    assert isinstance(group, LazyGroup)
+    for words in (["quickstart", "--workspace", "x"], ["predict", "m"], ["predict", "--", "--workspace", "x"]):
+        assert group._workspace_first(list(words)) == words
+    assert CliRunner().invoke(cli, ["predictors", "list", "--workspace"]).exit_code == 2
 
 
 def test_a_mistyped_command_is_guessed() -> None:

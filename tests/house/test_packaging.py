@@ -36,5 +36,8 @@ def test_the_wheel_holds_code_templates_and_content(tmp_path: Path) -> None:
     assert wanted <= names
     suites = {f"opmark/content/bench/suites/{path.name}" for path in (ROOT / "bench" / "suites").glob("*.yaml")}
     assert suites <= names
+    bundles = {path.relative_to(ROOT).as_posix() for path in (ROOT / "predictors").rglob("*") if path.is_file()}
+    assert len(bundles) > 20
+    assert {f"opmark/content/{name}" for name in bundles} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert any(name.endswith("licenses/LICENSE-DATA") for name in names)

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opmark.cli.options import workspace
+from opmark.cli.options import cache_folder, predictors_workspace, workspace
 from opmark.cli.text.terminal import show_note
 from opmark.core.errors import NothingSelectedError, UsageError
 
 if TYPE_CHECKING:
+    from opmark.core.hardware.target import Target
     from opmark.core.kernels.graph import Graph
     from opmark.core.workspace import Workspace
     from opmark.datasets.release.release import Release
@@ -99,9 +100,20 @@ def bundle_and_graph(
     from opmark.predictors.model.bundle_paths import path_of
 
     name = target.rpartition("/")[2]
-    loaded = load(bundle or path_of(workspace(ctx), target), target_name=name)
-    cache = workspace(ctx).cache if bundle is None else None
+    loaded = load(bundle or path_of(predictors_workspace(ctx), target), target_name=name)
+    cache = cache_folder(ctx) if bundle is None else None
     return loaded, graph_of(model, name, cache=cache, dimensions=sizes)
+
+
+def note_other_machine(target: "Target") -> None:
+    """Print a note where predictions for `target` are not about this machine."""
+    from opmark.studies.machine.facts import device_names, is_this_machine
+
+    if not is_this_machine(target.device):
+        show_note(
+            f"this is {device_names()[0]}, but the prediction is for {target.device}; "
+            "`opmark quickstart` measures and predicts this machine"
+        )
 
 
 def donors_named(here: "Workspace", names: Sequence[str]) -> "list[Donor]":

@@ -16,6 +16,8 @@ from opmark.core.registry import Registry, install_hint
 
 COMMANDS: Registry[click.Command] = Registry("opmark.cli.commands", "COMMAND", "command")
 
+_WORKSPACE = "--workspace"
+
 EPILOG = (
     "Exit codes: 0 fine, 1 failed (a check, a measurement, a write), 2 usage, 3 invalid content, "
     "4 missing backend, hardware or sandbox, 5 nothing selected, 130 interrupted."
@@ -46,6 +48,23 @@ class LazyGroup(click.Group):
             if not close or args[0] in COMMANDS.names():
                 raise
             raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx=error.ctx) from error
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse as click does, with `--workspace FOLDER` accepted behind the subcommand too."""
+        if ctx.parent is None:
+            args = self._workspace_first(args)
+        return super().parse_args(ctx, args)
+
+    def _workspace_first(self, args: list[str]) -> list[str]:
+        """Move `--workspace` to the front, unless the subcommand has such an option of its own."""
+        end = args.index("--") if "--" in args else len(args)
+        name = next((word for word in args[:end] if word in COMMANDS.names()), None)
+        found = [place for place, word in enumerate(args[:end]) if word.partition("=")[0] == _WORKSPACE]
+        if name is None or not found or any(_WORKSPACE in one.opts for one in COMMANDS.load(name).params):
+            return args
+        place = found[-1]
+        width = 1 if "=" in args[place] else 2
+        return [*args[place : place + width], *args[:place], *args[place + width :]]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand. Only here does an error become a message and an exit code."""
@@ -97,10 +116,10 @@ def _version(name: str) -> str:
     help="Show the versions of OpMark and of its runtimes.",
 )
 @click.option(
-    "--workspace",
+    _WORKSPACE,
     type=FOLDER,
     help="The folder that holds bench/, datasets/, predictors/ and leaderboards/. Default: the nearest one at or above "
-    "the current folder.",
+    "the current folder. It may also follow the subcommand.",
 )
 @click.pass_context
 def cli(ctx: click.Context, workspace: Path | None) -> None:

@@ -28,6 +28,13 @@ def workspace(ctx: click.Context) -> Workspace:
     return Workspace(folder)
 
 
+def predictors_workspace(ctx: click.Context) -> Workspace:
+    """The workspace if it holds a predictor, else the content shipped with OpMark."""
+    from opmark.predictors.model.bundle_paths import with_predictors
+
+    return with_predictors(_workspace_or_none(ctx))
+
+
 def cache_folder(ctx: click.Context) -> Path | None:
     """The workspace's cache; None outside a workspace, which means the user's own cache."""
     here = _workspace_or_none(ctx)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from opmark.core.errors import ContentError
 from opmark.core.registry import unknown_name
+from opmark.core.shipped import shipped_content
 from opmark.core.workspace import Workspace, version_key, versions
 from opmark.predictors.model.manifest import FILE, read_manifest
 
@@ -23,6 +24,16 @@ class StoredBundle:
     def name(self) -> str:
         """`<device>/<version>/<target>`, as in commands."""
         return f"{self.device}/{self.version}/{self.target}"
+
+
+def with_predictors(workspace: Workspace | None) -> Workspace:
+    """The `workspace` if it holds a bundle, else the content shipped with OpMark, which is never written to.
+
+    Raises `UnavailableError` where nothing is shipped.
+    """
+    if workspace is not None and next(_scan(workspace.predictors), None) is not None:
+        return workspace
+    return shipped_content()
 
 
 def stored_bundles(workspace: Workspace) -> list[StoredBundle]:

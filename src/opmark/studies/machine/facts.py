@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from opmark.bench.clock.gpu import query_gpus
+from opmark.bench.clock.gpu import gpu_slug, query_gpus
+from opmark.bench.clock.machine import device_slug
 from opmark.bench.run.environment import probe
 from opmark.bench.worker.backend import BACKENDS
 from opmark.core.errors import UnavailableError
@@ -42,6 +43,16 @@ def this_machine() -> MachineFacts:
             working.append(backend)
     environment = probe(working)
     return MachineFacts(device=environment.device, environment=environment, gpus=gpus())
+
+
+def device_names() -> tuple[str, ...]:
+    """The names under which this machine is measured: that of its processor, then those of its GPUs."""
+    return (device_slug(), *dict.fromkeys(gpu_slug(gpu.name) for gpu in gpus()))
+
+
+def is_this_machine(device: str) -> bool:
+    """True if `device` names this machine's processor or one of its GPUs."""
+    return device == device_slug() or device in device_names()
 
 
 def gpus() -> tuple[Gpu, ...]:

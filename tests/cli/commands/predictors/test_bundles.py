@@ -1,17 +1,22 @@
 """`opmark predictors` and `opmark predict`: from a release to a network's latency, on stdout."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.cli.commands.predictors.calls import KINDS, answered, opmark
 from tests.datasets import sample
 from tests.predictors import law
 
 from opmark.bench.suite.suite import load_suite
+from opmark.cli.main import cli
+from opmark.core.shipped import shipped_content
 from opmark.core.workspace import ROOMS
 from opmark.datasets.release.building import build_from
+from opmark.predictors.model.bundle_paths import stored_bundles
 
 
 def test_training_writes_a_bundle_that_list_and_show_know(root: Path) -> None:
@@ -41,7 +46,7 @@ def test_a_network_is_predicted_with_its_parts(root: Path, command: tuple[str, .
     assert "bytes moved" in text
     brief = opmark(root, *command, model, "--dimension", "n=8", "--brief")
     assert brief.stdout == text.splitlines(keepends=True)[0]
-    assert (brief.stderr, found["unmodelled"], found["warnings"]) == ("", [], [])
+    assert (brief.stderr.count("\n"), found["unmodelled"], found["warnings"]) == (1, [], [])
     larger = answered(root, *command, model, "--dimension", "n=4096")
     assert larger["total_ns"] > found["total_ns"]
 
@@ -144,3 +149,26 @@ def test_a_target_learns_from_another(root: Path, tmp_path: Path) -> None:
     assert "Made by transfer from 20 kernels" in (elsewhere / "README.md").read_text()
     twice = ("--samples", "20", "--samples", "30", "--store")
     assert opmark(here, "predictors", "transfer", name, *twice).exit_code == 2
+
+
+def test_outside_a_workspace_the_shipped_predictors_answer(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("opmark.cli.options.cache_folder", lambda ctx: tmp_path)
+    monkeypatch.setattr("opmark.studies.machine.facts.device_slug", lambda: "my-own-machine")
+    result = CliRunner().invoke(cli, ["predict", "squeeze-small", "--brief"])
+    assert result.exit_code == 0, result.stderr
+    (shipped,) = {one.device for one in stored_bundles(shipped_content())}
+    assert result.stdout.startswith(f"squeeze-small on {shipped}/onnxruntime-cpu-t1: ")
+    assert f"this is my-own-machine, but the prediction is for {shipped}" in result.stderr
+    listed = CliRunner().invoke(cli, ["predictors", "list", "--json"])
+    assert {Path(one["path"]).parents[2] for one in json.loads(listed.stdout)} == {shipped_content().predictors}
+    own = answered(root, "predictors", "list")
+    assert [one["path"].startswith(str(root)) for one in own] == [True]
+
+
+def test_no_note_where_this_machine_is_meant(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opmark.studies.machine.facts.device_slug", lambda: sample.DEVICE)
+    result = opmark(root, "predict", str(root / "classifier.onnx"), "--dimension", "n=8", "--brief")
+    assert (result.exit_code, result.stderr) == (0, "")

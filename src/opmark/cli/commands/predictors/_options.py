@@ -35,7 +35,7 @@ prediction_options = together(
         click.option(
             "--bundle",
             type=FOLDER,
-            help="A predictor's folder. Default: the newest predictor of the target in this workspace.",
+            help="A predictor's folder. Default: the newest one of the target in this workspace, else the shipped one.",
         ),
         missing_option,
         *SIZES,

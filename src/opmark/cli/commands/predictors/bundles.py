@@ -9,7 +9,7 @@ import click
 from opmark.cli import completers
 from opmark.cli.commands.predictors._options import release_argument, targets_option
 from opmark.cli.lookup import release_named, targets_named, training_graphs
-from opmark.cli.options import json_option, workspace
+from opmark.cli.options import json_option, predictors_workspace, workspace
 from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_table
 from opmark.core.units import format_bytes, format_ns
 
@@ -54,11 +54,14 @@ def train(ctx: click.Context, release: str | None, targets: tuple[str, ...], est
 @json_option
 @click.pass_context
 def list_bundles(ctx: click.Context, as_json: bool) -> None:
-    """List the predictors of this workspace."""
+    """List the predictors of this workspace.
+
+    Where it holds none, the predictors shipped with OpMark are listed.
+    """
     from opmark.predictors.model.bundle_paths import stored_bundles
     from opmark.predictors.model.manifest import read_manifest
 
-    here = workspace(ctx)
+    here = predictors_workspace(ctx)
     found = [
         {
             "name": one.name,
@@ -92,7 +95,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """
     from opmark.predictors.model.bundle_paths import path_of
 
-    described = _document(Path(name) if Path(name).is_dir() else path_of(workspace(ctx), name))
+    described = _document(Path(name) if Path(name).is_dir() else path_of(predictors_workspace(ctx), name))
     if as_json:
         show_json(described)
     else:

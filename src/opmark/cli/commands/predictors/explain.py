@@ -7,7 +7,7 @@ import click
 
 from opmark.cli.commands.predictors._options import prediction_options
 from opmark.cli.completers import models
-from opmark.cli.lookup import bundle_and_graph
+from opmark.cli.lookup import bundle_and_graph, note_other_machine
 from opmark.cli.options import FILE, chosen_sizes, json_option
 from opmark.cli.text.predictions import parameters_text, prediction_document, show_total
 from opmark.cli.text.terminal import show_json, show_table, show_text
@@ -65,6 +65,7 @@ def explain(
         show_json({**prediction_document(found.prediction, graph.mapping, str(loaded.target)), **_document(found)})
     else:
         _show(model, str(loaded.target), found, top)
+    note_other_machine(loaded.target)
 
 
 def _document(found: "Explanation") -> dict[str, Any]:

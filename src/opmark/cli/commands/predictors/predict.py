@@ -6,7 +6,7 @@ import click
 
 from opmark.cli.commands.predictors._options import prediction_options
 from opmark.cli.completers import models
-from opmark.cli.lookup import bundle_and_graph
+from opmark.cli.lookup import bundle_and_graph, note_other_machine
 from opmark.cli.options import chosen_sizes, json_option
 from opmark.cli.text.predictions import prediction_document, show_prediction, show_total
 from opmark.cli.text.terminal import show_json
@@ -50,3 +50,4 @@ def predict(
         show_total(model, str(loaded.target), found)
     else:
         show_prediction(model, str(loaded.target), found, top)
+    note_other_machine(loaded.target)
