@@ -49,7 +49,7 @@ def write_extension(what: str, name: str, *, leaderboards: Path | None = None, o
     """
     if what not in PLACES:
         raise unknown_name("extension point", what, PLACES)
-    if not _NAME.match(name) or keyword.iskeyword(name):
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise UsageError(
             f"{name!r} cannot be a name", hint="write it like my-name: lower-case letters, digits, hyphens"
         )

@@ -15,7 +15,7 @@ _BYTES_PER_UNIT |= {"ki": 2**10, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2*
 
 def parse_duration_s(text: str) -> float:
     """The seconds in a text such as `90`, `90s`, `10m`, `2h` or `500ms`. Raises `UsageError`."""
-    match = _DURATION.match(text)
+    match = _DURATION.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a duration", hint="write it like 90, 90s, 10m or 2h")
     return float(match["value"]) * _SECONDS_PER_UNIT[match["unit"] or "s"]
@@ -23,7 +23,7 @@ def parse_duration_s(text: str) -> float:
 
 def parse_size_bytes(text: str) -> int:
     """The bytes in a text such as `4096`, `64KiB`, `2GiB` or `1.5GB`. Raises `UsageError`."""
-    match = _SIZE.match(text)
+    match = _SIZE.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a size", hint="write it like 4096, 64KiB or 2GiB")
     return round(float(match["value"]) * (_BYTES_PER_UNIT[match["unit"]] if match["unit"] else 1))

@@ -61,7 +61,7 @@ def find_workspace(start: Path) -> Workspace:
 
 def version_key(version: str) -> tuple[int, ...]:
     """A sort key that orders `1.9.0` before `1.10.0`. Raises `ContentError` for a malformed version."""
-    if not _VERSION.match(version):
+    if not _VERSION.fullmatch(version):
         raise ContentError(f"{version!r} is not a version", hint="write it like 1.0.0")
     return tuple(int(part) for part in version.split("."))
 
@@ -70,5 +70,5 @@ def versions(folder: Path) -> list[str]:
     """The names of the version folders in `folder`, oldest first."""
     if not folder.is_dir():
         return []
-    found = [item.name for item in folder.iterdir() if item.is_dir() and _VERSION.match(item.name)]
+    found = [item.name for item in folder.iterdir() if item.is_dir() and _VERSION.fullmatch(item.name)]
     return sorted(found, key=version_key)

@@ -17,6 +17,7 @@ from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.track import Track, load_track
 from opmark.leaderboards.submissions.pack import digest
 from opmark.leaderboards.submissions.sandbox.choice import Unprotected
+from opmark.leaderboards.submissions.signature import SubmitterKey, own_key
 from opmark.leaderboards.submissions.submit import submit
 
 
@@ -32,6 +33,11 @@ def track(tmp_path: Path) -> Track:
     return load_track(folder.parent, "t")
 
 
+@pytest.fixture
+def key(tmp_path: Path) -> SubmitterKey:
+    return own_key(tmp_path / "key.pem")
+
+
 GREEDY = """
 import sys, json
 def place(problem, budget):
@@ -45,11 +51,11 @@ def place(problem, budget):
 
 
 def test_a_submission_is_packed_scored_everywhere_and_ranked(
-    track: Track, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    track: Track, key: SubmitterKey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = make(tmp_path / "s", GREEDY, paper="https://example.org")
     score_track(track, ["heft"])
-    receipt = submit(folder, [track], Unprotected())
+    receipt = submit(folder, [track], Unprotected(), key=key)
     assert receipt.placed[0].hidden is None
     assert receipt.placed[0].entries == 2
     assert [result.problem for result in receipt.placed[0].row.results] == ["a", "b"]
@@ -62,7 +68,7 @@ def test_a_submission_is_packed_scored_everywhere_and_ranked(
     assert [[problem.name for problem in track.problems(split)] for split in SPLITS] == [["a"], ["b"]]
 
     monkeypatch.setenv(VARIABLE, "s3cret")
-    placed = submit(folder, [track], real_sandbox(), jobs=2).placed[0]
+    placed = submit(folder, [track], real_sandbox(), key=key, jobs=2).placed[0]
     assert placed.hidden is not None
     assert {result.problem for result in placed.hidden.results} == {"hidden-1", "hidden-2"}
     assert track.runs()["mine"]["a"].layers[0].startswith("no sandbox"), "the finished runs were kept"
@@ -77,6 +83,6 @@ def test_a_submission_is_packed_scored_everywhere_and_ranked(
         need_hidden(track)
 
 
-def test_only_tracks_it_is_made_for(track: Track, tmp_path: Path) -> None:
+def test_only_tracks_it_is_made_for(track: Track, key: SubmitterKey, tmp_path: Path) -> None:
     with pytest.raises(SubmissionError, match="made for other, not for t"):
-        submit(make(tmp_path / "s", GREEDY, tracks=["other"]), [track], Unprotected())
+        submit(make(tmp_path / "s", GREEDY, tracks=["other"]), [track], Unprotected(), key=key)

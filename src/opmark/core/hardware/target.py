@@ -40,7 +40,7 @@ class Target:
 
 def parse_target_name(name: str) -> tuple[str, int]:
     """Split `onnxruntime-cpu-t1` into (`onnxruntime-cpu`, 1). Raises `UsageError`."""
-    match = _NAME.match(name)
+    match = _NAME.fullmatch(name)
     if match is None:
         raise UsageError(f"{name!r} is not a target", hint="write it like onnxruntime-cpu-t1 or torch-eager-t1")
     return match["runtime"], int(match["threads"])

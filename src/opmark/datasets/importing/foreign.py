@@ -58,7 +58,7 @@ def import_tables(
     device that cannot name a folder, `ContentError` naming file, line and column of the first bad row or the line that
     changes device or runtime, `NothingSelectedError` if no row is left.
     """
-    if not _SLUG.match(device):
+    if not _SLUG.fullmatch(device):
         raise UsageError(f"{device!r} cannot name a device", hint="write it in small letters like a100-pcie-40gb")
     importer = IMPORTERS.load(format_name)
     collected = _Collected(device=device, suite=format_name, importer=importer, facts=facts or {})

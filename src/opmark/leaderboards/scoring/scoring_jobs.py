@@ -71,9 +71,7 @@ def score_track(
         score_entries(
             track, codes, processes, budget_s=budget_s, seed=seed, again=again, progress=progress or (lambda _: None)
         )
-    standings = track.standings()
-    track.write_standings(standings)
-    return standings
+    return track.rank()
 
 
 def score_entries(
@@ -120,23 +118,28 @@ def score_entries(
 
 
 class _Records:
-    """The track's run records, written every few seconds: a run whose record is lost is repeated."""
+    """New run records, added to the track's file every few seconds: a run whose record is lost is repeated."""
 
     def __init__(self, track: Track) -> None:
-        self._path = track.folder / FILE
-        self._runs = track.runs()
+        self._track = track
+        self._new: dict[str, dict[str, RunRecord]] = {}
         self._written_s = time.monotonic()
 
     def add(self, task: _Task, record: RunRecord) -> None:
         """Add one record."""
-        self._runs.setdefault(task.name, {})[task.problem.name] = record
+        self._new.setdefault(task.name, {})[task.problem.name] = record
         if time.monotonic() - self._written_s >= WRITTEN_EVERY_S:
             self.write()
 
     def write(self) -> None:
-        """Write all records."""
-        if self._runs:
-            write_runs(self._path, self._runs)
+        """Write the new records beside those that other processes have written meanwhile."""
+        if self._new:
+            with self._track.lock():
+                runs = self._track.runs()
+                for entry, row in self._new.items():
+                    runs.setdefault(entry, {}).update(row)
+                write_runs(self._track.folder / FILE, runs)
+            self._new.clear()
         self._written_s = time.monotonic()
 
 

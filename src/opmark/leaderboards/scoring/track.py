@@ -1,11 +1,13 @@
 """A track: its rules, its problems, and the stored answers and run records of its entries."""
 
 from collections.abc import Container, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError
+from opmark.core.file_lock import locked
 from opmark.core.files import write_text
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
@@ -24,6 +26,7 @@ from opmark.leaderboards.scoring.standings import Standings, rank_solutions
 
 SCHEMA = 1
 REFERENCES = "references.json"
+LOCK = ".lock"
 SPLIT_FOLDERS = {"public": "problems", "validation": "validation"}
 
 
@@ -118,11 +121,12 @@ class Track:
     def store(self, entry: str, problem: str, solution: Solution | None) -> None:
         """Store an entry's answer to a problem; None removes it. An entry stays an entry without answers."""
         path = self._answers(entry)
-        rows = read_rows(path)
-        rows.pop(problem, None)
-        if solution is not None:
-            rows[problem] = row_of(solution, self._known(problem))
-        write_rows(path, rows)
+        with self.lock():
+            rows = read_rows(path)
+            rows.pop(problem, None)
+            if solution is not None:
+                rows[problem] = row_of(solution, self._known(problem))
+            write_rows(path, rows)
 
     def standings(self) -> Standings:
         """Rank the stored answers. Raises `NothingSelectedError` where there are none."""
@@ -139,11 +143,26 @@ class Track:
         found = rank_solutions(self.problems(), solutions, track=self.name)
         return replace(found, planning_s=seconds, reasons=reasons)
 
+    def lock(self) -> AbstractContextManager[None]:
+        """Hold the track: other processes wait before they read a file of it to change it."""
+        return locked(self.folder / LOCK)
+
+    def rank(self) -> Standings:
+        """Rank the stored answers and write `standings.json`, while nobody else changes them."""
+        with self.lock():
+            found = self.standings()
+            self.write_standings(found)
+        return found
+
     def write_standings(self, standings: Standings) -> Path:
         """Write `standings.json`; returns its path."""
         path = self.folder / "standings.json"
         write_text(path, row_text(standings.file()))
         return path
+
+    def has_entry(self, entry: str) -> bool:
+        """True where an entry has a file of answers, which may be empty."""
+        return self._answers(entry).is_file()
 
     def has_answer(self, entry: str, problem: str) -> bool:
         """True where an entry's answer to a problem is stored."""
@@ -210,6 +229,11 @@ def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, Refer
     `references.json`. Problems without a valid answer are skipped. Where `again` names a problem (for a new version of
     the track), a better stored answer replaces its reference. The standings are ranked and written again.
     """
+    with track.lock():
+        return _frozen(track, again)
+
+
+def _frozen(track: Track, again: Container[str]) -> dict[str, ReferenceCosts]:
     frozen: dict[str, ReferenceCosts] = {}
     standings = track.standings()
     rows = standings.rows

@@ -15,7 +15,7 @@ MANIFEST = "submission.yaml"
 PYTHON_FILE = "placer.py"
 FILES_AT_MOST = 1000
 SIZE_BYTES_AT_MOST = 16 * 2**20
-_NAME = re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LEFT_OUT = {"__pycache__", "node_modules"}
 
 
@@ -69,7 +69,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def _manifest_problems(manifest: SubmissionManifest) -> Iterator[str]:
-    if not _NAME.match(manifest.name):
+    if not _NAME.fullmatch(manifest.name):
         yield f"{MANIFEST}: name: {manifest.name!r} is not like my-name (lower-case letters, digits, hyphens)"
     elif manifest.name in PLACERS.names():
         yield f"{MANIFEST}: name: {manifest.name!r} is one of OpMark's own placers"

@@ -1,4 +1,4 @@
-"""Submit a folder: pack it, run the packed files on every instance of its tracks, and rank the answers."""
+"""Submit a folder: pack and sign it, run the packed files on every instance of its tracks, and rank the answers."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -7,15 +7,16 @@ from functools import partial
 from pathlib import Path
 
 from opmark.core.errors import SubmissionError
-from opmark.core.files import write_bytes, write_json
 from opmark.leaderboards.scoring.hidden import hidden_track
 from opmark.leaderboards.scoring.scoring_jobs import ScoringProgress, score_entries
 from opmark.leaderboards.scoring.standings import Row
 from opmark.leaderboards.scoring.track import Track
 from opmark.leaderboards.submissions.manifest import Submission, load_submission
-from opmark.leaderboards.submissions.pack import ARCHIVE, digest, pack, unpacked
+from opmark.leaderboards.submissions.ownership import keep, owned
+from opmark.leaderboards.submissions.pack import digest, pack, unpacked
 from opmark.leaderboards.submissions.runner import SubmissionRunner
 from opmark.leaderboards.submissions.sandbox.choice import Sandbox
+from opmark.leaderboards.submissions.signature import SignedSubmission, SubmitterKey, sign, verify
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +31,11 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The name and hash of a submission, the sandbox's protections, and its place on each track."""
+    """The name and hash of a submission, its owner's public key, the sandbox's protections, and its places."""
 
     name: str
     sha256: str
+    public_key: str
     layers: tuple[str, ...]
     placed: tuple[Placed, ...]
 
@@ -43,54 +45,106 @@ def submit(
     tracks: Sequence[Track],
     sandbox: Sandbox,
     *,
+    key: SubmitterKey,
     jobs: int = 1,
     seed: int = 0,
     again: bool = False,
     progress: Callable[[str, ScoringProgress], None] = lambda _track, _progress: None,
+    notice: Callable[[str], None] = lambda _sentence: None,
 ) -> Receipt:
-    """Score the submission in `folder` on `tracks`, and store its archive, answers and standings there.
+    """Sign the submission in `folder` with `key`, and do as `submit_signed` does.
 
-    Finished runs of the same archive are not repeated unless `again`. Raises `SubmissionError` for a folder that is not
-    a valid submission or is not made for a track.
+    Raises `SubmissionError` also for a folder that is not a valid submission.
     """
     given = load_submission(folder)
     _check_tracks(given, tracks)
-    archive = pack(given)
-    processors = sorted(os.sched_getaffinity(0))
-    with unpacked(archive) as submission:
+    signed = sign(given.manifest.name, pack(given), key)
+    return submit_signed(signed, tracks, sandbox, jobs=jobs, seed=seed, again=again, progress=progress, notice=notice)
+
+
+def submit_signed(
+    signed: SignedSubmission,
+    tracks: Sequence[Track],
+    sandbox: Sandbox,
+    *,
+    jobs: int = 1,
+    seed: int = 0,
+    again: bool = False,
+    progress: Callable[[str, ScoringProgress], None] = lambda _track, _progress: None,
+    notice: Callable[[str], None] = lambda _sentence: None,
+) -> Receipt:
+    """Score a signed submission on `tracks`, and store its archive, answers and standings there.
+
+    Finished runs of the same archive are not repeated unless `again`. `notice` hears a sentence where another run must
+    end first. Raises `SubmissionError` for a wrong signature, a name that belongs to another key, or a submission that
+    is not made for a track.
+    """
+    verify(signed)
+    with unpacked(signed.archive) as submission:
         name = submission.manifest.name
-        runners = [
+        if name != signed.name:
+            raise SubmissionError(f"its files are those of {name!r}", where=signed.name)
+        _check_tracks(submission, tracks)
+        scorer = _Scorer(signed, submission, sandbox, jobs=jobs, seed=seed, again=again, progress=progress)
+        placed = []
+        for track in tracks:
+            waits = partial(notice, f"{track.name}: {name} is being scored already; waiting for its end")
+            with owned(track, signed, waiting=waits):
+                placed.append(scorer.placed(track))
+                keep(track, signed, submission.manifest, scorer.layers)
+    return Receipt(
+        name=name,
+        sha256=digest(signed.archive),
+        public_key=signed.public_key,
+        layers=scorer.layers,
+        placed=tuple(placed),
+    )
+
+
+class _Scorer:
+    """Scores one unpacked submission on the halves of tracks."""
+
+    def __init__(
+        self,
+        signed: SignedSubmission,
+        submission: Submission,
+        sandbox: Sandbox,
+        *,
+        jobs: int,
+        seed: int,
+        again: bool,
+        progress: Callable[[str, ScoringProgress], None],
+    ) -> None:
+        processors = sorted(os.sched_getaffinity(0))
+        self._runners = [
             SubmissionRunner(submission=submission, sandbox=sandbox, processor=processors[job % len(processors)])
             for job in range(jobs)
         ]
-        layers = sandbox.layers(runners[0].limits)
+        self._signed, self._seed, self._again, self._progress = signed, seed, again, progress
+        self.layers = sandbox.layers(self._runners[0].limits)
 
-        def scored(half: Track, label: str) -> tuple[Row, int]:
-            show = partial(progress, label)
-            codes = {name: digest(archive)}
-            score_entries(half, codes, runners, seed=seed, again=again, layers=layers, progress=show)
-            standings = half.standings()
-            half.write_standings(standings)
-            row = next(row for row in standings.rows if row.name == name)
-            results = tuple(replace(result, reason=standings.reason(name, result)) for result in row.results)
-            return replace(row, results=results), len(standings.rows)
+    def placed(self, track: Track) -> Placed:
+        """The submission's place on a track."""
+        half = hidden_track(track)
+        row, entries = self._scored(track, track.name)
+        hidden = None if half is None else self._scored(half, f"{track.name}, hidden")[0]
+        return Placed(track=track.name, row=row, entries=entries, hidden=hidden)
 
-        placed = []
-        for track in tracks:
-            half = hidden_track(track)
-            row, entries = scored(track, track.name)
-            hidden = None if half is None else scored(half, f"{track.name}, hidden")[0]
-            _keep(track, submission, archive, layers)
-            placed.append(Placed(track=track.name, row=row, entries=entries, hidden=hidden))
-    return Receipt(name=name, sha256=digest(archive), layers=layers, placed=tuple(placed))
-
-
-def _keep(track: Track, submission: Submission, archive: bytes, layers: tuple[str, ...]) -> None:
-    """Write the archive and its receipt to `submissions/<name>/` of a track."""
-    folder = track.folder / "submissions" / submission.manifest.name
-    write_bytes(folder / ARCHIVE, archive)
-    content = {"schema": 1, "sha256": digest(archive), "manifest": submission.manifest, "layers": layers}
-    write_json(folder / "receipt.json", content)
+    def _scored(self, half: Track, label: str) -> tuple[Row, int]:
+        name = self._signed.name
+        score_entries(
+            half,
+            {name: digest(self._signed.archive)},
+            self._runners,
+            seed=self._seed,
+            again=self._again,
+            layers=self.layers,
+            progress=partial(self._progress, label),
+        )
+        standings = half.rank()
+        row = next(row for row in standings.rows if row.name == name)
+        results = tuple(replace(result, reason=standings.reason(name, result)) for result in row.results)
+        return replace(row, results=results), len(standings.rows)
 
 
 def _check_tracks(submission: Submission, tracks: Sequence[Track]) -> None:

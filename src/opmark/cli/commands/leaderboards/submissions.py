@@ -13,7 +13,7 @@ from opmark.cli.commands.leaderboards._options import (
     score_progress,
     seed_option,
 )
-from opmark.cli.options import json_option, together, workspace
+from opmark.cli.options import FILE, json_option, together, workspace
 from opmark.cli.text.terminal import MISSING, progress_bar, seconds_text, show_json, show_table
 from opmark.core.errors import CheckFailedError, NothingSelectedError
 
@@ -147,6 +147,12 @@ def _show_check(found: "Checked") -> None:
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="The number of problems at the same time."
 )
+@click.option(
+    "--key",
+    "key_file",
+    type=FILE,
+    help="The private key that signs the submission. Default: your own, made at your first submission.",
+)
 @seed_option("the submission's random numbers")
 @again_option
 @_sandbox_options
@@ -158,6 +164,7 @@ def submit(
     folder: Path,
     names: tuple[str, ...],
     jobs: int,
+    key_file: Path | None,
     seed: int,
     again: bool,
     kind: str,
@@ -166,16 +173,28 @@ def submit(
 ) -> None:
     """Score the submission in FOLDER, and rank it.
 
-    It runs on every problem of its tracks; its solutions are stored.
+    It runs on every problem of its tracks; its solutions are stored. Its name then belongs to your key: later
+    submissions under this name need the same key.
     """
     from opmark.leaderboards.submissions.manifest import load_submission
     from opmark.leaderboards.submissions.sandbox.choice import sandbox
+    from opmark.leaderboards.submissions.signature import own_key
     from opmark.leaderboards.submissions.submit import submit as submit_folder
 
     chosen = sandbox(kind, trusted=trusted)
     tracks = _tracks(ctx, names or load_submission(folder).manifest.tracks)
     with score_progress() as show:
-        receipt = submit_folder(folder, tracks, chosen, jobs=jobs, seed=seed, again=again, progress=show)
+        receipt = submit_folder(
+            folder,
+            tracks,
+            chosen,
+            key=own_key(key_file),
+            jobs=jobs,
+            seed=seed,
+            again=again,
+            progress=show,
+            notice=lambda sentence: click.echo(f"{sentence}.", err=True),
+        )
     if as_json:
         show_json(receipt)
     else:
