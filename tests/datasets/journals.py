@@ -1,6 +1,5 @@
 """Journals as bench writes them, for the tests of this room."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from tests.datasets import sample
 
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.environment import Environment, Fact
+from opmark.core.measurements.lines import line_of
 from opmark.core.measurements.records import (
     Block,
     Done,
@@ -19,7 +19,7 @@ from opmark.core.measurements.records import (
     Record,
     Sentinels,
     Session,
-    encode,
+    trial_key,
 )
 from opmark.kinds import work_of
 
@@ -48,17 +48,18 @@ def write_journal(
     for kernel in kernels:
         work = work_of(kernel)
         own_ns = slower * (200 + max(work.flops / 40, work.moved_bytes / 8))
-        records.append(KernelTrial(trial=kernel.key, target=target, kernel=kernel, work=work))
-        records += _blocks(kernel.key, "hot", own_ns + 2000)
-        records += _blocks(kernel.key, "rotated", 1.3 * own_ns + 2000)
-        records.append(Done(trial=kernel.key, status="ok"))
+        trial = trial_key(sample.TARGET, kernel)
+        records.append(KernelTrial(trial=trial, target=target, kernel=kernel, work=work))
+        records += _blocks(trial, "hot", own_ns + 2000)
+        records += _blocks(trial, "rotated", 1.3 * own_ns + 2000)
+        records.append(Done(trial=trial, status="ok"))
     for name in networks:
         records.append(
             NetworkTrial(trial=name, target=target, network=name, family=name, graph_id=name, role="training")
         )
         records += _blocks(name, "network", slower * 3e6)
         records.append(Done(trial=name, status="ok"))
-    path.write_text("".join(json.dumps(encode(record)) + "\n" for record in records))
+    path.write_text("".join(map(line_of, records)))
     return path
 
 

@@ -6,9 +6,13 @@ import pytest
 from opmark.bench.run.journal_writer import JournalWriter
 from opmark.core.errors import ContentError, MeasurementError, OpMarkError
 from opmark.core.measurements.journal import read_records
-from opmark.core.measurements.records import Done, Header
+from opmark.core.measurements.records import Done, Header, NetworkTrial
 
 HEADER = Header(suite="s", suite_id="1", quality="full")
+
+
+def network(trial: str) -> NetworkTrial:
+    return NetworkTrial(trial=trial, target="null-t1", network="n", family="f", graph_id="g", role="training")
 
 
 def test_a_new_journal_starts_with_its_header(tmp_path: Path) -> None:
@@ -22,13 +26,14 @@ def test_a_new_journal_starts_with_its_header(tmp_path: Path) -> None:
 def test_a_line_cut_short_is_dropped_before_more_is_written(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with JournalWriter(path, HEADER) as writer:
-        writer.append([Done(trial="a", status="ok")])
+        writer.append([network("a"), Done(trial="a", status="ok")])
     with path.open("a") as stream:
         stream.write('{"type":"done","tri')
     with JournalWriter(path, HEADER) as writer:
         assert set(writer.found.done) == {"a"}
-        writer.append([Done(trial="b", status="ok")])
-    assert [json.loads(line)["type"] for line in path.read_text().splitlines()] == ["journal", "done", "done"]
+        writer.append([network("b"), Done(trial="b", status="ok")])
+    types = [json.loads(line)["type"] for line in path.read_text().splitlines()]
+    assert types == ["journal", "network", "done", "network", "done"]
 
 
 def test_only_one_writes_at_a_time(tmp_path: Path) -> None:

@@ -6,14 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.sealing import sealed
 
-from opmark.bench.run.repeats import agreement, first_trials, repeat_key, repeat_plan, retest_suite
+from opmark.bench.run.repeats import agreement, first_trials, repeat_plan, retest_suite
 from opmark.bench.run.runner import run
 from opmark.bench.suite.plan import plan
 from opmark.bench.suite.suite import KindSpec, Networks, NetworkSpec, Suite
 from opmark.core.errors import ContentError, NothingSelectedError
 from opmark.core.measurements.journal import read_journal
-from opmark.core.measurements.records import KernelTrial
+from opmark.core.measurements.records import KernelTrial, repeat_key
 
 SUITE = Suite(
     name="poor",
@@ -46,8 +47,8 @@ def degrade(path: Path, trials: Iterable[str], status: str = "low_quality") -> N
         record = json.loads(line)
         if record["type"] == "done" and record["trial"] in chosen:
             record |= {"status": status, "reason": "the machine drifted"}
-        lines.append(json.dumps(record))
-    path.write_text("\n".join(lines) + "\n")
+        lines.append(sealed(record))
+    path.write_text("".join(lines))
 
 
 def test_what_is_poor_is_measured_once_more_and_nothing_is_lost(journal: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.bench.fake import COMMAND, FAULTY_FOLDER
+from tests.sealing import edit_journal
 
 from opmark.bench import backends
 from opmark.bench.clock.protocol import QUICK
@@ -27,7 +28,7 @@ from opmark.bench.worker.pool import WorkerProcess
 from opmark.core import registry
 from opmark.core.errors import ContentError, MeasurementError
 from opmark.core.measurements.journal import Journal, read_journal
-from opmark.core.measurements.records import KernelTrial
+from opmark.core.measurements.records import KernelTrial, trial_key
 from opmark.kinds import KINDS, work_of
 
 SUITE = Suite(
@@ -233,8 +234,8 @@ def test_another_suite_or_machine_is_refused_and_nothing_is_written(tmp_path: Pa
     with pytest.raises(ContentError, match="belongs to suite 'tiny'"):
         run(replace(SUITE, seed=1), journal=path)
     assert path.read_bytes() == before
-    other = before.replace(b'"processors":', b'"processors":1')
-    path.write_bytes(other)
+    edit_journal(path, lambda line: line.replace('"processors":', '"processors":1'))
+    other = path.read_bytes()
     with pytest.raises(ContentError, match="another machine: processors"):
         run(SUITE, journal=path)
     assert path.read_bytes() == other
@@ -263,20 +264,22 @@ def test_a_crash_a_hang_and_a_refusal_become_rows_and_the_run_goes_on(
     faulty: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     kind = KINDS.load("gemm")
-    trials = []
+    target = BACKENDS.load("faulty").targets("d")[0]
+    trials = {}
     for fault in ("", "crash", "hang", "raise", "refuse", "allocate", "nan"):
         kernel = kind.kernel(kind.parameters(m=8, k=8, n=8, activation=fault, dtype="float32"))
-        trials.append(KernelTrial(trial=fault or "fine", target="faulty-t1", kernel=kernel, work=work_of(kernel)))
-    target = BACKENDS.load("faulty").targets("d")[0]
+        key = trial_key(target, kernel)
+        trials[fault or "fine"] = KernelTrial(trial=key, target="faulty-t1", kernel=kernel, work=work_of(kernel))
     suite = Suite(name="faults", targets=("faulty-t1",), quality="quick")
-    planned = Plan(suite=suite, targets=(target,), kernels=tuple(trials), networks=(), models={})
+    planned = Plan(suite=suite, targets=(target,), kernels=tuple(trials.values()), networks=(), models={})
     monkeypatch.setattr(runner, "plan", lambda *_, **__: planned)
     monkeypatch.setattr(runner, "protocol_named", lambda _: replace(QUICK, answer_limit_s=4.0))
 
     summary: RunSummary = run(suite, journal=tmp_path / "j.jsonl", command=COMMAND)
 
     assert summary.complete
-    done = read_journal(tmp_path / "j.jsonl").done
+    found = read_journal(tmp_path / "j.jsonl").done
+    done = {fault: found[trial.trial] for fault, trial in trials.items()}
     assert done["fine"].status in {"ok", "low_quality"}
     assert (done["crash"].status, done["crash"].reason) == ("failed", "killed by SIGSEGV")
     assert (done["hang"].status, done["hang"].reason) == ("failed", "no answer for 4 s")

@@ -1,5 +1,4 @@
 import dataclasses
-import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ from opmark.core.errors import ContentError
 from opmark.core.hardware.target import Target
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.journal import at_clock, read_journal, usual_of
+from opmark.core.measurements.lines import line_of
 from opmark.core.measurements.records import (
     Block,
     Done,
@@ -58,7 +58,7 @@ RECORDS: list[Record] = [
 
 
 def text(records: list[Record]) -> str:
-    return "".join(json.dumps(encode(record)) + "\n" for record in records)
+    return "".join(map(line_of, records))
 
 
 def test_rows_come_from_the_accepted_rounds_only(tmp_path: Path) -> None:

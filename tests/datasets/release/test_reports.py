@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from tests.datasets import sample
 from tests.datasets.journals import write_journal
+from tests.sealing import edit_journal
 
 from opmark.core.errors import ContentError, UnknownNameError, UsageError
 from opmark.core.kernels.fusion import FUSED, NOT_FUSED, pair_verdicts
+from opmark.core.measurements.lines import line_of
 from opmark.core.measurements.records import (
     Done,
     FusionRound,
@@ -19,7 +21,6 @@ from opmark.core.measurements.records import (
     Record,
     Session,
     Transfer,
-    encode,
 )
 from opmark.datasets.format.columns import FUSION, LINKS, TABLES, fusion_of, fusion_row, link_of, link_row
 from opmark.datasets.release.building import build, merge
@@ -84,7 +85,7 @@ def written(path: Path, suite: str, records: list[Record]) -> Path:
         Header(suite=suite, suite_id=suite, quality="full"),
         Session(environment=sample.ENVIRONMENT, targets=(sample.TARGET,) if suite == "fusion" else ()),
     ]
-    path.write_text("".join(json.dumps(encode(record)) + "\n" for record in [*start, *records]))
+    path.write_text("".join(map(line_of, [*start, *records])))
     return path
 
 
@@ -174,6 +175,6 @@ def test_a_release_of_links_alone_can_be(tmp_path: Path) -> None:
 
 def test_a_value_that_lies_is_refused(tmp_path: Path) -> None:
     path = fusion_journal(tmp_path / "fusion.jsonl")
-    path.write_text(path.read_text().replace(json.dumps(TARGET), '"other-t1"'))
+    edit_journal(path, lambda line: line.replace(json.dumps(TARGET), '"other-t1"'))
     with pytest.raises(ContentError, match=r"'other-t1' is not in manifest\.json"):
         build([path], tmp_path / "datasets")

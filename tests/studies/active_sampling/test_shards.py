@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.sealing import sealed
 
 from opmark.bench.run.runner import run
 from opmark.bench.suite.suite import KindSpec, Networks, Suite
@@ -73,7 +74,7 @@ def test_a_shard_of_another_machine_is_refused(journals: tuple[Path, list[Path]]
     for line in lines:
         if line["type"] == "session":
             line["environment"]["checked"]["cpu"] = "another"
-    other.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    other.write_text("".join(map(sealed, lines)))
     with pytest.raises(ContentError, match="environment differs"):
         merge([parts[0], other], tmp_path / "release")
     for line in lines:
@@ -81,7 +82,7 @@ def test_a_shard_of_another_machine_is_refused(journals: tuple[Path, list[Path]]
             line["environment"] = json.loads(parts[0].read_text().splitlines()[1])["environment"]
         if line["type"] == "sentinels":
             line["ns"] = {name: 1.1 * ns for name, ns in line["ns"].items()}
-    other.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    other.write_text("".join(map(sealed, lines)))
     with pytest.raises(ContentError, match="sentinels differ"):
         merge([parts[0], other], tmp_path / "release")
     assert not (tmp_path / "release").exists()

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,7 +11,8 @@ from opmark.core.errors import ContentError, MeasurementError, OpMarkError
 from opmark.core.hardware.target import Target
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.journal import Journal, read_journal, read_records
-from opmark.core.measurements.records import Header, Record, Session, encode
+from opmark.core.measurements.lines import line_of
+from opmark.core.measurements.records import Header, Record, Session
 
 
 class JournalWriter:
@@ -54,7 +54,7 @@ class JournalWriter:
 
     def append(self, records: Iterable[Record]) -> None:
         """Write `records` and wait until they are on disk. Raises `OpMarkError` if the disk is full."""
-        text = "".join(json.dumps(encode(record), separators=(",", ":"), allow_nan=False) + "\n" for record in records)
+        text = "".join(map(line_of, records))
         size = os.fstat(self._descriptor).st_size
         remaining = memoryview(text.encode())
         try:

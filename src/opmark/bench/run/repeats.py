@@ -11,12 +11,11 @@ from pathlib import Path
 
 from opmark.bench.suite.plan import Plan
 from opmark.bench.suite.suite import Suite
-from opmark.core.canonical import content_id
 from opmark.core.errors import ContentError, NothingSelectedError
 from opmark.core.measurements.estimate import quantile
 from opmark.core.measurements.journal import Journal, read_journal, usual_of
 from opmark.core.measurements.measurement import FAILED, LOW_QUALITY, OK, USABLE
-from opmark.core.measurements.records import KernelTrial, NetworkTrial, Trial
+from opmark.core.measurements.records import KernelTrial, NetworkTrial, Trial, repeat_key
 
 # A quiet hour or a machine with more memory may change these; a skipped kernel stays skipped.
 REPEATABLE = (LOW_QUALITY, FAILED)
@@ -61,11 +60,6 @@ def repeat_plan(plan: Plan, journal: Journal, status: str) -> Plan:
     if not kernels and not networks:
         raise NothingSelectedError(f"nothing of this suite is {status}", where=str(journal.path))
     return replace(plan, kernels=tuple(kernels), networks=tuple(networks), models=models, judging=frozenset())
-
-
-def repeat_key(trial: str, number: int) -> str:
-    """The key of the `number`th repeat of `trial`; `trial` itself for 0."""
-    return content_id([trial, "again", number]) if number else trial
 
 
 def first_trials(journal: Journal) -> Iterator[Trial]:

@@ -17,7 +17,7 @@ from opmark.core.hardware.target import Target, parse_target_name
 from opmark.core.kernels.graph import Graph, Node
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.work import Work
-from opmark.core.measurements.records import KernelTrial, NetworkTrial, Trial
+from opmark.core.measurements.records import KernelTrial, NetworkTrial, Trial, trial_key
 from opmark.kinds import work_of
 from opmark.models.resolve import graph_of, onnx_file
 from opmark.models.source import source_of
@@ -210,7 +210,7 @@ class _Planner:
         return {self._trial(kernel) for kernel in self._judging}
 
     def _trial(self, kernel: Kernel) -> str:
-        return content_id([self._target.id, kernel.key])
+        return trial_key(self._target, kernel)
 
     @cached_property
     def _judging(self) -> tuple[Kernel, ...]:

@@ -1,6 +1,5 @@
 """Read the journal of a measuring run and fold it into measurements."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,9 +14,9 @@ from opmark.core.kernels.fusion import FusionMeasurement, fold_fusion
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.estimate import median
 from opmark.core.measurements.host_clock import HostClock, host_clock, usual_ns
+from opmark.core.measurements.lines import records_of
 from opmark.core.measurements.measurement import Measurement, NetworkMeasurement
 from opmark.core.measurements.records import (
-    SCHEMA,
     Block,
     Done,
     FusionRound,
@@ -31,11 +30,14 @@ from opmark.core.measurements.records import (
     Sentinels,
     Session,
     Transfer,
-    decode,
+    repeat_key,
+    trial_key,
 )
 
 # Older records do not tell drift from a change of the clock: sentinels that differ by more than this drifted.
 _OFF = 0.03
+# No trial is repeated more often than this.
+_REPEATS_AT_MOST = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +182,7 @@ def read_journal(path: Path) -> Journal:
     records, size_bytes = read_records(path)
     if not records or not isinstance(records[0], Header):
         raise ContentError("not a journal: the first line is not its header", where=f"{path}:1")
+    _check_trials(path, records)
     rejected = {record.round for record in records if isinstance(record, Sentinels) and not record.accepted}
     blocks: dict[str, list[Block]] = defaultdict(list)
     for record in records:
@@ -246,33 +249,29 @@ def read_records(path: Path) -> tuple[list[Record], int]:
         content = path.read_bytes()
     except OSError as error:
         raise ContentError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    lines = content.split(b"\n")
-    # Text after the last line end is a record that a kill cut short.
-    records = [_record(path, number, line) for number, line in enumerate(lines[:-1], start=1)]
-    return records, len(content) - len(lines[-1])
+    return records_of(path, content)
 
 
-def _record(path: Path, number: int, line: bytes) -> Record:
-    where = f"{path}:{number}"
-    try:
-        content = json.loads(line)
-    except ValueError as error:
-        raise ContentError("damaged: not a JSON record", where=where) from error
-    if number == 1 and isinstance(content, dict):
-        schema = content.get("schema")
-        if not isinstance(schema, int):
-            raise ContentError("not a journal: no schema in its first line", where=where)
-        if schema != SCHEMA:
-            newer = schema > SCHEMA
-            raise ContentError(
-                f"schema {schema} is {'newer' if newer else 'older'} than {SCHEMA}",
-                where=where,
-                hint="upgrade OpMark" if newer else "measure again",
-            )
-    try:
-        return decode(content)
-    except ContentError as error:
-        raise ContentError(error.message, where=where) from error
+def _check_trials(path: Path, records: Sequence[Record]) -> None:
+    """Refuse kernels under the key of another kernel, and samples of trials that were never announced."""
+    targets: dict[str, dict[str, Target]] = defaultdict(dict)
+    known: set[str] = set()
+    for number, record in enumerate(records, start=1):
+        if isinstance(record, Session):
+            for target in record.targets:
+                targets[target.name][target.id] = target
+        elif isinstance(record, KernelTrial):
+            firsts = [trial_key(target, record.kernel) for target in targets[record.target].values()]
+            keys = (repeat_key(first, again) for first in firsts for again in range(_REPEATS_AT_MOST))
+            if record.trial not in keys:
+                raise ContentError(
+                    f"trial {record.trial!r} is not the key of its kernel on {record.target}", where=f"{path}:{number}"
+                )
+            known.add(record.trial)
+        elif isinstance(record, NetworkTrial | FusionTrial | LinkTrial):
+            known.add(record.trial)
+        elif isinstance(record, Block | Done | FusionRound | Transfer) and record.trial not in known:
+            raise ContentError(f"no trial is called {record.trial!r} before this record", where=f"{path}:{number}")
 
 
 def _check_one_machine(path: Path, sessions: Sequence[Session]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from opmark.core.canonical import plain
+from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.kernel import Kernel
@@ -273,6 +273,16 @@ _RARE: dict[str, Any] = {"label_quantile": LABEL_QUANTILE, "enqueue_ns": None, "
 _DERIVED = ("clock_ratio",)
 
 R = TypeVar("R")
+
+
+def trial_key(target: Target, kernel: Kernel) -> str:
+    """The key of the first trial of `kernel` on `target`."""
+    return content_id([target.id, kernel.key])
+
+
+def repeat_key(trial: str, number: int) -> str:
+    """The key of the `number`th repeat of `trial`; `trial` itself for 0."""
+    return content_id([trial, "again", number]) if number else trial
 
 
 def encode(record: Record) -> dict[str, Any]:
