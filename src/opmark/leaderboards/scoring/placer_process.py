@@ -20,6 +20,9 @@ from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
 # numba may compile the simulator first, which takes long on a busy machine.
 STARTED_WITHIN_S = 300.0
+# A placer inherits only these variables, and those that begin with the words below: neither seeds nor passwords.
+_INHERITED = frozenset({"PATH", "HOME", "TMPDIR", "LANG", "VIRTUAL_ENV", "XDG_CACHE_HOME"})
+_INHERITED_BEGINNINGS = ("PYTHON", "LD_", "LC_", "NUMBA_", "COVERAGE_", "COV_CORE_")
 _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
@@ -101,7 +104,7 @@ class PlacerProcess:
         return process
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        environment: Mapping[str, str] = {**os.environ, **_THREADS}
+        environment = worker_environment()
         command = [sys.executable, "-m", "opmark.leaderboards.scoring.placer_worker"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         assert self._process.stdout is not None
@@ -120,6 +123,14 @@ class PlacerProcess:
             return None
         message: dict[str, Any] = json.loads(line)
         return message
+
+
+def worker_environment(variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables of a process in which a placer runs; the seed of hidden instances is not among them."""
+    kept = {
+        name: value for name, value in variables.items() if name in _INHERITED or name.startswith(_INHERITED_BEGINNINGS)
+    }
+    return {**kept, **_THREADS}
 
 
 def _last_valid(

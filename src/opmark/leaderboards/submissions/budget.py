@@ -9,7 +9,7 @@ from opmark.leaderboards.problem.placement import Solution
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Seconds to plan in, counted from the arrival of the problem, and a seed for random choices."""
+    """Seconds to plan in, counted from the start of the submission's code, and a seed for random choices."""
 
     seconds: float
     seed: int

@@ -1,5 +1,6 @@
 """Try a submission on public instances, and list the changes that it needs before it can be submitted."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -67,7 +68,8 @@ def check(
         archive = pack(load_submission(folder))
         with unpacked(archive) as submission:
             notes = _Notes()
-            runner = SubmissionRunner(submission=submission, sandbox=sandbox)
+            processor = min(os.sched_getaffinity(0))
+            runner = SubmissionRunner(submission=submission, sandbox=sandbox, processor=processor)
             for number, (problem, budget_s) in enumerate(problems):
                 progress(number, len(problems) + 2)
                 _try(runner, problem, budget_s, seed, notes)

@@ -1,20 +1,25 @@
 """Call `place(problem, budget)` of a `placer.py`, inside the sandbox.
 
-    python -m opmark.leaderboards.submissions.driver FOLDER
+    python -P -m opmark.leaderboards.submissions.driver FOLDER SECONDS
 
-`place` returns a solution, or yields solutions one after another. Its own output goes to standard error.
+The clock starts before the first line of the submission's code runs. `place` returns a solution, or yields several, one
+after another. Its own output goes to standard error.
 """
 
 import contextlib
 import importlib
 import importlib.util
+import math
 import os
+import resource
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from opmark.core.errors import ContentError
 from opmark.core.schema import convert
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
@@ -26,8 +31,11 @@ from opmark.leaderboards.submissions.sandbox.runtime import COMPILED_VARIABLE
 READY = b'{"ready": true}\n'
 
 
-def main(folder: str) -> int:
-    """Load the placer, report that it is ready, read the problem, and write its answers."""
+def main(folder: str, seconds_at_most: float) -> int:
+    """Report that the clock can start, load the placer, read the problem, and write its answers.
+
+    From then on the process may use `seconds_at_most` seconds of processor time.
+    """
     import json
 
     # Standard output is kept for answers: output of the placer must not be read as one.
@@ -35,15 +43,19 @@ def main(folder: str) -> int:
     os.dup2(2, 1)
     _take_compiled_code()
     importlib.import_module("opmark.leaderboards.simulator.engine")  # takes seconds, which must not count as planning
-    module = _load(Path(folder))
+    with contextlib.suppress(ContentError):
+        convert({}, Problem, where="problem")  # the first conversion prepares all others
+    _limit_processor_time(seconds_at_most)
     _write(answers.fileno(), READY)
+    begun = time.monotonic()
+    module = _load(Path(folder))
     content = json.loads(sys.stdin.buffer.readline())
     seconds, seed = float(os.environ["OPMARK_BUDGET_S"]), int(os.environ["OPMARK_SEED"])
 
     def send(solution: Solution) -> None:
         _write(answers.fileno(), answer_line(solution))
 
-    budget = Budget(seconds=seconds, seed=seed, send=send)
+    budget = Budget(seconds=seconds, seed=seed, send=send, begun=begun)
     content.pop("schema")
     found = module.place(convert(content, Problem, where="problem"), budget)
     if isinstance(found, Iterator):
@@ -52,6 +64,15 @@ def main(folder: str) -> int:
     elif found is not None:
         send(as_solution(found))
     return 0
+
+
+def _limit_processor_time(seconds: float) -> None:
+    """Lower the limit, which so far has to allow for importing OpMark; it cannot be raised again."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    most = math.ceil(own.ru_utime + own.ru_stime + seconds) + 1
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if hard == resource.RLIM_INFINITY or most < hard:
+        resource.setrlimit(resource.RLIMIT_CPU, (most, most))
 
 
 def _load(folder: Path) -> ModuleType:
@@ -89,6 +110,6 @@ def _write(descriptor: int, line: bytes) -> None:
 
 
 if __name__ == "__main__":
-    status = main(sys.argv[1])
+    status = main(sys.argv[1], float(sys.argv[2]))
     sys.stderr.flush()
     os._exit(status)  # all answers are written, and shutting down an interpreter takes a while

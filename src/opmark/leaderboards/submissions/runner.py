@@ -1,21 +1,22 @@
 """Run a submission on a problem in the sandbox; its last valid solution within the time is its answer."""
 
 import math
-import sys
+import os
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from opmark.core.errors import SubmissionError
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import Attempt, hard_end_s
 from opmark.leaderboards.scoring.placer_worker import compile_simulator
-from opmark.leaderboards.submissions.manifest import Submission
+from opmark.leaderboards.submissions.manifest import MANIFEST, Submission
 from opmark.leaderboards.submissions.protocol import last_valid, question
 from opmark.leaderboards.submissions.sandbox.choice import Sandbox
 from opmark.leaderboards.submissions.sandbox.limits import Limits
-from opmark.leaderboards.submissions.sandbox.runtime import FOLDER, environment
+from opmark.leaderboards.submissions.sandbox.runtime import FOLDER, INTERPRETER, environment
 from opmark.leaderboards.submissions.sandbox.session import LATE, LOUD, UNREADY, Heard, listen
 
-# A Python placer may import its packages before it receives the problem; then the clock starts.
+# Before the clock starts, the driver of a Python placer imports OpMark; no code of the submission runs meanwhile.
 READY_WITHIN_S = 60.0
 _DRIVER = "opmark.leaderboards.submissions.driver"
 
@@ -29,13 +30,24 @@ class SubmissionRunner:
     limits: Limits = field(default_factory=Limits)
     processor: int | None = None
 
-    def command(self) -> tuple[str, ...]:
-        """The command that starts the submission."""
+    def command(self, seconds: float) -> tuple[str, ...]:
+        """The command that starts the submission. Raises `SubmissionError` for a program that it cannot see."""
         if self.submission.python:
-            return (sys.executable, "-m", _DRIVER, FOLDER)
+            # -P: no file of the submission is imported before its own placer.py
+            return (INTERPRETER, "-P", "-m", _DRIVER, FOLDER, f"{seconds:g}")
         first, *rest = self.submission.manifest.command
-        own = (self.submission.folder / first).is_file()
-        return (f"{FOLDER}/{first}" if own else first, *rest)
+        if Path(first).is_absolute():
+            inside = self.sandbox.program(Path(first))
+            if inside is None or not os.access(first, os.X_OK):
+                raise SubmissionError(
+                    f"command: {first!r} is no program that a submission can start",
+                    where=MANIFEST,
+                    hint="name a program of the system (python3), or a file of the folder (./run)",
+                )
+            return (inside, *rest)
+        own = (self.submission.folder / first).resolve()
+        is_own = own.is_file() and own.is_relative_to(self.submission.folder.resolve())
+        return (f"{FOLDER}/{first}" if is_own else first, *rest)
 
     def hear(self, problem: Problem, *, budget_s: float, seed: int = 0, hash_seed: int = 0) -> Heard:
         """Run the submission once; its output is not yet evaluated."""
@@ -45,7 +57,7 @@ class SubmissionRunner:
         cpu_s = math.ceil(seconds + (ready or 0)) + 1
         variables = {**environment(budget_s=budget_s, seed=seed), "PYTHONHASHSEED": str(hash_seed)}
         confinement = self.sandbox.confined(
-            self.command(),
+            self.command(seconds),
             self.submission.folder,
             limits=replace(self.limits, cpu_s=cpu_s),
             environment=variables,

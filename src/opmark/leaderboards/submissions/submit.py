@@ -85,7 +85,8 @@ def submit_signed(
         if name != signed.name:
             raise SubmissionError(f"its files are those of {name!r}", where=signed.name)
         _check_tracks(submission, tracks)
-        scorer = _Scorer(signed, submission, sandbox, jobs=jobs, seed=seed, again=again, progress=progress)
+        hidden = sandbox.hiding(*(track.folder.parent.parent for track in tracks), *(track.folder for track in tracks))
+        scorer = _Scorer(signed, submission, hidden, jobs=jobs, seed=seed, again=again, progress=progress)
         placed = []
         for track in tracks:
             waits = partial(notice, f"{track.name}: {name} is being scored already; waiting for its end")

@@ -82,7 +82,7 @@ def check(
     from opmark.leaderboards.submissions.check import check as check_folder
     from opmark.leaderboards.submissions.sandbox.choice import sandbox
 
-    chosen = sandbox(kind, trusted=trusted)
+    chosen = sandbox(kind, trusted=trusted, private=(workspace(ctx).root,))
     problems = _smallest_problems(_tracks(ctx, names), most, budget)
     with progress_bar(transient=True) as bar:
         task = bar.add_task("checking")
@@ -181,7 +181,7 @@ def submit(
     from opmark.leaderboards.submissions.signature import own_key
     from opmark.leaderboards.submissions.submit import submit as submit_folder
 
-    chosen = sandbox(kind, trusted=trusted)
+    chosen = sandbox(kind, trusted=trusted, private=(workspace(ctx).root,))
     tracks = _tracks(ctx, names or load_submission(folder).manifest.tracks)
     with score_progress() as show:
         receipt = submit_folder(

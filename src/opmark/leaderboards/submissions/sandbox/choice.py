@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,13 +10,29 @@ from pathlib import Path
 from opmark.core.errors import UsageError
 from opmark.leaderboards.submissions.sandbox.bubblewrap import Bubblewrap, require_bubblewrap
 from opmark.leaderboards.submissions.sandbox.limits import Confined, Limits, pinned
-from opmark.leaderboards.submissions.sandbox.runtime import COMPILED, FOLDER, PRIVATE, SCRATCH, compiled_code
+from opmark.leaderboards.submissions.sandbox.runtime import (
+    COMPILED,
+    FOLDER,
+    INTERPRETER,
+    PRIVATE,
+    SCRATCH,
+    compiled_code,
+    host_variables,
+)
 
 
 class Unprotected:
     """No sandbox: a program runs with the user's own rights, under limits on its resources only."""
 
     name = "none"
+
+    def hiding(self, *_folders: Path) -> "Unprotected":
+        """Nothing can be hidden."""
+        return self
+
+    def program(self, path: Path) -> str | None:
+        """The path of a program, None where there is no such file."""
+        return str(path) if path.is_file() else None
 
     def layers(self, limits: Limits) -> tuple[str, ...]:
         """The protections of a run, for its record."""
@@ -40,12 +57,12 @@ class Unprotected:
             for name, path in compiled_code().items():
                 Path(compiled, name).symlink_to(path)
             here = {FOLDER: str(folder.resolve())}
-            words = [_moved(word, here) for word in command]
+            words = [sys.executable if word == INTERPRETER else _moved(word, here) for word in command]
             private = {SCRATCH: scratch, COMPILED: compiled}
             moved = {name: _moved(value, private) if name in PRIVATE else value for name, value in environment.items()}
             kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
             start = (*pinned(processor), *limits.prefix(), *words)
-            yield Confined(command=start, environment={**kept, **moved}, folder=folder)
+            yield Confined(command=start, environment={**kept, **moved, **host_variables()}, folder=folder)
 
 
 def _moved(word: str, inside: dict[str, str]) -> str:
@@ -59,8 +76,11 @@ def _moved(word: str, inside: dict[str, str]) -> str:
 Sandbox = Bubblewrap | Unprotected
 
 
-def sandbox(name: str = "bubblewrap", *, trusted: bool = False) -> Sandbox:
-    """The sandbox called `name`. Raises `UnavailableError`, or `UsageError` for `none` unless `trusted`."""
+def sandbox(name: str = "bubblewrap", *, trusted: bool = False, private: Sequence[Path] = ()) -> Sandbox:
+    """The sandbox called `name`, which shows nothing of the folders in `private`.
+
+    Raises `UnavailableError`, or `UsageError` for `none` unless `trusted`.
+    """
     if name == "none":
         if not trusted:
             raise UsageError(
@@ -69,4 +89,4 @@ def sandbox(name: str = "bubblewrap", *, trusted: bool = False) -> Sandbox:
             )
         return Unprotected()
     require_bubblewrap()
-    return Bubblewrap()
+    return Bubblewrap(tuple(private))

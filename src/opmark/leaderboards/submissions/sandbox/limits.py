@@ -14,8 +14,8 @@ MEMORY_BYTES = 4 * 2**30
 class Limits:
     """Hard limits of one process; a submission cannot start other processes.
 
-    `cpu_s` is processor time over all threads, `processes` the threads, `temporary_bytes` the size of its private
-    `/tmp`, `file_bytes` one file there, `output_bytes` everything it prints.
+    `cpu_s` is processor time over all threads, `processes` the threads. Its private `/tmp` holds `temporary_bytes` in
+    `temporary_files`, of which each has at most `file_bytes`. `output_bytes` is everything that it prints.
     """
 
     memory_bytes: int = MEMORY_BYTES
@@ -24,15 +24,19 @@ class Limits:
     open_files: int = 256
     file_bytes: int = 64 * 2**20
     temporary_bytes: int = 256 * 2**20
+    temporary_files: int = 16_384
     output_bytes: int = 256 * 2**20
 
-    def prefix(self) -> tuple[str, ...]:
-        """The words that put these limits on the command after them."""
+    def prefix(self, *, threads: bool = True) -> tuple[str, ...]:
+        """The words that put these limits on the command after them.
+
+        Without `threads` their number stays as it is: it is counted over all processes of an account, also outside.
+        """
         return (
             tool("prlimit"),
             f"--as={self.memory_bytes}",
             f"--cpu={self.cpu_s}",
-            f"--nproc={self.processes}",
+            *([f"--nproc={self.processes}"] if threads else []),
             f"--nofile={self.open_files}",
             f"--fsize={self.file_bytes}",
             "--core=0",
