@@ -11,7 +11,7 @@ from opmark.core.files import write_text
 from opmark.core.registry import unknown_name
 from opmark.core.shipped import checkout
 
-_NAME = re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,12 @@
 """The workspace: the folder that holds bench/, datasets/, predictors/ and leaderboards/."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from opmark.core.errors import ContentError
+from opmark.core.slug import VERSION
 
 ROOMS = ("bench", "datasets", "predictors", "leaderboards")
-_VERSION = re.compile(r"^\d+\.\d+\.\d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def find_workspace(start: Path) -> Workspace:
 
 def version_key(version: str) -> tuple[int, ...]:
     """A sort key that orders `1.9.0` before `1.10.0`. Raises `ContentError` for a malformed version."""
-    if not _VERSION.fullmatch(version):
+    if not VERSION.accepts(version):
         raise ContentError(f"{version!r} is not a version", hint="write it like 1.0.0")
     return tuple(int(part) for part in version.split("."))
 
@@ -70,5 +69,5 @@ def versions(folder: Path) -> list[str]:
     """The names of the version folders in `folder`, oldest first."""
     if not folder.is_dir():
         return []
-    found = [item.name for item in folder.iterdir() if item.is_dir() and _VERSION.fullmatch(item.name)]
+    found = [item.name for item in folder.iterdir() if item.is_dir() and VERSION.accepts(item.name)]
     return sorted(found, key=version_key)

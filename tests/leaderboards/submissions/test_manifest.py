@@ -15,7 +15,9 @@ from opmark.leaderboards.submissions.sandbox.choice import Unprotected
     ("facts", "sentence"),
     [
         ({"name": "heft"}, "'heft' is one of OpMark's own placers"),
-        ({"name": "../up"}, "not like my-name"),
+        ({"name": "../up"}, "name: expected at most 160 letters"),
+        ({"name": "my-name\n"}, "name: expected at most 160 letters"),
+        ({"name": "My_name"}, "not like my-name"),
         ({"authors": []}, "authors: name at least one"),
         ({"title": " "}, "title: must not be empty"),
         ({"licence": "MIT"}, "licence: unknown key"),

@@ -15,6 +15,7 @@ from opmark.core.kernels.tensor import DTYPE_BYTES
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
 from opmark.core.shipped import shipped_content
+from opmark.core.slug import Slug
 from opmark.core.units import parse_duration_s
 from opmark.kinds import KINDS, work_of
 from opmark.models.source import split_variant
@@ -132,7 +133,7 @@ class Suite:
     kinds in `first` are measured first.
     """
 
-    name: str
+    name: Slug
     targets: tuple[str, ...]
     quality: str = "full"
     budget: str | int | float = ""

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from opmark.core.canonical import content_id
 from opmark.core.errors import UsageError
+from opmark.core.slug import Slug, SlugOrEmpty
 
-_NAME = re.compile(r"^(?P<runtime>[a-z0-9]+(?:-[a-z0-9]+)*)-t(?P<threads>\d+)$")
+_NAME = re.compile(r"(?P<runtime>[a-z0-9]+(?:-[a-z0-9]+)*)-t(?P<threads>[0-9]{1,9})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,9 +17,9 @@ class Target:
     `version` is the runtime's major.minor version; `options` are settings that affect latency (allocator, layout).
     """
 
-    device: str
-    backend: str
-    provider: str = ""
+    device: Slug
+    backend: Slug
+    provider: SlugOrEmpty = ""
     threads: int = 1
     version: str = ""
     options: tuple[str, ...] = ()

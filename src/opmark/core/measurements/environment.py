@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from opmark.core.canonical import content_id
+from opmark.core.slug import Slug
 
 Fact = str | int | float | bool | None
 
@@ -15,7 +16,7 @@ class Environment:
     Measurements may be merged only if their `checked` facts agree; `noted` facts inform the reader.
     """
 
-    device: str
+    device: Slug
     checked: Mapping[str, Fact]
     noted: Mapping[str, Fact] = field(default_factory=dict)
 

@@ -14,6 +14,7 @@ from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.estimate import LABEL_QUANTILE
 from opmark.core.measurements.measurement import STATUSES
 from opmark.core.schema import convert
+from opmark.core.slug import Slug
 
 # 1: the first.
 SCHEMA = 1
@@ -28,7 +29,7 @@ LABELS = (HOT, ROTATED, NETWORK)
 class Header:
     """The first line: the suite, its quality and the schema."""
 
-    suite: str
+    suite: Slug
     suite_id: str
     quality: str
     schema: int = SCHEMA

@@ -11,6 +11,7 @@ from opmark.core.errors import ContentError
 from opmark.core.files import json_text
 from opmark.core.hardware.target import Target
 from opmark.core.measurements.environment import Environment, Fact
+from opmark.core.slug import Slug, Version
 from opmark.datasets.format.columns import SCHEMA
 
 FILE = "manifest.json"
@@ -21,7 +22,7 @@ LICENCE = "CC-BY-4.0"
 class FileEntry:
     """One file of a release; `rows` where it is a table."""
 
-    name: str
+    name: Slug
     sha256: str
     size_bytes: int
     rows: int | None = None
@@ -86,9 +87,9 @@ class ReleaseManifest:
     `published` is the day of the build, such as `2026-11-21`; the first releases do not state it.
     """
 
-    name: str
-    device: str
-    version: str
+    name: Slug
+    device: Slug
+    version: Version
     id: str
     files: tuple[FileEntry, ...]
     targets: tuple[Target, ...]
@@ -126,7 +127,7 @@ def read(folder: Path) -> ReleaseManifest:
         raise ContentError("no such release folder", where=str(folder))
     manifest = schema.load(path, ReleaseManifest, schema=SCHEMA)
     for entry in manifest.files:
-        if Path(entry.name).name != entry.name or entry.name in {"", ".", "..", FILE}:
+        if entry.name == FILE:
             raise ContentError(f"{entry.name!r} is not a file of this folder", where=f"{path}: files")
     return manifest
 

@@ -13,6 +13,7 @@ from opmark.core.files import sha256
 from opmark.core.hardware.target import Target
 from opmark.core.measurements.environment import Environment, Fact
 from opmark.core.measurements.measurement import OK, Measurement, NetworkMeasurement
+from opmark.core.slug import NAME
 from opmark.datasets.format.manifest import IMPORTED, ReleaseProvenance, RowSource
 from opmark.datasets.importing.importer import IMPORTERS, ImportedRow, Runtime, TableImporter
 from opmark.datasets.release.building import build_from
@@ -20,7 +21,7 @@ from opmark.datasets.release.contents import from_measurements
 from opmark.datasets.release.release import Release
 from opmark.kinds import work_of
 
-_SLUG = re.compile(r"^[a-z0-9]+(?:[.-][a-z0-9]+)*$")
+_SLUG = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*")
 
 # Multiprocessors, first-level cache of each, last-level cache; from NVIDIA's architecture whitepapers.
 _ACCELERATORS = {
@@ -58,7 +59,7 @@ def import_tables(
     device that cannot name a folder, `ContentError` naming file, line and column of the first bad row or the line that
     changes device or runtime, `NothingSelectedError` if no row is left.
     """
-    if not _SLUG.fullmatch(device):
+    if not (_SLUG.fullmatch(device) and NAME.accepts(device)):
         raise UsageError(f"{device!r} cannot name a device", hint="write it in small letters like a100-pcie-40gb")
     importer = IMPORTERS.load(format_name)
     collected = _Collected(device=device, suite=format_name, importer=importer, facts=facts or {})

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from opmark.core import files
 from opmark.core.errors import ContentError, OpMarkError, UsageError
+from opmark.core.slug import path_inside
 from opmark.core.workspace import version_key, versions
 from opmark.datasets.format import manifest
 from opmark.datasets.format.columns import LINKS, TABLES, link_of, table_of
@@ -29,7 +30,7 @@ def write(parts: list[Contents], folder: Path, *, version: str | None = None) ->
     `OpMarkError` where the disk is full. Nothing is left behind on an error.
     """
     contents = without_impossible(gather(parts))
-    device_folder = folder / contents.device
+    device_folder = path_inside(folder, contents.device)
     version = version or next_version(device_folder)
     try:
         version_key(version)

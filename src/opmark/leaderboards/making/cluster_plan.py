@@ -8,6 +8,7 @@ from opmark.core.errors import ContentError
 from opmark.core.hardware.cluster import Cluster, Link
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
+from opmark.core.slug import Slug
 from opmark.leaderboards.making.device_table import DeviceTable, load_table
 
 SCHEMA = 1
@@ -49,7 +50,7 @@ class ClusterPlan:
     """The content of a cluster file. `devices` maps names to device types; the first device is the host."""
 
     title: str
-    devices: Mapping[str, str]
+    devices: Mapping[str, Slug]
     links: tuple[Cable, ...]
 
 

@@ -13,6 +13,7 @@ from opmark.core.errors import ContentError
 from opmark.core.hardware.cluster import PROVENANCES, Device
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
+from opmark.core.slug import SlugOrEmpty
 from opmark.leaderboards.making.rooflines import ANY, KindRoofline, RooflineCosts
 
 SCHEMA = 1
@@ -59,7 +60,7 @@ class DeviceTable:
     peak_flops_per_s: Mapping[str, float] = field(default_factory=dict)
     bandwidth_bytes_per_s: float = 0.0
     launch_ns: float = 0.0
-    efficiency: str = ""
+    efficiency: SlugOrEmpty = ""
 
     def problems(self) -> list[str]:
         """List the faults of this table, one sentence each."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from opmark.core.errors import ContentError
 from opmark.core.schema import load
+from opmark.core.slug import NAME, Slug, SlugOrEmpty
 from opmark.leaderboards.problem.fields import MEMORY_MODES
 from opmark.leaderboards.problem.rules.objective import OBJECTIVES
 
@@ -28,9 +29,9 @@ class Candidate:
     """
 
     models: tuple[str, ...]
-    cluster: str
+    cluster: Slug
     split: str = "public"
-    name: str = ""
+    name: SlugOrEmpty = ""
     dimensions: Mapping[str, int] = field(default_factory=dict)
     memory_share: float = 0.0
     host_memory_share: float = 0.0
@@ -68,7 +69,7 @@ class HiddenPart:
 
     count: int
     models: Mapping[str, tuple[int, ...]]
-    clusters: tuple[str, ...]
+    clusters: tuple[Slug, ...]
     pairs: float = 0.0
     tight: float = 0.0
     memory_shares: tuple[float, float] = (0.4, 0.7)
@@ -118,6 +119,8 @@ class Recipe:
             found += self.hidden.problems()
         for name, candidate in zip(names, self.candidates, strict=True):
             key = f"candidates.{name}"
+            if not NAME.accepts(name):
+                found.append(f"{key}: cannot name a problem's file: {NAME.sentence}")
             if not candidate.models:
                 found.append(f"{key}.models: at least one is needed")
             if candidate.split not in SPLITS:

@@ -8,6 +8,7 @@ from typing import Any
 
 from opmark.core.canonical import content_id, plain
 from opmark.core.hardware.cluster import Cluster
+from opmark.core.slug import Slug
 
 SEMANTICS = "opsim1"
 MEMORY_MODES = ("liveness", "sum", "stash")
@@ -112,7 +113,7 @@ class ReferenceCosts:
 class ProblemFields:
     """The fields of a problem; `opmark.leaderboards.problem.problem.Problem` explains them."""
 
-    name: str
+    name: Slug
     cluster: Cluster
     units: tuple[Unit, ...]
     tensors: tuple[Tensor, ...] = ()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from opmark.core.errors import SubmissionError
 from opmark.core.schema import load
+from opmark.core.slug import Slug
 from opmark.leaderboards.search.placer import PLACERS
 
 SCHEMA = 1
@@ -28,7 +29,7 @@ class SubmissionManifest:
     tracks that it is made for; none means all.
     """
 
-    name: str
+    name: Slug
     title: str
     authors: tuple[str, ...]
     license: str

@@ -7,6 +7,7 @@ from pathlib import Path
 from opmark.core.errors import ContentError
 from opmark.core.registry import unknown_name
 from opmark.core.shipped import shipped_content
+from opmark.core.slug import path_inside
 from opmark.core.workspace import Workspace, version_key, versions
 from opmark.predictors.model.manifest import FILE, read_manifest
 
@@ -77,8 +78,8 @@ def path_of(workspace: Workspace, name: str) -> Path:
 
 
 def bundle_path(workspace: Workspace, device: str, version: str, target_name: str) -> Path:
-    """The folder for the bundle of a release's target."""
-    return workspace.predictors / device / version / target_name
+    """The folder for the bundle of a release's target. Raises `ContentError` for names that leave the workspace."""
+    return path_inside(workspace.predictors, device, version, target_name)
 
 
 def refuse_to_replace(path: Path) -> None:

@@ -9,6 +9,7 @@ from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError
 from opmark.core.files import read_json
 from opmark.core.hardware.target import Target
+from opmark.core.slug import Slug, Version
 from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.learners.roofline import Roofline
 from opmark.predictors.model.constants import NetworkConstants
@@ -23,8 +24,8 @@ AGAIN = "train or copy the bundle again"
 class TrainingRelease:
     """The release that a predictor was trained on; `id` is the hash of its tables."""
 
-    device: str
-    version: str
+    device: Slug
+    version: Version
     id: str
 
 
@@ -73,12 +74,12 @@ class BundleManifest:
     estimator: str
     hardware: Hardware
     origin: TrainingRelease
-    kinds: Mapping[str, KindEntry]
+    kinds: Mapping[Slug, KindEntry]
     anything: Roofline
     constants: NetworkConstants
     versions: Mapping[str, str]
     transfer: TransferRecord | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[Slug, str] = field(default_factory=dict)
     id: str = ""
 
     @property

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from opmark.cli.options import DEFAULT_TARGET, DURATION, FILE, workspace
+from opmark.core.slug import path_inside
 
 budget_option = click.option("--budget", type=DURATION, help="Stop after this long: 90s, 10m, 2h.")
 journal_option = click.option(
@@ -24,7 +25,7 @@ target_option = click.option(
 
 def default_journal(ctx: click.Context, name: str) -> Path:
     """The journal called `name` in the workspace. Raises `ContentError` outside a workspace."""
-    return workspace(ctx).journals / f"{name}.jsonl"
+    return path_inside(workspace(ctx).journals, f"{name}.jsonl")
 
 
 def show_how_to_continue(complete: bool) -> None:
