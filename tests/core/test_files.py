@@ -2,6 +2,10 @@
 
 import errno
 import os
+import stat
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +112,51 @@ def test_sha256_is_the_published_one(tmp_path: Path) -> None:
     path = tmp_path / "abc"
     path.write_bytes(b"abc")
     assert sha256(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_dev_null_swallows_what_is_written_and_stays_a_device() -> None:
+    write_text(Path("/dev/null"), "gone")
+    write_text(Path("/dev/../dev/null"), "gone")
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_a_pipe_receives_the_content(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
+    reader.start()
+    write_text(pipe, "through")
+    reader.join()
+    assert received == [b"through"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_standard_output_keeps_the_order_even_in_a_file(tmp_path: Path, name: str) -> None:
+    code = (
+        "from pathlib import Path; from opmark.core.files import write_text; print('one');"
+        f"write_text(Path({name!r}), 'two\\n'); print('three')"
+    )
+    target = tmp_path / "out.txt"
+    with target.open("wb") as stream:
+        subprocess.run([sys.executable, "-c", code], stdout=stream, check=True)
+    assert target.read_text() == "one\ntwo\nthree\n"
+
+
+def test_a_folder_is_refused_and_a_link_to_one(tmp_path: Path) -> None:
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    folder.mkdir()
+    link.symlink_to(folder)
+    for path in (folder, link):
+        with pytest.raises(OpMarkError, match="is a folder, not a file"):
+            write_text(path, "x")
+    assert link.is_symlink()
+
+
+def test_a_link_in_a_folder_of_content_is_replaced_and_its_target_kept(tmp_path: Path) -> None:
+    target, link = tmp_path / "private", tmp_path / "standings.json"
+    target.write_text("mine")
+    link.symlink_to(target)
+    write_text(link, "new")
+    assert (target.read_text(), link.read_text(), link.is_symlink()) == ("mine", "new", False)

@@ -4,6 +4,8 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,10 +22,15 @@ PACKED = ".gz"
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`, which replaces it (synced to disk) if the block ends without an error.
 
-    Raises `OpMarkError` with the file's name if the disk is full or the folder is not writable.
+    A pipe or a device such as `/dev/null` stays what it is: the content is written into it. Raises `OpMarkError` with
+    the file's name if the disk is full, the folder is not writable, or `path` is a folder or a disk.
     """
     temporary = None
     try:
+        if _is_stream(path):
+            with _written_through(path) as temporary:
+                yield temporary
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
         os.close(handle)
@@ -42,6 +49,56 @@ def atomic_path(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def _is_stream(path: Path) -> bool:
+    """True for what cannot be replaced but written to: a pipe, a terminal, `/dev/null`, a descriptor of this process.
+
+    Raises `OpMarkError` for a folder, a disk and a socket. Elsewhere a link is an entry of its folder, and is replaced.
+    """
+    mode = _mode(path)
+    if mode is None or stat.S_ISREG(mode) or stat.S_ISLNK(mode):
+        return mode is not None and _descriptor_of(path) is not None
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+        return True
+    what = "a folder" if stat.S_ISDIR(mode) else "a disk" if stat.S_ISBLK(mode) else "a socket"
+    raise OpMarkError(f"is {what}, not a file", where=str(path), hint="name a file to write")
+
+
+def _mode(path: Path) -> int | None:
+    """The kind of what lies at `path`, or None; links to folders and those in /dev and /proc are followed."""
+    followed = path.is_dir() or _plain_path(path).startswith(("/dev/", "/proc/"))
+    try:
+        return (path.stat() if followed else path.lstat()).st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _descriptor_of(path: Path) -> int | None:
+    """The number in `/dev/stdout`, `/dev/stderr`, `/dev/fd/N` and `/proc/self/fd/N`, or None for other paths."""
+    text = _plain_path(path)
+    folder, _, number = text.rpartition("/")
+    if folder in {"/dev/fd", "/proc/self/fd", f"/proc/{os.getpid()}/fd"} and number.isdecimal():
+        return int(number)
+    return {"/dev/stdout": 1, "/dev/stderr": 2}.get(text)
+
+
+def _plain_path(path: Path) -> str:
+    """The whole path with its links: `/dev/stdout` is one, and the file behind it has another position to write at."""
+    return os.path.normpath(Path.cwd() / path)
+
+
+@contextlib.contextmanager
+def _written_through(path: Path) -> Iterator[Path]:
+    """Yield a temporary path, whose content is written into `path` if the block ends without an error."""
+    number = _descriptor_of(path)
+    with tempfile.TemporaryDirectory() as folder:
+        temporary = Path(folder) / "content"
+        yield temporary
+        sys.stdout.flush()
+        # A copy of the descriptor shares its position, so that earlier and later output stays in order.
+        with path.open("wb") if number is None else os.fdopen(os.dup(number), "wb") as stream:
+            stream.write(temporary.read_bytes())
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -64,3 +64,37 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OpMarkError, match="cannot write"):
         JournalWriter(tmp_path / "file" / "j.jsonl", HEADER)
+
+
+@pytest.mark.parametrize("content", [b"my notes", b'{"type":"journal","suite":"other', b"\x00" * 50])
+def test_a_file_without_a_whole_line_is_kept_unless_it_is_this_journal_begun(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(ContentError, match="not a journal"):
+        JournalWriter(path, HEADER)
+    assert path.read_bytes() == content
+
+
+def test_a_kill_within_the_first_line_is_no_obstacle(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    JournalWriter(path, HEADER).close()
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 7):
+        path.write_bytes(whole[:size])
+        JournalWriter(path, HEADER).close()
+        assert path.read_bytes() == whole
+
+
+def test_another_suites_journal_keeps_even_its_torn_line(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    JournalWriter(path, HEADER).close()
+    torn = path.read_bytes() + b'{"type":"do'
+    path.write_bytes(torn)
+    with pytest.raises(ContentError, match="belongs to suite 's'"):
+        JournalWriter(path, Header(suite="other", suite_id="2", quality="full"))
+    assert path.read_bytes() == torn
+
+
+def test_a_device_is_no_journal() -> None:
+    with pytest.raises(OpMarkError, match="no file that a journal"):
+        JournalWriter(Path("/dev/null"), HEADER)

@@ -25,6 +25,10 @@ class JournalWriter:
 
     def __init__(self, path: Path, header: Header) -> None:
         self._path = path
+        if path.exists() and not path.is_file():
+            raise OpMarkError(
+                "is no file that a journal can be kept in", where=str(path), hint="name another --journal"
+            )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
@@ -54,9 +58,8 @@ class JournalWriter:
 
     def append(self, records: Iterable[Record]) -> None:
         """Write `records` and wait until they are on disk. Raises `OpMarkError` if the disk is full."""
-        text = "".join(map(line_of, records))
         size = os.fstat(self._descriptor).st_size
-        remaining = memoryview(text.encode())
+        remaining = memoryview(_lines(records))
         try:
             while remaining:
                 remaining = remaining[os.write(self._descriptor, remaining) :]
@@ -95,8 +98,9 @@ class JournalWriter:
 
     def _prepare(self, header: Header) -> Journal:
         _, whole_bytes = read_records(self._path)
-        os.ftruncate(self._descriptor, whole_bytes)
         if whole_bytes == 0:
+            self._refuse_foreign(header)
+            os.ftruncate(self._descriptor, 0)
             self.append([header])
         journal = read_journal(self._path)
         if journal.header != header:
@@ -105,4 +109,19 @@ class JournalWriter:
                 where=str(self._path),
                 hint="give this run another --journal",
             )
+        os.ftruncate(self._descriptor, journal.size_bytes)
         return journal
+
+    def _refuse_foreign(self, header: Header) -> None:
+        """Raise `ContentError` unless the file, which has no whole line, begins as this journal does."""
+        begun = self._path.read_bytes()
+        if not _lines([header]).startswith(begun):
+            raise ContentError(
+                "not a journal, and it is not replaced by one",
+                where=str(self._path),
+                hint="give this run another --journal, or remove the file yourself",
+            )
+
+
+def _lines(records: Iterable[Record]) -> bytes:
+    return "".join(map(line_of, records)).encode()
