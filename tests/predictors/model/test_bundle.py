@@ -49,7 +49,6 @@ def test_a_saved_bundle_predicts_to_the_last_bit(bundle: Bundle, folder: Path) -
 
 def test_saving_twice_gives_the_same_bytes_and_replaces_the_folder(bundle: Bundle, folder: Path) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    (folder / "stray.txt").write_text("old")
     save(bundle, folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert [path.name for path in folder.parent.iterdir()] == ["bundle"]
@@ -199,3 +198,81 @@ def test_the_newest_version_of_a_target_is_found(bundle: Bundle, tmp_path: Path)
     with pytest.raises(ContentError) as raised:
         path_of(workspace, "other-3/onnxruntime-cpu-t1")
     assert raised.value.hint == "did you mean 'other-2/onnxruntime-cpu-t1'?"
+
+
+@pytest.mark.parametrize("stray", ["notes.txt", "bundle/manifest.json", "kernels.parquet"])
+def test_a_folder_with_anything_else_in_it_is_never_replaced(bundle: Bundle, folder: Path, stray: str) -> None:
+    (folder / stray).parent.mkdir(exist_ok=True)
+    (folder / stray).write_text("mine")
+    with pytest.raises(ContentError, match="no predictor that may be replaced"):
+        save(bundle, folder)
+    assert (folder / stray).read_text() == "mine"
+
+
+def test_neither_a_link_nor_a_folder_without_a_manifest_is_replaced(bundle: Bundle, folder: Path) -> None:
+    link, other = folder.with_name("link"), folder.with_name("other")
+    link.symlink_to(folder)
+    other.mkdir()
+    (other / "README.md").write_text("mine")
+    for place in (link, other):
+        with pytest.raises(ContentError):
+            save(bundle, place)
+    assert link.is_symlink()
+    assert (other / "README.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("device", "version"), [("../../away", "1.0.0"), ("dev", "../../x"), ("dev\n", "1.0.0")])
+def test_the_names_of_a_release_do_not_leave_the_workspace(tmp_path: Path, device: str, version: str) -> None:
+    with pytest.raises(ContentError, match="cannot name a file or folder"):
+        bundle_path(Workspace(tmp_path), device, version, "onnxruntime-cpu-t1")
+
+
+def _with_texts(folder: Path, change: Callable[[dict[str, str]], None]) -> None:
+    """Write other texts of the kind gemm, with correct checksums all the way up."""
+    path = folder / "gemm.json.gz"
+    texts = json.loads(gzip.decompress(path.read_bytes()))
+    change(texts)
+    path.write_bytes(member.pack(texts))
+    content = json.loads((folder / "manifest.json").read_text())
+    content["files"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    content["id"] = content_id({key: value for key, value in content.items() if key not in {"schema", "id"}})
+    (folder / "manifest.json").write_text(json_text(content))
+
+
+def _in_trees(name: str, old: str, new: str) -> Callable[[dict[str, str]], None]:
+    def change(texts: dict[str, str]) -> None:
+        head, line, rest = texts["hot-trees.txt"].partition(f"\n{name}=")
+        assert line
+        values, end, after = rest.partition("\n")
+        values = new if old == "*" else values.replace(old, new, 1)
+        texts["hot-trees.txt"] = f"{head}{line}{values}{end}{after}"
+
+    return change
+
+
+def _in_json(**values: object) -> Callable[[dict[str, str]], None]:
+    def change(texts: dict[str, str]) -> None:
+        texts["hot-smooth.json"] = json.dumps({**json.loads(texts["hot-smooth.json"]), **values})
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _in_trees("split_feature", "*", "99999999"),
+        _in_trees("left_child", "-1", "0"),
+        _in_trees("right_child", "-2", "-999"),
+        _in_trees("leaf_value", "*", "nan nan nan"),
+        _in_json(low=float("nan")),
+        _in_json(low=3.0, high=-3.0),
+        _in_json(median=float("inf")),
+        _in_json(process={"centre": [1.0], "scale": [0.0], "rows": "x", "weights": [], "hyper": [], "mean": 0}),
+    ],
+)
+def test_spoiled_texts_with_correct_checksums_are_one_clear_error(
+    folder: Path, change: Callable[[dict[str, str]], None]
+) -> None:
+    _with_texts(folder, change)
+    with pytest.raises(ContentError, match="'gemm'"):
+        CostModel(load(folder)).kernels([kernel for kernel in KERNELS if kernel.kind == "gemm"])

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from opmark.predictors.inputs.arrays import Floats, from_text, to_text
+from opmark.predictors.inputs.arrays import Floats, check_shapes, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.learners.per_label import LabelModel, PerLabel
 
@@ -69,6 +69,9 @@ class Ceer(PerLabel):
         """Read the coefficients."""
         values = from_text(text)
         scale, coefficients = (np.array(values.pop(name), dtype=np.float64) for name in ("scale", "coefficients"))
+        if values["degree"] not in (0, *_DEGREES) or not scale.all():
+            raise ValueError("degree or scale is out of range")
+        check_shapes(scale=(scale, (2,)), coefficients=(coefficients, (1 + 2 * values["degree"],)))
         return CeerModel(**values, scale=scale, coefficients=coefficients)
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from opmark.predictors.inputs.arrays import Floats, from_text, to_text
+from opmark.predictors.inputs.arrays import Floats, check_shapes, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.learners.per_label import LabelModel, PerLabel
 from opmark.predictors.learners.ridge import standardisation
@@ -67,6 +67,10 @@ class Nearest(PerLabel):
         values = from_text(text)
         roofline = roofline_from(values.pop("roofline"))
         arrays = {name: np.array(value, dtype=np.float64) for name, value in values.items()}
+        columns, points = len(arrays["centre"]), len(arrays["above"])
+        check_shapes(scale=(arrays["scale"], (columns,)), points=(arrays["points"], (points, columns)))
+        if not points or not arrays["scale"].all():
+            raise ValueError("no points, or a scale of zero")
         return NearestModel(roofline=roofline, **arrays)
 
 

@@ -19,9 +19,25 @@ def to_text(values: Mapping[str, Any]) -> str:
 
 
 def from_text(text: str) -> dict[str, Any]:
-    """Read the JSON of `to_text`; arrays come back as lists."""
-    values: dict[str, Any] = json.loads(text)
+    """Read the JSON of `to_text`; arrays come back as lists.
+
+    Raises `ValueError` for NaN and infinity.
+    """
+    values: dict[str, Any] = json.loads(text, parse_constant=_refuse_constant)
     return values
+
+
+def check_shapes(**shaped: tuple[Any, tuple[int, ...]]) -> None:
+    """Raise `ValueError` naming the first array with another shape than the one beside it, or with infinite values."""
+    for name, (array, shape) in shaped.items():
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name}: holds a number that is not finite")
+        if np.shape(array) != shape:
+            raise ValueError(f"{name}: has the shape {np.shape(array)} instead of {shape}")
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no finite number")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from opmark.predictors.inputs.arrays import Floats, Integers
+from opmark.predictors.inputs.arrays import Floats, Integers, check_shapes
 
 # A step of the search for lengths costs rows³; this many rows determine them well enough.
 _SEARCH_ROWS = 240
@@ -24,6 +24,9 @@ _ROBUST_ROUNDS = 2
 # Rows predicted at once; they and their covariances should stay in cache.
 _CHUNK = 512
 _LEAST_NOISE = 0.004
+# Logarithms, as all of `hyper`: beyond, their squares overflow.
+_MOST_HYPER = 300.0
+_FIRST_LENGTH = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,7 +61,17 @@ class GaussianProcess:
 def process_from(values: dict[str, Any]) -> GaussianProcess:
     """Read a process from its stored values. Raises `KeyError` or `ValueError` on foreign ones."""
     arrays = {name: np.array(values[name], dtype=np.float64) for name in GaussianProcess.__slots__ if name != "mean"}
-    arrays["rows"] = arrays["rows"].reshape(-1, len(arrays["centre"]))
+    columns = len(arrays["centre"])
+    arrays["rows"] = arrays["rows"].reshape(-1, columns)
+    check_shapes(
+        centre=(arrays["centre"], (columns,)),
+        rows=(arrays["rows"], arrays["rows"].shape),
+        scale=(arrays["scale"], (columns,)),
+        hyper=(arrays["hyper"], (_FIRST_LENGTH + columns,)),
+        weights=(arrays["weights"], (len(arrays["rows"]),)),
+    )
+    if not arrays["scale"].all() or np.abs(arrays["hyper"]).max() > _MOST_HYPER:
+        raise ValueError("a process cannot have these scales or lengths")
     return GaussianProcess(**arrays, mean=float(values["mean"]))
 
 

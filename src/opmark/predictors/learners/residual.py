@@ -84,6 +84,8 @@ class Residual:
 def residual_from(files: Mapping[str, str], label: str) -> Residual:
     """Read the files of `Residual.files`. Raises `KeyError` or `ValueError` on foreign text."""
     values = from_text(files[f"{label}-smooth.json"])
+    if not (values["low"] <= values["high"] and 0 <= values["smooth_share"] <= 1):
+        raise ValueError(f"{label}: low, high or smooth_share is out of range")
     trees = files.get(f"{label}-trees.txt", "")
     return Residual(
         low=float(values["low"]),
@@ -93,7 +95,7 @@ def residual_from(files: Mapping[str, str], label: str) -> Residual:
         codes={int(column): tuple(codes) for column, codes in values["codes"].items()},
         trees=trees,
         process=None if values["process"] is None else _process_from(values["process"], files),
-        booster=booster_from(trees) if trees else None,
+        booster=_booster(trees, f"{label}-trees.txt") if trees else None,
     )
 
 
@@ -166,6 +168,13 @@ def _rows_file(process: GaussianProcess) -> dict[str, str]:
     short = [[int(value) if value == int(value) else value for value in column] for column in columns]
     text = to_text({"columns": short})
     return {f"rows-{content_id(text)}.json": text}
+
+
+def _booster(trees: str, name: str) -> Any:
+    try:
+        return booster_from(trees)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
 def _process_from(values: Mapping[str, Any], files: Mapping[str, str]) -> GaussianProcess:

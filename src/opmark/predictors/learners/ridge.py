@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opmark.predictors.inputs.arrays import Floats
+from opmark.predictors.inputs.arrays import Floats, check_shapes
 
 # A power law says nothing beyond e³ times the values that it was fitted to.
 MARGIN = 3.0
@@ -20,6 +20,11 @@ class Ridge:
     intercept: float
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        check_shapes(scale=(self.scale, self.centre.shape), slopes=(self.slopes, self.centre.shape))
+        if not self.low <= self.high or not self.scale.all():
+            raise ValueError("a ridge regression cannot have these limits or scales")
 
     def predict(self, columns: Floats) -> Floats:
         """Predict one value per row."""

@@ -3,7 +3,7 @@
 G. Ke et al.: LightGBM: A Highly Efficient Gradient Boosting Decision Tree. NeurIPS 2017.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,32 +13,17 @@ from opmark.predictors.inputs.arrays import Floats, Integers, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
 from opmark.predictors.learners.per_label import LabelModel, PerLabel
+from opmark.predictors.learners.tree_checks import CATEGORY_LINES, COMPACT_END, END, LINES, check_trees
 
 _PATIENCE = 40
 _MOST_ROUNDS = 1500
 _FOLDS = 5
-# Lines of a tree that predictions need; the others describe training: gains, weights and counts of nodes.
-_KEPT = frozenset(
-    {
-        "num_leaves",
-        "num_cat",
-        "split_feature",
-        "threshold",
-        "decision_type",
-        "left_child",
-        "right_child",
-        "leaf_value",
-        "cat_boundaries",
-        "cat_threshold",
-    }
-)
 # LightGBM refuses a model without ranges of features, but only drawing and explaining read them.
 _UNKNOWN_RANGE = "none"
 # Up to 1,500 leaves are added up; rounding each to eight decimals changes the sum by mostly less than 1e-7.
 _LEAF_DECIMALS = 8
 # A threshold separates two logarithms of whole numbers; those of 10^10 and its successor share ten digits.
 _THRESHOLD_DIGITS = 12
-_END = "end of trees"
 
 
 def fit_trees(matrix: Floats, target: Floats, categorical: Sequence[int], folds: Integers) -> tuple[str, Floats]:
@@ -105,19 +90,23 @@ FIXED = {
 
 
 def predict_trees(booster: Any, matrix: Floats) -> Floats:
-    """Predict on one thread."""
+    """Predict on one thread. Raises `ValueError` where the trees know other columns."""
+    if booster.num_feature() != matrix.shape[1]:
+        raise ValueError(f"trees of {booster.num_feature()} columns cannot predict from {matrix.shape[1]}")
     values: Floats = np.asarray(booster.predict(matrix, num_threads=1), dtype=np.float64)
     return values
 
 
 def booster_from(text: str) -> Any:
-    """Read the text of `model_to_string`. Raises `ValueError` on foreign text."""
+    """Read the text of `model_to_string`. Raises `ValueError` on foreign text and on trees that cannot be followed."""
     import lightgbm
 
-    if not text.startswith("tree"):
+    if not text.startswith("tree\n"):
         raise ValueError("not a LightGBM text model")
+    layout = text if text.endswith(COMPACT_END) else _needed(text)
+    check_trees(layout)
     try:
-        return lightgbm.Booster(model_str=text)
+        return lightgbm.Booster(model_str=layout)
     except lightgbm.basic.LightGBMError as error:
         raise ValueError(str(error)) from error
 
@@ -136,8 +125,13 @@ def compact_trees(text: str) -> str:
     Leaf values are rounded to eight decimals, so predictions must come from the short text, too. Raises `ValueError`
     where `text` is no LightGBM text model, or one of linear trees.
     """
+    return _needed(text, _rounded)
+
+
+def _needed(text: str, number: Callable[[str, str], str] = lambda _, value: value) -> str:
+    """The lines that predictions need, each value as `number` writes it. Raises `ValueError` on foreign text."""
     head, first, rest = text.partition("\nTree=0\n")
-    trees, end, _ = rest.partition(f"\n{_END}")
+    trees, end, _ = rest.partition(f"\n{END}")
     if not (first and end):
         raise ValueError("not a LightGBM text model with a tree")
     lines = [line for line in map(_header, head.split("\n")) if line is not None]
@@ -148,9 +142,9 @@ def compact_trees(text: str) -> str:
             raise ValueError("linear trees cannot be compacted")
         if name == "Tree":
             lines += ["", line]
-        elif equals and name in _KEPT:
-            lines.append(f"{name}={_rounded(name, value)}")
-    return "\n".join([*lines, "", _END, ""])
+        elif equals and (name in LINES or name in CATEGORY_LINES):
+            lines.append(f"{name}={number(name, value)}")
+    return "\n".join([*lines, "", END, ""])
 
 
 def _header(line: str) -> str | None:

@@ -10,16 +10,20 @@ from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, OpMarkError
 from opmark.core.files import json_text
 from opmark.core.hardware.target import Target
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.estimator import Fitted
 from opmark.predictors.model.adapted_learner import restored
 from opmark.predictors.model.bundle_card import card
 from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.manifest import AGAIN, FILE, SCHEMA, BundleManifest, KindEntry, read_manifest
-from opmark.predictors.model.packing import Packed, member_name, pack
+from opmark.predictors.model.packing import SUFFIX, Packed, member_name, pack
 
 CARD = "README.md"
 
@@ -38,11 +42,32 @@ class KindPredictor:
         """The learner. Raises `ContentError` where the text does not belong to this estimator."""
         try:
             return restored(self.estimator, self.texts)
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             raise ContentError(
                 f"the files of kind {self.kind!r} are not a {self.estimator} predictor: {error}",
+                where=self._where,
                 hint="train the predictor again with this version of OpMark",
             ) from error
+
+    def latencies(self, inputs: Inputs) -> Latencies:
+        """Predict both labels of each kernel. Raises `ContentError` where the learner gives no positive numbers."""
+        try:
+            found = self.fitted.predict(inputs)
+        except (IndexError, ValueError, OverflowError) as error:
+            raise ContentError(
+                f"the predictor of kind {self.kind!r} fails: {error}", where=self._where, hint=AGAIN
+            ) from error
+        for values in (found.hot_ns, found.rotated_ns):
+            if not (np.isfinite(values).all() and (values > 0).all()):
+                raise ContentError(
+                    f"the predictor of kind {self.kind!r} predicts no positive latency", where=self._where, hint=AGAIN
+                )
+        return found
+
+    @property
+    def _where(self) -> str | None:
+        """The file that the learner was read from, if any."""
+        return self.texts.where if isinstance(self.texts, Packed) else None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,7 +94,11 @@ def versions() -> dict[str, str]:
 
 
 def save(bundle: Bundle, folder: Path) -> None:
-    """Write `folder` completely, in place of any older bundle. Raises `OpMarkError` where that is impossible."""
+    """Write `folder` completely, in place of any older bundle.
+
+    Raises `OpMarkError` where that is impossible, `ContentError` where something else lies there, which is kept.
+    """
+    _refuse_foreign(folder)
     members = {member_name(name): pack(kind.texts) for name, kind in bundle.kinds.items()}
     members[CARD] = card(bundle.manifest).encode()
     with _new_folder(folder) as temporary:
@@ -118,6 +147,23 @@ def _verified(folder: Path, name: str, expected: str) -> bytes:
     if hashlib.sha256(content).hexdigest() != expected:
         raise ContentError("changed since it was written", where=str(file), hint=AGAIN)
     return content
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Raise `ContentError` unless `folder` is absent, empty or a bundle: anything else is not ours to delete."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    if folder.is_symlink() or not folder.is_dir():
+        raise ContentError("not a folder", where=str(folder), hint="choose another place")
+    inside = sorted(path.name for path in folder.iterdir())
+    ours = {FILE, CARD, *(name for name in inside if name.endswith(SUFFIX))}
+    strange = [name for name in inside if name not in ours or not (folder / name).is_file()]
+    if strange or (inside and FILE not in inside):
+        raise ContentError(
+            f"holds {(strange or inside)[0]!r}, so it is no predictor that may be replaced",
+            where=str(folder),
+            hint="choose another folder, or remove this one yourself",
+        )
 
 
 def _with(manifest: BundleManifest, files: Mapping[str, str]) -> BundleManifest:

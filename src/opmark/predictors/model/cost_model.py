@@ -122,7 +122,7 @@ class CostModel:
                 f"this bundle knows other features of kind {kind!r} than this version of OpMark makes",
                 hint="train the predictor again",
             )
-        latencies = predictor.fitted.predict(inputs)
+        latencies = predictor.latencies(inputs)
         beyond = outside(inputs, predictor.entry.range)
         errors = predictor.entry.errors
         width = np.where(beyond, errors.extrapolated_half_width, errors.half_width)

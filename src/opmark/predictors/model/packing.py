@@ -61,11 +61,11 @@ class Packed(Mapping[str, str]):
 
     def __init__(self, content: bytes, where: str) -> None:
         self._content = content
-        self._where = where
+        self.where = where
 
     @cached_property
     def _texts(self) -> dict[str, str]:
-        return unpack(self._content, self._where)
+        return unpack(self._content, self.where)
 
     def __getitem__(self, name: str) -> str:
         return self._texts[name]
