@@ -1,14 +1,18 @@
 """Options that several commands share, their types, and the workspace that a command works in."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.units import parse_duration_s
 from opmark.core.workspace import Workspace, find_workspace
+
+if TYPE_CHECKING:
+    from opmark.core.parallel.dask_map import OnDask
 
 DEFAULT_TARGET = "onnxruntime-cpu-t1"
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -96,6 +100,11 @@ DURATION = DurationType()
 PERCENT = PercentType()
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+cluster_option = click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="A Dask cluster to work on: tcp://SCHEDULER:8786, or local:4 for four processes of this machine.",
+)
 missing_option = click.option(
     "--missing",
     type=click.Choice(["error", "bytes-moved"]),
@@ -143,3 +152,15 @@ def chosen_sizes(dimensions: tuple[str, ...], batch: int | None, size: int | Non
 def listed(text: str) -> list[str]:
     """The names in a comma-separated option: `conv+relu, conv-bn+add`."""
     return [name.strip() for name in text.split(",") if name.strip()]
+
+
+@contextlib.contextmanager
+def on_cluster(address: str | None) -> "Iterator[OnDask | None]":
+    """The cluster at `address` while the block runs, or None without an address. Raises as `OnDask` does."""
+    if address is None:
+        yield None
+        return
+    from opmark.core.parallel.dask_map import OnDask
+
+    with OnDask(address) as cluster:
+        yield cluster

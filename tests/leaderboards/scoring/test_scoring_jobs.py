@@ -1,6 +1,8 @@
 """Scoring jobs: any number gives the same bytes, and an interrupted run continues."""
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,12 +10,13 @@ from tests.leaderboards.examples import heft_canonical, peft_canonical
 
 from opmark.core.canonical import plain
 from opmark.core.errors import SubmissionError
+from opmark.core.parallel.dask_map import OnDask
 from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import Attempt, attempt
 from opmark.leaderboards.scoring.scoring_jobs import ScoringProgress, score_entries, score_track
-from opmark.leaderboards.scoring.track import Track, load_track
+from opmark.leaderboards.scoring.track import Track, freeze_track, load_track
 
 
 def track_in(folder: Path) -> Track:
@@ -27,6 +30,7 @@ def track_in(folder: Path) -> Track:
 
 
 NAMES = ("cpop", "heft", "local-search", "random")
+UNTIMED = ("cpop", "heft", "random")
 
 
 def stored(track: Track) -> dict[str, bytes]:
@@ -90,3 +94,27 @@ def test_a_failed_run_removes_the_older_answer(tmp_path: Path) -> None:
     track.store("bad", "a", Solution(device={}))
     score_entries(track, {"bad": "1"}, [Counting(9)])
     assert not track.has_answer("bad", "a")
+
+
+def test_a_cluster_gives_the_same_bytes_although_a_worker_is_killed(tmp_path: Path) -> None:
+    here, there = track_in(tmp_path / "here"), track_in(tmp_path / "there")
+    score_track(here, UNTIMED, jobs=1)
+    steps: list[ScoringProgress] = []
+    with OnDask("local:2") as cluster:
+        processes = list(cluster.client.run(os.getpid).values())
+
+        def kill_one(step: ScoringProgress) -> None:
+            steps.append(step)
+            if step.done == 2:
+                os.kill(processes[0], signal.SIGKILL)
+
+        score_track(there, UNTIMED, cluster=cluster, progress=kill_one)
+        assert processes[0] not in cluster.client.run(os.getpid).values()
+        assert stored(there) == stored(here)
+        assert [(step.done, step.total) for step in steps] == [(done, 6) for done in range(7)]
+        assert steps[-1].left_s == 0
+        steps.clear()
+        score_track(there, UNTIMED, cluster=cluster, progress=steps.append)
+        assert [(step.total, step.kept) for step in steps] == [(0, 6)], "a finished run is not repeated"
+        assert freeze_track(there, place=cluster) == freeze_track(here)
+        assert stored(there) == stored(here)

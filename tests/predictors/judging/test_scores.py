@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from tests.predictors import law
 
+from opmark.core.parallel.dask_map import OnDask
+from opmark.core.parallel.task_map import MapProgress
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.judging.evidence import Evidence, by_kind
@@ -91,3 +93,13 @@ def test_networks_have_the_noise_floor_of_those_measured_again() -> None:
     assert floors["flops", "random", "median"] == pytest.approx(0.01, rel=0.02)
     known = evaluate(evidence(), estimators=("flops",), splits=(NETWORKS_UNSEEN,))
     assert {score.noise_floor for score in known.scores} == {None}
+
+
+def test_a_cluster_gives_the_same_scores() -> None:
+    estimators, steps = ("flops", "roofline"), list[MapProgress]()
+    here = evaluate(evidence(), estimators=estimators)
+    with OnDask("local:2") as cluster:
+        there = evaluate(evidence(), estimators=estimators, place=cluster, progress=steps.append)
+    assert there.scores == here.scores
+    assert there.judged.keys() == here.judged.keys()
+    assert (steps[-1].done, steps[-1].total, steps[-1].left_s) == (10, 10, 0)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from opmark.bench.run import progress as measuring
+    from opmark.core.parallel.task_map import MapProgress
 
 MISSING = "–"
 _LONGEST_NAME = 24
@@ -159,5 +160,17 @@ def run_progress(name: str) -> "Iterator[Callable[[measuring.RunProgress], None]
 
         def show(now: "measuring.RunProgress") -> None:
             bar.update(task, completed=now.done, total=now.total, description=now.doing or name, left_s=now.left_s)
+
+        yield show
+
+
+@contextlib.contextmanager
+def map_progress(name: str) -> "Iterator[Callable[[MapProgress], None]]":
+    """A progress bar called `name`, as the function that independent tasks report their progress to."""
+    with progress_bar(transient=True) as bar:
+        task = bar.add_task(name, total=None)
+
+        def show(now: "MapProgress") -> None:
+            bar.update(task, completed=now.done, total=now.total, left_s=now.left_s)
 
         yield show

@@ -1,19 +1,21 @@
 """Run entries on the problems of a track in parallel jobs, and store each answer at once.
 
-An interrupted run continues where it stopped. Answers and standings do not depend on the number of jobs or on the order
-in which runs finish.
+An interrupted run continues where it stopped. Answers and standings do not depend on the number of jobs, on the order
+in which runs finish, or on the machines that ran them.
 """
 
-import concurrent.futures
+import atexit
 import queue
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from opmark.core.errors import SubmissionError
-from opmark.leaderboards.problem.placement import solution_of
+from opmark.core.parallel.task_map import InThreads, TaskMap
+from opmark.leaderboards.problem.placement import Solution, solution_of
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import Attempt
 from opmark.leaderboards.scoring.placer_process import PlacerProcess
@@ -50,6 +52,13 @@ class _Task:
     record: RunRecord
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    solution: Solution
+    planning_s: float
+    answered_s: float | None
+
+
 def score_track(
     track: Track,
     names: Sequence[str],
@@ -59,18 +68,24 @@ def score_track(
     jobs: int = 1,
     again: bool = False,
     progress: Callable[[ScoringProgress], None] | None = None,
+    cluster: TaskMap | None = None,
 ) -> Standings:
     """Run OpMark's own placers on every problem of a track, store their answers, and rank all stored answers.
 
     An answer replaces the stored one of its entry; a failed run removes it. A finished run with the same code, problem,
-    budget and seed is not repeated unless `again`. `budget_s` defaults to the track's.
+    budget and seed is not repeated unless `again`. `budget_s` defaults to the track's. With `cluster` its workers run
+    the placers instead of `jobs` processes here.
     """
+    codes = {name: code_of_placer(name) for name in names}
+    show = progress or (lambda _: None)
     with ExitStack() as stack:
-        processes = [stack.enter_context(PlacerProcess()) for _ in range(jobs)]
-        codes = {name: code_of_placer(name) for name in names}
-        score_entries(
-            track, codes, processes, budget_s=budget_s, seed=seed, again=again, progress=progress or (lambda _: None)
-        )
+        if cluster is None:
+            processes = [stack.enter_context(PlacerProcess()) for _ in range(jobs)]
+            score_entries(track, codes, processes, budget_s=budget_s, seed=seed, again=again, progress=show)
+        else:
+            tasks, kept = _tasks(track, codes, budget_s=budget_s, seed=seed, again=again, layers=())
+            results = cluster.run(_run_on_worker, tasks, shared=None)
+            _score(track, tasks, kept=kept, place=cluster, results=results, progress=show)
     return track.rank()
 
 
@@ -87,34 +102,68 @@ def score_entries(
 ) -> None:
     """Run entries with one job per runner, and store each answer at once; `codes` maps entries to code hashes."""
     tasks, kept = _tasks(track, codes, budget_s=budget_s, seed=seed, again=again, layers=layers)
-    progress(ScoringProgress(done=0, total=len(tasks), kept=kept))
     free: queue.SimpleQueue[Runner] = queue.SimpleQueue()
     for runner in runners:
         free.put(runner)
+    place = InThreads(len(runners))
+    results = place.run(_run_free, tasks, shared=free)
+    _score(track, tasks, kept=kept, place=place, results=results, progress=progress)
+
+
+def _score(
+    track: Track,
+    tasks: Sequence[_Task],
+    *,
+    kept: int,
+    place: TaskMap,
+    results: Generator[tuple[int, _Answer | str], None, None],
+    progress: Callable[[ScoringProgress], None],
+) -> None:
+    """Store here each result of the tasks at `place`, as it comes."""
+    progress(ScoringProgress(done=0, total=len(tasks), kept=kept))
     spent_s = 0.0
-
-    def run(task: _Task) -> tuple[_Task, Attempt | str]:
-        runner = free.get()
-        try:
-            budget = task.record.budget_s
-            return task, runner.attempt(task.problem, task.name, budget_s=budget, seed=seed)
-        except SubmissionError as error:
-            return task, error.message
-        finally:
-            free.put(runner)
-
     records = _Records(track)
-    pool = concurrent.futures.ThreadPoolExecutor(max_workers=len(runners))
     try:
-        pending = [pool.submit(run, task) for task in tasks]
-        for done, future in enumerate(concurrent.futures.as_completed(pending), 1):
-            task, found = future.result()
-            spent_s += _keep(track, records, task, found)
-            left_s = spent_s / done * (len(tasks) - done) / len(runners)
-            progress(ScoringProgress(done=done, total=len(tasks), kept=kept, left_s=left_s))
+        with closing(results):
+            for done, (number, found) in enumerate(results, 1):
+                spent_s += _keep(track, records, tasks[number], found)
+                left_s = spent_s / done * (len(tasks) - done) / place.slots
+                progress(ScoringProgress(done=done, total=len(tasks), kept=kept, left_s=left_s))
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
         records.write()
+
+
+def _run_free(free: "queue.SimpleQueue[Runner]", task: _Task) -> _Answer | str:
+    """Run a task with a runner that is free."""
+    runner = free.get()
+    try:
+        return _run(runner, task)
+    finally:
+        free.put(runner)
+
+
+# A thread of a worker of a cluster keeps its process: starting one and compiling takes longer than most runs.
+_OF_THREAD = threading.local()
+
+
+def _run_on_worker(_shared: None, task: _Task) -> _Answer | str:
+    """Run a task with the process that belongs to this thread."""
+    runner: PlacerProcess | None = getattr(_OF_THREAD, "runner", None)
+    if runner is None:
+        runner = _OF_THREAD.runner = PlacerProcess()
+        atexit.register(runner.end)
+    return _run(runner, task)
+
+
+def _run(runner: Runner, task: _Task) -> _Answer | str:
+    """The answer, or the reason why there is none."""
+    record = task.record
+    try:
+        found = runner.attempt(task.problem, task.name, budget_s=record.budget_s, seed=record.seed)
+    except SubmissionError as error:
+        return error.message
+    answer = solution_of(task.problem, found.evaluation.placement, placer=task.name)
+    return _Answer(solution=answer, planning_s=found.planning_s, answered_s=found.answered_s)
 
 
 class _Records:
@@ -168,14 +217,13 @@ def _tasks(
     return tasks, kept
 
 
-def _keep(track: Track, records: _Records, task: _Task, found: Attempt | str) -> float:
+def _keep(track: Track, records: _Records, task: _Task, found: _Answer | str) -> float:
     """Store the answer or its absence, then the record of the run; returns its seconds."""
     if isinstance(found, str):
         track.store(task.name, task.problem.name, None)
         records.add(task, replace(task.record, reason=found))
         return task.record.budget_s
-    answer = solution_of(task.problem, found.evaluation.placement, placer=task.name)
-    track.store(task.name, task.problem.name, answer)
+    track.store(task.name, task.problem.name, found.solution)
     answered_s = None if found.answered_s is None else round(found.answered_s, 6)
     record = replace(task.record, planning_s=round(found.planning_s, 6), answered_s=answered_s)
     records.add(task, record)

@@ -1,6 +1,6 @@
 """A track: its rules, its problems, and the stored answers and run records of its entries."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -9,6 +9,7 @@ from pathlib import Path
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError
 from opmark.core.file_lock import locked
 from opmark.core.files import write_text
+from opmark.core.parallel.task_map import InTurn, MapProgress, TaskMap
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
 from opmark.leaderboards.bounds.bounds import bounds
@@ -222,36 +223,40 @@ def track_names(leaderboards: Path) -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in leaderboards.glob("*/track.yaml")))
 
 
-def freeze_track(track: Track, *, again: Container[str] = ()) -> dict[str, ReferenceCosts]:
+def freeze_track(
+    track: Track,
+    *,
+    again: Container[str] = (),
+    progress: Callable[[MapProgress], None] = lambda _: None,
+    place: TaskMap | None = None,
+) -> dict[str, ReferenceCosts]:
     """Give every problem without a reference its lower bound and the best stored cost; returns the new references.
 
     After that a new entry no longer changes the scores of others. References of hidden instances are written to
     `references.json`. Problems without a valid answer are skipped. Where `again` names a problem (for a new version of
-    the track), a better stored answer replaces its reference. The standings are ranked and written again.
+    the track), a better stored answer replaces its reference. The standings are ranked and written again. The bounds
+    of each problem are a task of `place` (default: one after another, here).
     """
     with track.lock():
-        return _frozen(track, again)
+        return _frozen(track, again, progress, place or InTurn())
 
 
-def _frozen(track: Track, again: Container[str]) -> dict[str, ReferenceCosts]:
-    frozen: dict[str, ReferenceCosts] = {}
+def _frozen(
+    track: Track, again: Container[str], progress: Callable[[MapProgress], None], place: TaskMap
+) -> dict[str, ReferenceCosts]:
     standings = track.standings()
-    rows = standings.rows
+    asked = []
     for problem in track.problems():
-        results = [result for row in rows for result in row.results if result.problem == problem.name]
+        results = [result for row in standings.rows for result in row.results if result.problem == problem.name]
         best = min((result.cost for result in results if result.cost is not None), default=None)
         known = problem.reference
         if best is not None and (known is None or (problem.name in again and best < known.best_known_ns)):
-            found = ReferenceCosts(
-                bound_ns=results[0].bound,
-                best_known_ns=best,
-                source="stored solutions",
-                bounds=bounds(problem),
-                guarantee_ns=guarantee_ns(problem),
-            )
-            if not track.given:
-                save_problem(replace(problem, reference=found), track.path_of(problem.name))
-            frozen[problem.name] = found
+            asked.append((problem, results[0].bound, best))
+    found = place.in_order(_reference, asked, shared=None, progress=progress)
+    frozen = {problem.name: reference for (problem, _, _), reference in zip(asked, found, strict=True)}
+    if not track.given:
+        for problem, _, _ in asked:
+            save_problem(replace(problem, reference=frozen[problem.name]), track.path_of(problem.name))
     if track.given and frozen:
         given = tuple(
             replace(problem, reference=frozen.get(problem.name) or problem.reference) for problem in track.given
@@ -261,6 +266,18 @@ def _frozen(track: Track, again: Container[str]) -> dict[str, ReferenceCosts]:
         track = replace(track, given=given)
     track.write_standings(track.standings() if frozen else standings)
     return frozen
+
+
+def _reference(_shared: None, asked: tuple[Problem, int, int]) -> ReferenceCosts:
+    """The reference of a problem with a known bound and the best stored cost."""
+    problem, bound, best = asked
+    return ReferenceCosts(
+        bound_ns=bound,
+        best_known_ns=best,
+        source="stored solutions",
+        bounds=bounds(problem),
+        guarantee_ns=guarantee_ns(problem),
+    )
 
 
 def read_references(path: Path) -> dict[str, ReferenceCosts]:

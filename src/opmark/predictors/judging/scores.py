@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from opmark.core.parallel.task_map import InTurn, MapProgress, TaskMap
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.arrays import Floats, single_thread
 from opmark.predictors.inputs.tables import Table, tables
@@ -58,29 +59,33 @@ def evaluate(
     *,
     estimators: Sequence[str] = ("lightgbm",),
     splits: Sequence[str] = SPLIT_NAMES,
-    progress: Callable[[str, str], None] | None = None,
+    progress: Callable[[MapProgress], None] = lambda _: None,
+    place: TaskMap | None = None,
 ) -> TargetScores:
     """Compute every metric of every estimator on every split for which there are rows.
 
     Whole networks are also predicted by the baseline without kernels, `op-counts`. Intervals are scored (`coverage90`)
-    for estimators whose fit calibrates them. `progress` receives the estimator and the split that come next.
-    Raises `UnknownNameError`.
+    for estimators whose fit calibrates them. Each estimator on each split is a task of `place` (default: one after
+    another, here). Raises `UnknownNameError`.
     """
     scores: list[Score] = []
     rows: dict[tuple[str, str], Judged] = {}
-    for name in estimators:
-        for split in splits:
-            if progress is not None:
-                progress(name, split)
-            with single_thread():
-                found = judge_networks(evidence, name) if split == NETWORKS_UNSEEN else judge(evidence, name, split)
-            if found is not None:
-                rows[name, split] = found
-                scores += _scores(evidence, name, split, found)
+    cells = [(name, split) for name in estimators for split in splits]
+    judged = (place or InTurn()).in_order(_judge_cell, cells, shared=evidence, progress=progress)
+    for (name, split), found in zip(cells, judged, strict=True):
+        if found is not None:
+            rows[name, split] = found
+            scores += _scores(evidence, name, split, found)
     if NETWORKS_UNSEEN in splits and (counted := judge_op_counts(evidence)) is not None:
         rows[OP_COUNTS, NETWORKS_UNSEEN] = counted
         scores += _scores(evidence, OP_COUNTS, NETWORKS_UNSEEN, counted)
     return TargetScores(target=evidence.target.name, scores=tuple(scores), judged=rows)
+
+
+def _judge_cell(evidence: Evidence, cell: tuple[str, str]) -> Judged | None:
+    name, split = cell
+    with single_thread():
+        return judge_networks(evidence, name) if split == NETWORKS_UNSEEN else judge(evidence, name, split)
 
 
 def judge(evidence: Evidence, estimator: str, split: str) -> Judged | None:

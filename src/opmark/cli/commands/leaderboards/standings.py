@@ -13,8 +13,8 @@ from opmark.cli.commands.leaderboards._options import (
     track_option,
 )
 from opmark.cli.completers import placers
-from opmark.cli.options import FOLDER, json_option, workspace
-from opmark.cli.text.terminal import MISSING, seconds_text, show_json, show_table
+from opmark.cli.options import FOLDER, cluster_option, json_option, on_cluster, workspace
+from opmark.cli.text.terminal import MISSING, map_progress, seconds_text, show_json, show_table
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="The number of runs at the same time."
 )
+@cluster_option
 @again_option
 @click.option("--hidden", is_flag=True, help="Use the hidden instances, made from OPMARK_HIDDEN_SEED.")
 @json_option
@@ -45,6 +46,7 @@ def score(
     budget: float | None,
     seed: int,
     jobs: int,
+    cluster: str | None,
     again: bool,
     hidden: bool,
     as_json: bool,
@@ -52,7 +54,7 @@ def score(
     """Run placers on every problem of a track, and rank them.
 
     Their solutions are stored. A finished run is kept while code, problem, budget and seed stay the same; an
-    interrupted one continues.
+    interrupted one continues. With --cluster the placers run on the cluster's workers, and --jobs does not count.
     """
     from opmark.leaderboards.scoring.hidden import need_hidden
     from opmark.leaderboards.scoring.scoring_jobs import score_track
@@ -63,7 +65,7 @@ def score(
     for name in names:
         PLACERS.load(name)
     half = need_hidden(track) if hidden else track
-    with score_progress() as show:
+    with on_cluster(cluster) as workers, score_progress() as show:
         found = score_track(
             half,
             names or PLACERS.names(),
@@ -72,6 +74,7 @@ def score(
             jobs=jobs,
             again=again,
             progress=lambda step: show(track_name, step),
+            cluster=workers,
         )
     _show_standings(found, as_json)
 
@@ -100,24 +103,26 @@ def standings(ctx: click.Context, *, track_name: str, instances: bool, as_json: 
 @click.option(
     "--again", is_flag=True, help="Also replace references of instances from the recipe that a stored answer beats."
 )
+@cluster_option
 @click.option("--hidden", is_flag=True, help="Freeze those of the hidden instances, made from OPMARK_HIDDEN_SEED.")
 @json_option
 @click.pass_context
-def freeze(ctx: click.Context, *, track_name: str, again: bool, hidden: bool, as_json: bool) -> None:
+def freeze(
+    ctx: click.Context, *, track_name: str, again: bool, cluster: str | None, hidden: bool, as_json: bool
+) -> None:
     """Make the best stored costs a track's references.
 
-    Scores are relative to these references.
+    Scores are relative to these references. With --cluster its workers compute the lower bounds.
     """
     from opmark.leaderboards.making.recipe import recipe_names
     from opmark.leaderboards.scoring.hidden import need_hidden
     from opmark.leaderboards.scoring.track import freeze_track, load_track
 
     track = load_track(workspace(ctx).leaderboards, track_name)
-    if hidden:
-        half = need_hidden(track)
-        frozen = freeze_track(half, again={problem.name for problem in half.given} if again else ())
-    else:
-        frozen = freeze_track(track, again=recipe_names(track.folder) if again else ())
+    half = need_hidden(track) if hidden else track
+    known = {problem.name for problem in half.given} if hidden else recipe_names(track.folder) if again else set()
+    with on_cluster(cluster) as workers, map_progress(track_name) as show:
+        frozen = freeze_track(half, again=known if again else (), progress=show, place=workers)
     if as_json:
         show_json(frozen)
         return

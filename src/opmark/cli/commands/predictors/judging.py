@@ -14,13 +14,14 @@ from opmark.cli.commands.predictors._options import (
     targets_option,
 )
 from opmark.cli.lookup import donors_named, evidence_by_target, release_named
-from opmark.cli.options import FILE, FOLDER, json_option, workspace
+from opmark.cli.options import FILE, FOLDER, cluster_option, json_option, on_cluster, workspace
 from opmark.cli.text.scores import chosen_metrics, show_curve, show_scores
 from opmark.cli.text.terminal import counted, progress_bar, show_json, show_table
 from opmark.core.errors import NothingSelectedError
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
+    from opmark.core.parallel.task_map import MapProgress
     from opmark.predictors.judging.learning_curve import LearningPoint
     from opmark.predictors.judging.scores import TargetScores
     from opmark.predictors.judging.time_by_kind import TimeByKind
@@ -46,6 +47,7 @@ _estimators_option = click.option(
 @click.option(
     "--metrics", default="", help="The metrics in the table, separated by commas: rmse,acc15. Default: the usual ones."
 )
+@cluster_option
 @click.option("--page", type=FILE, help="Write an HTML page with pictures and learning curves to this file.")
 @json_option
 @click.pass_context
@@ -58,6 +60,7 @@ def evaluate(
     everything: bool,
     splits: tuple[str, ...],
     metrics: str,
+    cluster: str | None,
     page: Path | None,
     as_json: bool,
 ) -> None:
@@ -65,13 +68,16 @@ def evaluate(
 
     The noise floor beside the errors is the difference between two measurements of the same kernel. Networks that no
     sample came from (`networks-unseen`) are compared with the measured network; also the prediction with the sum of
-    measured kernels (`kernel-sum-…`), and that sum with the network (`composition-…`).
+    measured kernels (`kernel-sum-…`), and that sum with the network (`composition-…`). With --cluster its workers fit
+    the estimators.
     """
     from opmark.predictors.estimators import ESTIMATORS
 
     shown = chosen_metrics(metrics)
     chosen = tuple(ESTIMATORS.names() if everything else estimators or _USUAL)
-    evaluations, curves = _evaluations(ctx, release, targets, chosen, splits, with_curves=page is not None)
+    evaluations, curves = _evaluations(
+        ctx, release, targets, chosen, splits, with_curves=page is not None, cluster=cluster
+    )
     scores = [score for one in evaluations for score in one.scores]
     if not scores:
         raise NothingSelectedError(
@@ -101,6 +107,7 @@ def _evaluations(
     splits: tuple[str, ...],
     *,
     with_curves: bool,
+    cluster: str | None,
 ) -> "tuple[list[TargetScores], dict[str, list[LearningPoint]]]":
     """The evaluation of each target and, `with_curves`, its learning curve. Raises `UnknownNameError`."""
     from opmark.core.registry import unknown_name
@@ -116,15 +123,19 @@ def _evaluations(
         if name not in SPLIT_NAMES:
             raise unknown_name("split", name, SPLIT_NAMES)
     evaluations, curves = [], {}
-    with progress_bar(transient=True) as progress:
+    with on_cluster(cluster) as place, progress_bar(transient=True) as progress:
         found = evidence_by_target(ctx, release, targets)
-        task = progress.add_task("evaluating", total=len(found) * len(estimators) * len(wanted))
+        cells = len(estimators) * len(wanted)
+        task = progress.add_task("evaluating", total=len(found) * cells)
+        for number, (name, evidence) in enumerate(found.items()):
 
-        def step(estimator: str, split: str) -> None:
-            progress.update(task, advance=1, description=f"{estimator}, {split}")
+            def show(now: "MapProgress", before: int = number * cells, name: str = name) -> None:
+                progress.update(task, completed=before + now.done, description=name)
 
-        for name, evidence in found.items():
-            evaluations.append(judge(evidence, estimators=estimators, splits=wanted, progress=step))
+            def step(estimator: str, what: str) -> None:
+                progress.update(task, description=f"{estimator}, {what}")
+
+            evaluations.append(judge(evidence, estimators=estimators, splits=wanted, progress=show, place=place))
             if with_curves:
                 curves[name] = learning_curve(evidence, progress=step)
     return evaluations, curves

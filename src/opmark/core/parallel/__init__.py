@@ -1,0 +1,1 @@
+"""Independent tasks, run here or on a cluster behind one interface."""
