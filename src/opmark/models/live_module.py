@@ -1,0 +1,60 @@
+"""The graph of kernels of a torch module that exists in this process, without a file or a name of the zoo."""
+
+import contextlib
+import dataclasses
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from opmark.core.errors import UsageError
+from opmark.core.hardware.target import parse_target_name
+from opmark.core.kernels.graph import Graph
+from opmark.models.cuda_graph import CUDA_RUNTIME, as_on_gpu
+
+if TYPE_CHECKING:
+    import torch
+
+
+def graph_of_module(
+    module: "torch.nn.Module", inputs: "tuple[torch.Tensor, ...]", target_name: str, *, name: str = ""
+) -> Graph:
+    """The kernels that `target_name` runs for one call of `module` on `inputs`, in evaluation mode.
+
+    The module itself stays as it is. Nothing is computed for a torch target; for ONNX Runtime the module is exported.
+    Raises `UsageError` for another runtime, `ContentError` where the calls depend on values.
+    """
+    runtime, threads = parse_target_name(target_name)
+    title = name or type(module).__name__
+    with _evaluating(module):
+        if runtime.startswith("torch"):
+            from opmark.models.capture.aten import capture
+
+            graph = capture(lambda: (module, inputs), name=title)
+        elif runtime == "onnxruntime-cpu":
+            from opmark.models.capture.onnx_export import export
+            from opmark.models.capture.onnx_runtime import capture as capture_onnx
+
+            with tempfile.TemporaryDirectory(prefix="opmark-") as folder:
+                path = Path(folder, "module.onnx")
+                export(module, inputs, path)
+                graph = capture_onnx(path, threads=threads, name=title)
+        else:
+            raise UsageError(
+                f"no kernel graphs for {runtime} yet", hint="use torch-eager-t1, torch-cuda-t1 or onnxruntime-cpu-t1"
+            )
+    if runtime == CUDA_RUNTIME:
+        graph = as_on_gpu(graph)
+    return dataclasses.replace(graph, target=target_name)
+
+
+@contextlib.contextmanager
+def _evaluating(module: "torch.nn.Module") -> Iterator[None]:
+    """Inside this context the module is in evaluation mode; every part gets its own mode back."""
+    before = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in before:
+            part.training = training

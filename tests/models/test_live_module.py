@@ -1,0 +1,34 @@
+"""Graphs of modules that exist in this process only."""
+
+import pytest
+import torch
+
+from opmark.core.errors import UsageError
+from opmark.models.live_module import graph_of_module
+
+
+class Attention(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x)
+
+
+def test_each_runtime_has_kernels_of_its_own() -> None:
+    module, inputs = torch.nn.Linear(16, 32), (torch.zeros(4, 16),)
+    assert module.training
+    aten, onnx = (graph_of_module(module, inputs, f"{name}-t1") for name in ("torch-eager", "onnxruntime-cpu"))
+    assert (aten.language, onnx.language) == ("aten", "onnx")
+    assert [node.kernel.kind for node in aten.costly] == [node.kernel.kind for node in onnx.costly] == ["gemm"]
+    assert (aten.name, aten.target) == ("Linear", "torch-eager-t1")
+    assert module.training
+
+
+def test_a_gpu_picks_its_own_attention() -> None:
+    inputs = (torch.zeros(1, 2, 64, 32),)
+    host, gpu = (graph_of_module(Attention(), inputs, name) for name in ("torch-eager-t1", "torch-cuda-t1"))
+    assert [one.kernel.params["variant"] for one in host.costly if one.kernel.kind == "attention"] == ["flash"]
+    assert [one.kernel.params["variant"] for one in gpu.costly if one.kernel.kind == "attention"] == ["efficient"]
+
+
+def test_a_runtime_without_graphs_is_refused() -> None:
+    with pytest.raises(UsageError, match="no kernel graphs for null yet"):
+        graph_of_module(torch.nn.ReLU(), (torch.zeros(1),), "null-t1")
