@@ -1,0 +1,193 @@
+"""`opmark provision`: which devices to rent for a network, and how many of each type."""
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from opmark.cli import completers
+from opmark.cli.options import DURATION, FILE, chosen_sizes, json_option, missing_option, predictors_workspace, together
+from opmark.cli.options import SIZES as SIZE_OPTIONS
+from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_note, show_table, show_warning
+from opmark.core.units import format_duration, format_ns
+
+if TYPE_CHECKING:
+    from opmark.leaderboards.provisioning.answer import Answer
+    from opmark.leaderboards.provisioning.exploration import Exploration, ExplorationProgress
+    from opmark.leaderboards.provisioning.recommendation import Recommendation
+
+_PER_HOUR = re.compile(r"\$?\s*(?P<value>\d+(?:\.\d+)?)\s*(?:/\s*h)?", re.ASCII)
+_ROLES = {
+    "recommended": "recommended",
+    "best_equal": "best of equal types",
+    "cheapest_single": "cheapest single",
+    "fastest_single": "fastest single",
+}
+
+
+class PerHourType(click.ParamType[float]):
+    """A price per hour such as `6/h`, `$6/h` or `6`."""
+
+    name = "money/h"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the price; anything else is a usage error."""
+        match = _PER_HOUR.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not a price per hour; write it like 6/h", param, ctx)
+        return float(match["value"])
+
+
+_goal_options = together(
+    (
+        click.option("--at-most", type=DURATION, help="The latency limit of one batch or step, such as 40ms."),
+        click.option(
+            "--samples-per-second", type=click.FloatRange(min=0, min_open=True), help="The throughput that is needed."
+        ),
+        click.option("--budget", type=PerHourType(), help="The price limit per hour, such as 6/h."),
+    )
+)
+
+
+@click.command(epilog="Example: opmark provision vgg-16 --catalogue cloud-gpus --at-most 20ms")
+@click.argument("model", shell_complete=completers.models)
+@click.option(
+    "--catalogue", "catalogue_name", required=True, help="The name or the YAML file of the devices that can be rented."
+)
+@_goal_options
+@together(SIZE_OPTIONS)
+@click.option(
+    "--devices-at-most", type=click.IntRange(min=1, max=64), default=8, show_default=True, help="Devices in all."
+)
+@click.option("--planning-time", type=DURATION, default="30s", show_default=True, help="The time for the search.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of the search.")
+@missing_option
+@click.option("-o", "--output", type=FILE, help="Write a page with the front and the schedule to this file.")
+@json_option
+@click.pass_context
+def provision(
+    ctx: click.Context,
+    *,
+    model: str,
+    catalogue_name: str,
+    at_most: float | None,
+    samples_per_second: float | None,
+    budget: float | None,
+    dimensions: tuple[str, ...],
+    batch: int | None,
+    size: int | None,
+    devices_at_most: int,
+    planning_time: float,
+    seed: int,
+    missing: str,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Recommend which devices to rent for MODEL.
+
+    Their types may be unequal. MODEL is an .onnx file, a .pt2 file, or a name listed by `opmark models list`, such as
+    `resnet-50@training`. The goal is a latency, a throughput or a price per hour; without one, the cheapest sample is
+    recommended. Ctrl-C ends the search and prints the best answer so far.
+    """
+    from opmark.core.files import write_text
+    from opmark.leaderboards.making.instances import Sources
+    from opmark.leaderboards.provisioning.catalogue import load_catalogue
+    from opmark.leaderboards.provisioning.exploration import Exploration
+    from opmark.leaderboards.provisioning.goal import Goal
+    from opmark.leaderboards.provisioning.job import job_of
+    from opmark.leaderboards.provisioning.page import provisioning_page
+    from opmark.leaderboards.provisioning.recommendation import recommend
+
+    goal = Goal(
+        latency_at_most_ns=None if at_most is None else at_most * 1e9,
+        samples_per_second=samples_per_second,
+        price_per_hour_at_most=budget,
+    )
+    workspace = predictors_workspace(ctx)
+    catalogue = load_catalogue(workspace.leaderboards, catalogue_name)
+    sizes = chosen_sizes(dimensions, batch, size)
+    job = job_of(model, catalogue, Sources(workspace=workspace, missing=missing), dimensions=sizes)
+    for kind, reason in job.left_out.items():
+        show_warning(f"{kind} is left out: {reason}")
+    exploration = Exploration(job, goal, devices_at_most=devices_at_most, seed=seed)
+    begun = time.monotonic()
+    _explore(exploration, planning_time)
+    found = recommend(exploration, time.monotonic() - begun)
+    if output is not None:
+        write_text(output, provisioning_page(found))
+    if as_json:
+        show_json(found.document())
+        return
+    _show(found)
+    if output is not None:
+        click.echo(f"Page: {output}")
+
+
+def _explore(exploration: "Exploration", planned_s: float) -> None:
+    """Search with a progress bar; Ctrl-C ends it, and what was found until then counts."""
+    with progress_bar(transient=True) as bar:
+        task = bar.add_task("fleets", total=None)
+
+        def show(now: "ExplorationProgress") -> None:
+            best = "" if now.best is None else f"best so far: {now.best.fleet.title}"
+            bar.update(
+                task, completed=now.looked_at + now.ruled_out, description=best, left_s=now.planned_s - now.spent_s
+            )
+
+        try:
+            exploration.run(planned_s, progress=show)
+        except KeyboardInterrupt:
+            show_note("stopped early; this is the best answer so far")
+
+
+def _show(found: "Recommendation") -> None:
+    currency = found.job.catalogue.currency
+    rows = [(label, *_cells(found, found.roles[role])) for role, label in _ROLES.items()]
+    columns = ("", "devices", "latency", "90 % interval", "samples/s", f"{currency}/h", f"{currency} per million")
+    show_table(columns, rows, left=2)
+    click.echo(_verdict(found))
+    if found.wavering:
+        others = ", ".join(f"{title} ({share:.0%})" for title, share in found.wavering.items())
+        click.echo(f"The predictors' errors leave it open: {others} would win in other draws.")
+    click.echo(f"Searched for {format_duration(found.seconds)} for {found.goal.words}.")
+
+
+def _cells(found: "Recommendation", answer: "Answer | None") -> tuple[str, ...]:
+    if answer is None:
+        return ("none fits", *[MISSING] * 5)
+    low, high = (format_ns(value) for value in found.doubt.interval_ns(answer))
+    mark = "" if found.goal.shortfall(answer) <= 1.0 else " (misses the goal)"
+    return (
+        f"{answer.fleet.title}{mark}",
+        format_ns(answer.latency_ns),
+        f"{low} to {high}",
+        f"{answer.samples_per_second:,.4g}",
+        f"{answer.price_per_hour:,.4g}",
+        f"{answer.cost_per_million:,.4g}",
+    )
+
+
+def _verdict(found: "Recommendation") -> str:
+    """One sentence: the gain over the best answer with equal types, and how sure it is."""
+    best, equal = found.recommended, found.roles["best_equal"]
+    if equal is None:
+        return f"Only unequal types meet the goal: {best.fleet.title}."
+    if best.fleet == equal.fleet:
+        return f"Equal types are best here: {best.fleet.title}."
+    if found.goal.shortfall(equal) > 1.0:
+        return (
+            f"Only unequal types meet the goal: {best.fleet.title}. Of equal types, {equal.fleet.title} comes closest."
+        )
+    money = 1 - best.cost_per_million / equal.cost_per_million
+    hour = 1 - best.price_per_hour / equal.price_per_hour
+    time_saved = 1 - best.latency_ns / equal.latency_ns
+    sure = f"{found.probability_better:.0%} of the draws of the predictors' errors agree"
+    return (
+        f"{best.fleet.title} beats {equal.fleet.title}: {money:+.1%} money per sample saved, {hour:+.1%} per hour, "
+        f"{time_saved:+.1%} time; {sure}."
+    )
+
+
+COMMAND = provision

@@ -1,0 +1,226 @@
+"""Catalogues: the device types that can be rented, their prices, and the links between them."""
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from opmark.core.errors import ContentError
+from opmark.core.hardware.cluster import Cluster, Device, Link
+from opmark.core.registry import unknown_name
+from opmark.core.schema import load
+from opmark.leaderboards.making.cluster_plan import FOLDER as CLUSTERS
+from opmark.leaderboards.making.cluster_plan import LINKS, LinkType, LinkTypes
+from opmark.leaderboards.making.device_table import DeviceTable, load_table
+from opmark.leaderboards.provisioning.fleet import Fleet
+
+SCHEMA = 1
+FOLDER = "catalogues"
+SAME_HOST, SAME_ZONE, ACROSS_ZONES = "same-host", "same-zone", "across-zones"
+# No catalogue offers more devices of one type, so that a fleet stays a fleet.
+AVAILABLE_AT_MOST = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """The price of one device per hour; `date` is the day on which `source` said so."""
+
+    per_hour: float
+    currency: str
+    date: datetime.date
+    source: str
+
+    def problems(self) -> list[str]:
+        """List the faults of this price, one sentence each."""
+        found = []
+        if not (math.isfinite(self.per_hour) and self.per_hour > 0):
+            found.append(f"price.per_hour: must be positive, not {self.per_hour:g}")
+        found += [
+            f"price.{name}: must not be empty"
+            for name, value in (("currency", self.currency), ("source", self.source))
+            if not value.strip()
+        ]
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A device type that can be rented; `device` names its file in `leaderboards/devices`.
+
+    A host holds up to `per_host` devices of the type and no others. `same_host` names the link type between them, if
+    it is not the catalogue's own.
+    """
+
+    device: str
+    price: Price
+    available: int
+    per_host: int = 1
+    zone: str = "a"
+    same_host: str = ""
+
+    def problems(self) -> list[str]:
+        """List the faults of this offer, one sentence each."""
+        found = self.price.problems()
+        if not 1 <= self.available <= AVAILABLE_AT_MOST:
+            found.append(f"available: from 1 to {AVAILABLE_AT_MOST:,}, not {self.available}")
+        if self.per_host < 1:
+            found.append(f"per_host: must be at least 1, not {self.per_host}")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogueFile:
+    """The content of a catalogue file.
+
+    `links` maps `same-host`, `same-zone` and `across-zones` to link types of `leaderboards/clusters/links.yaml`.
+    """
+
+    title: str
+    devices: Mapping[str, Offer]
+    links: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalogue:
+    """A checked catalogue with the table of each device type and the link types that it names."""
+
+    name: str
+    title: str
+    offers: Mapping[str, Offer]
+    tables: Mapping[str, DeviceTable]
+    links: Mapping[str, LinkType]
+    same_host: Mapping[str, LinkType]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The device types, in the order of the file."""
+        return tuple(self.offers)
+
+    @cached_property
+    def currency(self) -> str:
+        """The currency of all prices."""
+        return next(iter(self.offers.values())).price.currency
+
+    def price_per_hour(self, fleet: Fleet) -> float:
+        """The price of a fleet per hour."""
+        return sum(count * self.offers[name].price.per_hour for name, count in fleet.items())
+
+    def only(self, types: Sequence[str]) -> "Catalogue":
+        """The same catalogue with only these device types."""
+        kept = {name: self.offers[name] for name in types}
+        return Catalogue(
+            name=self.name,
+            title=self.title,
+            offers=kept,
+            tables={name: self.tables[name] for name in kept},
+            links=self.links,
+            same_host={name: self.same_host[name] for name in kept},
+        )
+
+    def cluster(self, fleet: Fleet) -> Cluster:
+        """The rented devices as a cluster; the first one holds inputs and outputs.
+
+        Devices of one type fill a host before the next one. Every host has one network port in each direction, which
+        all of its transfers to other hosts share.
+        """
+        devices: list[Device] = []
+        host_of: dict[str, tuple[str, int]] = {}
+        for kind, count in fleet.items():
+            for number in range(count):
+                name = f"{kind}-{number}"
+                table = self.tables[kind]
+                devices.append(
+                    Device(
+                        name=name,
+                        type=kind,
+                        memory_bytes=table.memory_bytes,
+                        target=table.target(self.offers[kind].device),
+                        price_per_hour=self.offers[kind].price.per_hour,
+                        provenance=table.provenance,
+                    )
+                )
+                host_of[name] = (kind, number // self.offers[kind].per_host)
+        links = tuple(self._link(a, b, host_of) for a in devices for b in devices if a.name != b.name)
+        cluster = Cluster(name=fleet.title, devices=tuple(devices), links=links, host=devices[0].name)
+        return cluster.checked(self.name)
+
+    def _link(self, source: Device, destination: Device, host_of: Mapping[str, tuple[str, int]]) -> Link:
+        here, there = host_of[source.name], host_of[destination.name]
+        port = ""
+        if here == there:
+            kind = self.same_host[source.type]
+        else:
+            zones = self.offers[source.type].zone, self.offers[destination.type].zone
+            kind = self.links[SAME_ZONE if zones[0] == zones[1] else ACROSS_ZONES]
+            port = f"{here[0]}/{here[1]}>"
+        return Link(
+            source=source.name,
+            destination=destination.name,
+            latency_ns=kind.latency_ns,
+            bandwidth_bytes_per_s=kind.bandwidth_bytes_per_s,
+            port=port,
+        )
+
+
+def catalogue_names(leaderboards: Path) -> tuple[str, ...]:
+    """List the catalogues of a `leaderboards/` folder."""
+    return tuple(sorted(path.stem for path in (leaderboards / FOLDER).glob("*.yaml")))
+
+
+def load_catalogue(leaderboards: Path, name: str) -> Catalogue:
+    """Load the catalogue called `name`, or the one in the file `name`.
+
+    Raises `UnknownNameError`, or `ContentError` naming the file and the field.
+    """
+    path = leaderboards / FOLDER / f"{name}.yaml"
+    if not path.is_file():
+        path = Path(name)
+        if path.suffix not in {".yaml", ".yml"} or not path.is_file():
+            raise unknown_name("catalogue", name, catalogue_names(leaderboards))
+    content = load(path, CatalogueFile, schema=SCHEMA)
+    kinds = load(leaderboards / CLUSTERS / LINKS, LinkTypes, schema=SCHEMA).links
+    if found := [*_problems(content), *_missing_links(content, kinds)]:
+        raise ContentError("; ".join(found), where=str(path))
+    return Catalogue(
+        name=path.stem,
+        title=content.title,
+        offers=content.devices,
+        tables={kind: load_table(leaderboards, offer.device) for kind, offer in content.devices.items()},
+        links={key: kinds[kind] for key, kind in content.links.items()},
+        same_host={
+            kind: kinds[offer.same_host or content.links.get(SAME_HOST, next(iter(kinds)))]
+            for kind, offer in content.devices.items()
+        },
+    )
+
+
+def _problems(content: CatalogueFile) -> list[str]:
+    if not content.devices:
+        return ["devices: at least one is needed"]
+    found = [f"devices.{kind}.{text}" for kind, offer in content.devices.items() for text in offer.problems()]
+    currencies = sorted({offer.price.currency for offer in content.devices.values()})
+    if len(currencies) > 1:
+        found.append(f"devices: prices in one currency are needed, not in {' and '.join(currencies)}")
+    return found
+
+
+def _missing_links(content: CatalogueFile, kinds: Mapping[str, LinkType]) -> list[str]:
+    """Every pair of devices that a fleet can hold needs a link."""
+    places = (SAME_HOST, SAME_ZONE, ACROSS_ZONES)
+    found = [f"links: one of {', '.join(places)}, not {key!r}" for key in content.links if key not in places]
+    named = [*content.links.items(), *((f"{kind}.same_host", one.same_host) for kind, one in content.devices.items())]
+    found += [f"links.{key}: no link type is called {kind!r}" for key, kind in named if kind and kind not in kinds]
+    if found:
+        return found
+    for kind, offer in content.devices.items():
+        if offer.per_host > 1 and offer.available > 1 and not offer.same_host and SAME_HOST not in content.links:
+            found.append(f"links.{SAME_HOST}: missing, and devices of type {kind!r} share a host")
+        if offer.available > offer.per_host and SAME_ZONE not in content.links:
+            found.append(f"links.{SAME_ZONE}: missing, and devices of type {kind!r} stand in several hosts")
+        for other, beside in content.devices.items():
+            place = SAME_ZONE if offer.zone == beside.zone else ACROSS_ZONES
+            if kind < other and place not in content.links:
+                found.append(f"links.{place}: missing, and nothing else links {kind!r} and {other!r}")
+    return found

@@ -1,0 +1,149 @@
+"""The recommendation for a job: the best fleet, beside the best equal one and the best single devices."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opmark.core.errors import NothingSelectedError
+from opmark.core.units import format_ns
+from opmark.leaderboards.provisioning.answer import Answer
+from opmark.leaderboards.provisioning.doubt import DRAWS, Doubt, doubt_in
+from opmark.leaderboards.provisioning.exploration import Exploration
+from opmark.leaderboards.provisioning.goal import Goal
+from opmark.leaderboards.provisioning.job import Job
+
+# The answers that a recommendation is compared with over draws of the predictors' errors.
+RIVALS = 8
+# A recommendation that wins in this share of the draws does not waver.
+STABLE = 0.9
+ROLES = ("recommended", "best_equal", "cheapest_single", "fastest_single")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommendation:
+    """The answers by role (None where there is none), the front, and the doubt in them.
+
+    `probability_better` is the share of draws in which the recommended fleet beats the best equal one; `stability` the
+    share in which it beats all rivals; `wavering` the fleets that win the other draws, with their shares. `by_type` has
+    the best answer with devices of each type alone.
+    """
+
+    job: Job
+    goal: Goal
+    roles: Mapping[str, Answer | None]
+    by_type: Mapping[str, Answer]
+    front: tuple[Answer, ...]
+    doubt: Doubt
+    probability_better: float
+    stability: float
+    wavering: Mapping[str, float]
+    seconds: float
+
+    @property
+    def recommended(self) -> Answer:
+        """The recommended answer."""
+        found = self.roles["recommended"]
+        assert found is not None
+        return found
+
+    def document(self) -> dict[str, Any]:
+        """The recommendation as JSON values."""
+        return {
+            **{role: None if answer is None else self._figures(answer) for role, answer in self.roles.items()},
+            "by_type": {kind: self._figures(answer) for kind, answer in self.by_type.items()},
+            "front": [self._figures(answer) for answer in self.front],
+            "probability_better": self.probability_better,
+            "stability": self.stability,
+            "wavering": dict(self.wavering),
+            "goal": self.goal.words,
+            "model": self.job.model,
+            "batch": self.job.batch,
+            "currency": self.job.catalogue.currency,
+            "left_out": dict(self.job.left_out),
+            "seconds": self.seconds,
+        }
+
+    def _figures(self, answer: Answer) -> dict[str, Any]:
+        low, high = self.doubt.interval_ns(answer)
+        return {
+            "devices": dict(answer.fleet.items()),
+            "latency_ns": answer.latency_ns,
+            "samples_per_second": answer.samples_per_second,
+            "price_per_hour": answer.price_per_hour,
+            "cost_per_million": answer.cost_per_million,
+            "low": low,
+            "high": high,
+            "meets_goal": self.goal.shortfall(answer) <= 1.0,
+        }
+
+
+def recommend(exploration: Exploration, seconds: float, *, draws: int = DRAWS) -> Recommendation:
+    """The recommendation from what an exploration found.
+
+    Raises `NothingSelectedError` where nothing fits into memory, or where nothing meets the goal.
+    """
+    job, goal = exploration.job, exploration.goal
+    roles = _roles(exploration)
+    best = roles["recommended"]
+    if best is None:
+        raise NothingSelectedError(
+            f"{job.model} fits into no fleet that was tried",
+            where=job.catalogue.name,
+            hint="allow more devices with --devices-at-most, or a longer --planning-time",
+        )
+    if goal.shortfall(best) > 1.0:
+        raise NothingSelectedError(
+            f"no fleet that was tried meets the goal: {goal.words}",
+            where=job.catalogue.name,
+            hint=f"{best.fleet.title} comes closest, with {_closest(goal, best)}",
+        )
+    front = exploration.front()
+    rivals = sorted(exploration.answers.values(), key=goal.rank)[:RIVALS]
+    by_type = _by_type(exploration)
+    named = [one for one in (*roles.values(), *by_type.values()) if one is not None]
+    asked = list(dict.fromkeys([*named, *rivals, *front]))
+    doubt = doubt_in(job, asked, goal, draws=draws, seed=exploration.seed)
+    shares = dict(zip(asked, doubt.shares(goal), strict=True))
+    equal = roles["best_equal"]
+    others = sorted(((share, one) for one, share in shares.items() if one is not best), key=lambda pair: -pair[0])
+    return Recommendation(
+        job=job,
+        goal=goal,
+        roles=roles,
+        by_type=by_type,
+        front=tuple(front),
+        doubt=doubt,
+        probability_better=1.0 if equal is None else doubt.probability_better(best, equal, goal),
+        stability=shares[best],
+        wavering={one.fleet.title: share for share, one in others if share > (1 - STABLE) / 2},
+        seconds=seconds,
+    )
+
+
+def _roles(exploration: Exploration) -> dict[str, Answer | None]:
+    """The answers by role; the single devices are judged by price per hour and latency alone."""
+    answers = exploration.answers.values()
+    singles = [answer for answer in answers if answer.fleet.size == 1]
+    return {
+        "recommended": exploration.best(),
+        "best_equal": exploration.best(lambda answer: answer.fleet.equal),
+        "cheapest_single": min(singles, key=lambda one: (one.price_per_hour, one.latency_ns), default=None),
+        "fastest_single": min(singles, key=lambda one: (one.latency_ns, one.price_per_hour), default=None),
+    }
+
+
+def _by_type(exploration: Exploration) -> dict[str, Answer]:
+    found = {kind: exploration.best(_only(kind)) for kind in exploration.job.catalogue.types}
+    return {kind: answer for kind, answer in found.items() if answer is not None}
+
+
+def _only(kind: str) -> Callable[[Answer], bool]:
+    return lambda answer: answer.fleet.types == (kind,)
+
+
+def _closest(goal: Goal, answer: Answer) -> str:
+    if goal.latency_at_most_ns is not None:
+        return format_ns(answer.latency_ns)
+    if goal.samples_per_second is not None:
+        return f"{answer.samples_per_second:.4g} samples per second"
+    return f"{answer.price_per_hour:.4g} per hour"

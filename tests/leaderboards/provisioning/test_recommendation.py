@@ -1,0 +1,49 @@
+import json
+
+import pytest
+from tests.leaderboards.provisioning.offers import MS, diamond
+
+from opmark.core.errors import NothingSelectedError
+from opmark.leaderboards.provisioning.exploration import Exploration
+from opmark.leaderboards.provisioning.goal import Goal
+from opmark.leaderboards.provisioning.page import provisioning_page
+from opmark.leaderboards.provisioning.recommendation import ROLES, recommend
+
+
+def recommended(goal):
+    exploration = Exploration(diamond(), goal, devices_at_most=2)
+    exploration.run(10.0)
+    return recommend(exploration, 10.0, draws=20)
+
+
+def test_the_document_has_every_role_with_its_figures():
+    found = json.loads(json.dumps(recommended(Goal(price_per_hour_at_most=4.5)).document()))
+    for role in ROLES:
+        one = found[role]
+        assert set(one["devices"]) <= {"fast", "slow"}
+        assert one["low"] <= one["latency_ns"] <= one["high"]
+        assert one["cost_per_million"] == pytest.approx(one["price_per_hour"] / 3600 / one["samples_per_second"] * 1e6)
+    assert found["cheapest_single"]["devices"] == {"slow": 1}
+    assert found["fastest_single"]["devices"] == {"fast": 1}
+    assert 0 <= found["probability_better"] <= 1
+    assert found["front"]
+
+
+def test_the_recommendation_is_never_worse_than_the_best_equal_answer():
+    for goal in (Goal(), Goal(latency_at_most_ns=9 * MS), Goal(price_per_hour_at_most=4.5)):
+        found = recommended(goal)
+        assert goal.rank(found.recommended) <= goal.rank(found.roles["best_equal"])
+
+
+def test_a_goal_that_nothing_meets_says_what_comes_closest():
+    with pytest.raises(NothingSelectedError) as raised:
+        recommended(Goal(latency_at_most_ns=1 * MS))
+    assert "fast comes closest" in raised.value.hint
+
+
+def test_the_page_is_one_file_with_the_front_and_the_schedule():
+    found = recommended(Goal(latency_at_most_ns=9 * MS))
+    page = provisioning_page(found)
+    assert found.recommended.fleet.title in page
+    assert page.count("<svg") >= 2
+    assert "http" not in page.replace("http://www.w3.org", "")
