@@ -31,15 +31,15 @@ def exported_zoo_model(model: str, cache: Path, dimensions: Mapping[str, int]) -
     return _exported(build, model, ["zoo", model, sizes, network_code(model)], cache)
 
 
-def exported_program(path: Path, cache: Path) -> Path:
-    """The ONNX file of a `.pt2` file, exported on first use. Raises `ContentError` as `program_of` does."""
+def exported_program(path: Path, cache: Path, dimensions: Mapping[str, int]) -> Path:
+    """The ONNX file of a `.pt2` file with `dimensions` given, exported on first use. Raises as `program_of` does."""
 
     def build() -> "Network":
-        from opmark.models.capture.program import program_of
+        from opmark.models.programs.program import program_of
 
-        return program_of(path)
+        return program_of(path, dimensions)
 
-    return _exported(build, path.stem, ["pt2", sha256(path)], cache)
+    return _exported(build, path.stem, ["pt2", sha256(path), dict(dimensions)], cache)
 
 
 def quantised(path: Path, variant: str, cache: Path, *, dimensions: Mapping[str, int], name: str) -> Path:

@@ -19,8 +19,9 @@ _CAPTURE = {
         *(f"models/capture/onnx_{name}.py" for name in ("export", "origins", "quantise", "runtime", "session")),
         "models/onnx_file.py",
     ),
-    "aten": tuple(f"models/capture/{name}.py" for name in ("_recorder", "aten", "program", "torch_variants")),
+    "aten": tuple(f"models/capture/{name}.py" for name in ("_recorder", "aten", "torch_variants")),
 }
+_PROGRAMS = "models/programs"
 _ZOO = tuple(f"models/zoo/{name}.py" for name in ("__init__", "_shared/blocks", "_shared/weights"))
 _TABLE = "models/zoo/_configured/building.py"
 
@@ -59,7 +60,7 @@ def origin_of(source: ModelSource, language: str, threads: int, sizes: Mapping[s
     """
     family = models().get(source.base)
     places = ("kinds", *_CAPTURE[language])
-    code = code_id(*places)
+    code = code_id(*places, *([_PROGRAMS] if source.path is not None and not source.is_onnx else []))
     packages: tuple[str, ...] = () if source.is_onnx else ("torch",)
     dimensions = dict(sizes)
     if family is not None and family.onnx_path(source.base) == source.path:

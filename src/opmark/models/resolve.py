@@ -159,18 +159,16 @@ def _plain_file(source: ModelSource, cache: Path, sizes: Mapping[str, int]) -> t
         return exported_zoo_model(source.base, cache, sizes), {}
     if source.is_onnx:
         return source.path, sizes
-    _refuse_sizes(source, sizes)
-    return exported_program(source.path, cache), {}
+    return exported_program(source.path, cache, sizes), {}
 
 
 def _module(
     source: ModelSource, sizes: Mapping[str, int], *, weights: bool
 ) -> "tuple[torch.nn.Module, tuple[torch.Tensor, ...]]":
     if source.path is not None:
-        from opmark.models.capture.program import program_of
+        from opmark.models.programs.program import program_of
 
-        _refuse_sizes(source, sizes)
-        return program_of(source.path)
+        return program_of(source.path, sizes)
 
     from opmark.models import zoo
 
@@ -182,11 +180,3 @@ def _module(
 
         module, inputs = in_bfloat16(module, inputs, weights=weights)
     return module, inputs
-
-
-def _refuse_sizes(source: ModelSource, sizes: Mapping[str, int]) -> None:
-    if sizes:
-        raise UsageError(
-            f"the shapes of {source.name}.pt2 are fixed, {', '.join(sizes)} cannot be set",
-            hint="export it with the shapes you want",
-        )

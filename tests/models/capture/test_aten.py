@@ -11,9 +11,9 @@ from opmark.core.errors import ContentError
 from opmark.kinds import GENERIC
 from opmark.models import zoo
 from opmark.models.capture.aten import capture
-from opmark.models.capture.program import program_of
 from opmark.models.capture.quiet import quiet
 from opmark.models.coverage import coverage
+from opmark.models.programs.program import program_of
 
 OWN = [
     "inception-tiny",
