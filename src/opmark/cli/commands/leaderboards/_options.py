@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opmark.cli import completers
-from opmark.cli.options import DURATION
+from opmark.cli.options import DURATION, together
 from opmark.cli.text.terminal import progress_bar
 
 if TYPE_CHECKING:
@@ -20,6 +20,22 @@ planning_budget_option = click.option(
     "--budget", type=DURATION, help="Planning time per problem. Default: the track's own."
 )
 again_option = click.option("--again", is_flag=True, help="Repeat finished runs.")
+
+sandbox_options = together(
+    (
+        click.option(
+            "--sandbox",
+            "kind",
+            type=click.Choice(["bubblewrap", "none"]),
+            default="bubblewrap",
+            show_default=True,
+            help="The sandbox that the submission runs in.",
+        ),
+        click.option(
+            "--i-trust-this", "trusted", is_flag=True, help="Required by --sandbox none: it can do whatever you can."
+        ),
+    )
+)
 
 
 def seed_option(use: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

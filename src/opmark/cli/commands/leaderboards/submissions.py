@@ -10,10 +10,11 @@ from opmark.cli import completers
 from opmark.cli.commands.leaderboards._options import (
     again_option,
     planning_budget_option,
+    sandbox_options,
     score_progress,
     seed_option,
 )
-from opmark.cli.options import FILE, json_option, together, workspace
+from opmark.cli.options import FILE, json_option, workspace
 from opmark.cli.text.terminal import MISSING, progress_bar, seconds_text, show_json, show_table
 from opmark.core.errors import CheckFailedError, NothingSelectedError
 
@@ -24,21 +25,6 @@ if TYPE_CHECKING:
     from opmark.leaderboards.submissions.submit import Receipt
 
 _folder_argument = click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
-_sandbox_options = together(
-    (
-        click.option(
-            "--sandbox",
-            "kind",
-            type=click.Choice(["bubblewrap", "none"]),
-            default="bubblewrap",
-            show_default=True,
-            help="The sandbox that the submission runs in.",
-        ),
-        click.option(
-            "--i-trust-this", "trusted", is_flag=True, help="Required by --sandbox none: it can do whatever you can."
-        ),
-    )
-)
 
 
 @click.command(epilog="Example: opmark leaderboards check my-idea")
@@ -60,7 +46,7 @@ _sandbox_options = together(
 )
 @planning_budget_option
 @seed_option("the submission's random numbers")
-@_sandbox_options
+@sandbox_options
 @json_option
 @click.pass_context
 def check(
@@ -155,7 +141,7 @@ def _show_check(found: "Checked") -> None:
 )
 @seed_option("the submission's random numbers")
 @again_option
-@_sandbox_options
+@sandbox_options
 @json_option
 @click.pass_context
 def submit(

@@ -1,0 +1,1 @@
+"""Submissions by HTTP: uploads, their queue, the process that scores them, and the site while it changes."""

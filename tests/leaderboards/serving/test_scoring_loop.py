@@ -1,0 +1,76 @@
+"""The scoring loop without a web server: its process, its failures, and the receipt that a sender sees."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.leaderboards.serving.live_server import upload, workspace_in
+
+from opmark.core.errors import OpMarkError
+from opmark.leaderboards.serving.application import UploadDesk
+from opmark.leaderboards.serving.scoring_loop import ScoringLoop, ServerFolders
+from opmark.leaderboards.serving.scoring_process import end_with_parent
+from opmark.leaderboards.serving.submission_queue import ServerLimits, SubmissionQueue
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> ScoringLoop:
+    root = workspace_in(tmp_path / "w")
+    folders = ServerFolders(leaderboards=root / "leaderboards", state=root / ".serve")
+    queue = SubmissionQueue(folders.queue, ServerLimits())
+    return ScoringLoop(folders=folders, queue=queue, sandbox="none", trusted=True)
+
+
+def until(loop: ScoringLoop, wanted: str, state: str) -> None:
+    while loop.queue.find(wanted).state != state:
+        time.sleep(0.05)
+
+
+def test_a_scoring_process_that_is_killed_is_tried_again(loop: ScoringLoop, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    wait = Path(f"{runs}.wait-a")
+    wait.touch()
+    found, _ = UploadDesk(loop).take(upload("mine", runs), wanted=(), key="", address="")
+    orphan = loop.folders.archive("0" * 64)
+    orphan.write_bytes(b"")
+    loop.start()
+    try:
+        assert not orphan.exists(), "archives that nobody needs are removed"
+        while not runs.exists():
+            time.sleep(0.05)
+        scorer = next(
+            child for child in psutil.Process().children() if any("scoring_process" in word for word in child.cmdline())
+        )
+        os.kill(scorer.pid, signal.SIGKILL)
+        wait.unlink()
+        until(loop, found.id, "scored")
+    finally:
+        loop.stop()
+    assert loop.queue.find(found.id).receipt
+
+
+def test_a_wrong_archive_fails_with_its_reason(loop: ScoringLoop, tmp_path: Path) -> None:
+    desk = UploadDesk(loop)
+    found, _ = desk.take(upload("mine", tmp_path / "runs"), wanted=("t",), key="", address="")
+    loop.folders.archive(found.sha256).write_bytes(b"damaged")
+    loop.start()
+    try:
+        until(loop, found.id, "failed")
+    finally:
+        loop.stop()
+    assert "cannot be opened" in (desk.state(loop.queue.find(found.id))["error"] or "")
+    with pytest.raises(OpMarkError, match="there is no track 'x'"):
+        desk.take(upload("other", tmp_path / "runs"), wanted=("x",), key="", address="")
+
+
+def test_a_process_whose_parent_is_gone_ends() -> None:
+    child = os.fork()
+    if child == 0:
+        end_with_parent(parent=0)  # nobody's parent: it must not return
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
