@@ -4,6 +4,7 @@ import pytest
 from tests.leaderboards.provisioning.offers import MS, diamond
 
 from opmark.core.errors import NothingSelectedError
+from opmark.leaderboards.provisioning.doubt import Doubt
 from opmark.leaderboards.provisioning.exploration import Exploration
 from opmark.leaderboards.provisioning.goal import Goal
 from opmark.leaderboards.provisioning.page import provisioning_page
@@ -47,3 +48,15 @@ def test_the_page_is_one_file_with_the_front_and_the_schedule():
     assert found.recommended.fleet.title in page
     assert page.count("<svg") >= 2
     assert "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_gain_that_most_draws_deny_is_not_recommended(monkeypatch):
+    # The unequal fleet is best at the predicted times, and the draws say otherwise.
+    goal = Goal(price_per_hour_at_most=4.5)
+    exploration = Exploration(diamond(), goal, devices_at_most=2)
+    exploration.run(10.0)
+    assert not exploration.best().fleet.equal
+    monkeypatch.setattr(Doubt, "probability_better", lambda *_: 0.2)
+    found = recommend(exploration, 10.0, draws=5)
+    assert found.recommended is found.roles["best_equal"]
+    assert found.recommended.fleet.equal

@@ -180,14 +180,17 @@ def _verdict(found: "Recommendation") -> str:
         return (
             f"Only unequal types meet the goal: {best.fleet.title}. Of equal types, {equal.fleet.title} comes closest."
         )
-    money = 1 - best.cost_per_million / equal.cost_per_million
-    hour = 1 - best.price_per_hour / equal.price_per_hour
-    time_saved = 1 - best.latency_ns / equal.latency_ns
-    sure = f"{found.probability_better:.0%} of the draws of the predictors' errors agree"
-    return (
-        f"{best.fleet.title} beats {equal.fleet.title}: {money:+.1%} money per sample saved, {hour:+.1%} per hour, "
-        f"{time_saved:+.1%} time; {sure}."
-    )
+    changes = [
+        f"{_changed(best.latency_ns, equal.latency_ns)} time",
+        f"{_changed(best.price_per_hour, equal.price_per_hour)} money per hour",
+        f"{_changed(best.cost_per_million, equal.cost_per_million)} money per sample",
+    ]
+    sure = f"so say {found.probability_better:.0%} of the draws of the predictors' errors"
+    return f"{best.fleet.title} needs {', '.join(changes)} than {equal.fleet.title}; {sure}."
+
+
+def _changed(new: float, old: float) -> str:
+    return f"{abs(1 - new / old):.1%} {'less' if new <= old else 'more'}"
 
 
 COMMAND = provision

@@ -65,7 +65,7 @@ class Exploration:
             progress(self._progress(planned_s))
             return stop() or time.monotonic() - self._begun >= planned_s
 
-        self._look_at_all(over)
+        self.look_at_all(over)
         budget_s, idle = FIRST_S, 0
         while not over() and idle < IDLE_ROUNDS:
             before = self._best_rank()
@@ -95,7 +95,7 @@ class Exploration:
         """The time of one sample, or of one pass."""
         return 1.0 / figures.samples_per_second if self.goal.in_a_pipeline else figures.latency_ns
 
-    def _look_at_all(self, over: Callable[[], bool]) -> None:
+    def look_at_all(self, over: Callable[[], bool]) -> None:
         """Give every fleet that can matter a short look, single devices first."""
         for fleet in self._fleets():
             if fleet.size > 1 and over():

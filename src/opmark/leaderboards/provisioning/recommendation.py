@@ -16,6 +16,8 @@ from opmark.leaderboards.provisioning.job import Job
 RIVALS = 8
 # A recommendation that wins in this share of the draws does not waver.
 STABLE = 0.9
+# An unequal fleet is recommended where it beats the best equal one in at least this share of the draws.
+LEAST_SURE = 0.5
 ROLES = ("recommended", "best_equal", "cheapest_single", "fastest_single")
 
 
@@ -105,6 +107,10 @@ def recommend(exploration: Exploration, seconds: float, *, draws: int = DRAWS) -
     doubt = doubt_in(job, asked, goal, draws=draws, seed=exploration.seed)
     shares = dict(zip(asked, doubt.shares(goal), strict=True))
     equal = roles["best_equal"]
+    better = 1.0 if equal is None else doubt.probability_better(best, equal, goal)
+    if equal is not None and better < LEAST_SURE and goal.shortfall(equal) <= 1.0:
+        # A gain that most draws deny is none: the simpler fleet is recommended.
+        roles["recommended"], best, better = equal, equal, 0.5
     others = sorted(((share, one) for one, share in shares.items() if one is not best), key=lambda pair: -pair[0])
     return Recommendation(
         job=job,
@@ -113,7 +119,7 @@ def recommend(exploration: Exploration, seconds: float, *, draws: int = DRAWS) -
         by_type=by_type,
         front=tuple(front),
         doubt=doubt,
-        probability_better=1.0 if equal is None else doubt.probability_better(best, equal, goal),
+        probability_better=better,
         stability=shares[best],
         wavering={one.fleet.title: share for share, one in others if share > (1 - STABLE) / 2},
         seconds=seconds,
