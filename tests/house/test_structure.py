@@ -139,7 +139,8 @@ def test_lookalikes_would_be_noticed() -> None:
 
 def is_compiled(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Loops that numba compiles are exempt: splitting them costs speed."""
-    return any("jit" in ast.dump(decorator) for decorator in function.decorator_list)
+    names = {node.id for one in function.decorator_list for node in ast.walk(one) if isinstance(node, ast.Name)}
+    return bool(names & {"compiled", "uncounted"})
 
 
 def test_functions_fit_on_a_screen() -> None:

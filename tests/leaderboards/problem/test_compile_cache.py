@@ -20,14 +20,23 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "room"
 
 
+@pytest.fixture
+def room(nowhere: Path) -> Path:
+    """Code of three files in the folders that are compiled."""
+    for name in ("problem", "search", "simulator"):
+        (nowhere / name).mkdir(parents=True)
+        (nowhere / name / "loop.py").write_text(f"# {name}\n")
+    return nowhere
+
+
 def test_a_folder_of_this_user_alone_is_named(nowhere: Path, tmp_path: Path) -> None:
     settle_compile_cache(nowhere)
-    folder = Path(os.environ[VARIABLE])
+    folder = Path(os.environ[VARIABLE]).parent
     assert folder == tmp_path / f"opmark-numba-{os.getuid()}"
     assert folder.stat().st_mode & 0o777 == 0o700
     del os.environ[VARIABLE]
     settle_compile_cache(nowhere)
-    assert os.environ[VARIABLE] == str(folder)
+    assert Path(os.environ[VARIABLE]).parent == folder
 
 
 @pytest.mark.parametrize("made_as", ["open to others", "a link", "a file"])
@@ -42,17 +51,39 @@ def test_what_others_may_have_put_there_is_not_used(nowhere: Path, tmp_path: Pat
         usual.mkdir()
         usual.chmod(0o777)
     settle_compile_cache(nowhere)
-    assert Path(os.environ[VARIABLE]).is_dir()
-    assert Path(os.environ[VARIABLE]) not in (usual, tmp_path / "theirs")
+    folder = Path(os.environ[VARIABLE]).parent
+    assert folder.is_dir()
+    assert folder not in (usual, tmp_path / "theirs")
 
 
-def test_a_place_that_can_be_written_or_is_named_is_left_alone(
-    nowhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_named_is_left_alone(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "mine")
     settle_compile_cache(nowhere)
     assert os.environ[VARIABLE] == "mine"
-    monkeypatch.delenv(VARIABLE)
+
+
+def test_the_folder_lies_in_the_cache_of_the_user(room: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_cache.os, "access", lambda path, _mode: Path(path) == tmp_path)
-    settle_compile_cache(nowhere)
-    assert VARIABLE not in os.environ
+    settle_compile_cache(room)
+    assert Path(os.environ[VARIABLE]).parent == tmp_path / "home" / "opmark" / "compiled"
+
+
+@pytest.mark.parametrize("name", ["problem", "search", "simulator"])
+def test_every_change_of_the_sources_names_another_folder(
+    room: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def folder() -> str:
+        monkeypatch.delenv(VARIABLE, raising=False)
+        settle_compile_cache(room)
+        return os.environ[VARIABLE]
+
+    before = folder()
+    assert folder() == before
+    changed = room / name / "loop.py"
+    at = changed.stat().st_mtime_ns
+    changed.write_text(changed.read_text().upper())
+    os.utime(changed, ns=(at, at))
+    renamed = folder()
+    assert renamed != before
+    os.utime(changed, ns=(at + 1, at + 1))
+    assert folder() not in (before, renamed)

@@ -1,28 +1,61 @@
-"""A cache folder for numba on machines that let it write neither beside the code nor in a home folder."""
+"""The folder of numba's compiled functions: one per user, and one per state of the sources, of numba and of the CPU.
 
+numba notices changes of a function's own file only. A changed named tuple of another file would meet functions that
+were compiled for the old one, so the folder's name is a hash of all of them.
+"""
+
+import hashlib
 import os
+import platform
 import stat
+import sys
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 
 VARIABLE = "NUMBA_CACHE_DIR"
+UNCOMPILED_VARIABLE = "NUMBA_DISABLE_JIT"
+# Functions are compiled in these folders of the room, and read named tuples of them.
+_ROOMS = ("problem", "search", "simulator")
 
 
 def settle_compile_cache(room: Path) -> None:
-    """Name a temporary folder of this user if numba would find none and stop; a folder that is set already stays.
+    """Name numba's cache folder for the code in `room`; a folder that is set already stays.
 
-    `room` is the folder of the code to compile. A container whose user has no home is such a machine.
+    It lies in the user's cache folder, or where that cannot be written, in a temporary folder of this user.
     """
-    if VARIABLE not in os.environ and not any(map(_can_be_written, (room / "__pycache__", *_own_cache()))):
-        os.environ[VARIABLE] = str(_private_folder())
+    if VARIABLE not in os.environ:
+        usual = _user_cache()
+        folder = _private_folder() if usual is None or not _can_be_written(usual) else usual / "opmark" / "compiled"
+        os.environ[VARIABLE] = str(folder / _key(room))
 
 
-def _own_cache() -> tuple[Path, ...]:
+def _key(room: Path) -> str:
+    """A hash of everything that compiled code depends on. numba itself looks at the times of files."""
+    found = hashlib.blake2b(digest_size=8)
+    parts = [str(room), sys.version, version("numba"), platform.machine(), _processor()]
+    for path in sorted(path for name in _ROOMS for path in (room / name).rglob("*.py")):
+        parts += [str(path.relative_to(room)), str(path.stat().st_mtime_ns)]
+        found.update(path.read_bytes())
+    found.update("\0".join(parts).encode())
+    return found.hexdigest()
+
+
+def _processor() -> str:
+    """The model of the CPU: a home folder may be shared by unlike machines."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
+            return next((line for line in lines if line.startswith(("model name", "CPU part"))), "")
+    except OSError:
+        return platform.processor()
+
+
+def _user_cache() -> Path | None:
     given = os.environ.get("XDG_CACHE_HOME")
     try:
-        return (Path(given) if given else Path.home() / ".cache",)
+        return Path(given) if given else Path.home() / ".cache"
     except RuntimeError:  # a user that the system does not know
-        return ()
+        return None
 
 
 def _can_be_written(folder: Path) -> bool:

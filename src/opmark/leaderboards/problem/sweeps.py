@@ -1,17 +1,18 @@
 """Compiled passes over a problem's graph. Imported lazily, when a problem is compiled or ranked."""
 
 import numpy as np
-from numba import njit  # noqa: TID253 (this module is imported lazily)
 
-from opmark.leaderboards.problem.tables import sizes_of, tables_of
+from opmark.leaderboards.problem.tables import compiled, sizes_of, tables_of
 
 
-@njit("int64[::1](int64[::1], int64[::1])", cache=True)
+@compiled("int64[::1](int64[::1], int64[::1])")
 def topological_order(data, starts):  # type: ignore[no-untyped-def]
     """Units in an order that respects every tensor; shorter than the units if the graph has a cycle."""
     units = sizes_of(data).units
     of = tables_of(data, starts)
-    waiting = np.diff(of.input_offsets)
+    waiting = np.empty(units, dtype=np.int64)
+    for unit in range(units):
+        waiting[unit] = of.input_offsets[unit + 1] - of.input_offsets[unit]
     for tensor in range(len(of.tensor_producer)):
         if of.tensor_producer[tensor] < 0:
             for k in range(of.consumer_offsets[tensor], of.consumer_offsets[tensor + 1]):
@@ -37,7 +38,7 @@ def topological_order(data, starts):  # type: ignore[no-untyped-def]
     return order[:tail].copy()
 
 
-@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", cache=True)
+@compiled("int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def upward_rank(data, starts, topological, unit_ns, tensor_ns):  # type: ignore[no-untyped-def]
     """Per unit, the longest way to the end: its own time, then the largest sum of tensor time and reader's rank."""
     of = tables_of(data, starts)
@@ -53,7 +54,7 @@ def upward_rank(data, starts, topological, unit_ns, tensor_ns):  # type: ignore[
     return rank
 
 
-@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])", cache=True)
+@compiled("int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def returning_rows(data, starts, topological, forward, device):  # type: ignore[no-untyped-def]
     """1 per row of `device` (flat) in which a path over forward units leaves a device and returns to it, else 0."""
     units = sizes_of(data).units

@@ -1,17 +1,21 @@
 """A problem's arrays by name inside compiled code. Imported lazily, by compiled code alone."""
 
+from functools import partial
 from typing import Any
 
 from numba import njit  # noqa: TID253 (this module is imported lazily)
 
 from opmark.leaderboards.problem.packing import PackedArrays, Sizes
 
-# The decorator of functions that allocate nothing. They do without reference counts: counting the arrays of a tuple
-# whenever one is read takes up to ten times as long as the rest.
-uncounted: Any = njit(cache=True, _nrt=False)  # type: ignore[call-overload]
+# The decorators of compiled functions. Nothing calls them from C, so they have no entry for it: one takes as long to
+# compile as a small function.
+compiled: Any = partial(njit, cache=True, no_cfunc_wrapper=True)
+# Functions that allocate nothing do without reference counts: counting the arrays of a tuple whenever one is read takes
+# up to ten times as long as the rest.
+uncounted: Any = partial(compiled, _nrt=False)
 
 
-@njit(cache=True, inline="always")
+@compiled(inline="always")
 def sizes_of(data):  # type: ignore[no-untyped-def]
     """The lengths of all dimensions of the buffer `data`."""
     return Sizes(
@@ -30,7 +34,7 @@ def sizes_of(data):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True)
+@compiled
 def tables_of(data, starts):  # type: ignore[no-untyped-def]
     """Every array of `FIELDS` behind the sizes, as a view into the buffer `data`."""
     return PackedArrays(

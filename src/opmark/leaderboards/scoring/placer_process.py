@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,13 +13,17 @@ from opmark.core.canonical import plain
 from opmark.core.errors import OpMarkError, PlacementError, SubmissionError
 from opmark.core.line_reader import LineReader
 from opmark.core.schema import convert
+from opmark.core.units import format_duration
+from opmark.leaderboards.problem.compile_cache import UNCOMPILED_VARIABLE
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import Attempt, hard_end_s
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
 # numba may compile the simulator first, which takes long on a busy machine.
-STARTED_WITHIN_S = 300.0
+STARTED_WITHIN_S = 900.0
+# While it does, a line says so as often.
+SAID_EVERY_S = 10.0
 # A placer inherits only these variables, and those that begin with the words below: neither seeds nor passwords.
 _INHERITED = frozenset({"PATH", "HOME", "TMPDIR", "LANG", "VIRTUAL_ENV", "XDG_CACHE_HOME"})
 _INHERITED_BEGINNINGS = ("PYTHON", "LD_", "LC_", "NUMBA_", "COVERAGE_", "COV_CORE_")
@@ -29,10 +33,12 @@ _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_TH
 class PlacerProcess:
     """A worker process that tries one problem after another; it is started again after it was killed.
 
-    Use it as a context manager.
+    Use it as a context manager. Without `compiled` its code runs in plain Python. `say` hears why a start takes long.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, compiled: bool = True, say: Callable[[str], None] = lambda _: None) -> None:
+        self._uncompiled = "0" if compiled else "1"
+        self._say = say
         self._process: subprocess.Popen[bytes] | None = None
         self._problem = ""
         self._lines: LineReader | None = None
@@ -96,15 +102,26 @@ class PlacerProcess:
             process.stdin.flush()
         except BrokenPipeError:
             pass  # the next message reports the end of the process
-        if self._next(within_s=STARTED_WITHIN_S) is None:
+        if not self._begins(process):
             code = process.poll()
             self.end()
             raise SubmissionError(f"placer {name!r} could not be started (code {code})", where=problem.name)
         self._problem = problem.id
         return process
 
+    def _begins(self, process: "subprocess.Popen[bytes]") -> bool:
+        """Wait until the worker has compiled what it needs; False where it ended or takes too long."""
+        asked = time.monotonic()
+        while (waited_s := time.monotonic() - asked) < STARTED_WITHIN_S:
+            if self._next(within_s=SAID_EVERY_S) is not None:
+                return True
+            if process.returncode is not None:
+                return False
+            self._say(f"still compiling the search, {format_duration(waited_s + SAID_EVERY_S)} so far")
+        return False
+
     def _start(self) -> "subprocess.Popen[bytes]":
-        environment = worker_environment()
+        environment = worker_environment() | {UNCOMPILED_VARIABLE: self._uncompiled}
         command = [sys.executable, "-m", "opmark.leaderboards.scoring.placer_worker"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         assert self._process.stdout is not None

@@ -18,6 +18,7 @@ from opmark.core.schema import convert
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import plan, prepare
+from opmark.leaderboards.scoring.compilation import compile_once
 from opmark.leaderboards.search.anytime import listening
 
 PARENT_LOOKED_AT_EVERY_S = 2.0
@@ -28,6 +29,7 @@ def compile_simulator(problem: Problem) -> None:
     from opmark.leaderboards.search.annealing import warm_up
     from opmark.leaderboards.search.single import best_single_device
 
+    compile_once()
     problem.arrays  # noqa: B018 (computed once, kept by the problem)
     try:
         best_single_device(problem)

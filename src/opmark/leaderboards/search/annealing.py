@@ -119,8 +119,11 @@ class Annealer:
         candidate.tally["steps"] = steps
         run = annealing_loop.Run(state=candidate, cooling=cooling, moves=self._moves, judge=self._judge)
         loop: Any = annealing_loop
-        loop.place(run)
-        loop.begin(run, loop.judged(run, True, np.inf) if self.compiled else self._judged(run))
+        if self.compiled:
+            loop.begin_judged(run)
+        else:
+            loop.place(run)
+            loop.begin(run, self._judged(run))
         return run
 
     def _anneal(self, run: "Run", count: int) -> None:
@@ -176,6 +179,7 @@ def warm_up() -> None:
     problem = smallest_problem()
     schedule_by_earliest_finish(problem, problem.arrays.topological)
     schedule_by_earliest_start(problem, problem.arrays.default_priority)
-    search = Search(problem, Incumbent(problem, "warm-up", 60.0))
+    # no matter how long compiling takes
+    search = Search(problem, Incumbent(problem, "warm-up", math.inf))
     warm = Cooling(temperature_first=0.1, temperature_last=0.1)
     Annealer(search, 0).run(search.state(np.zeros(2, dtype=np.int64)), 4, warm)

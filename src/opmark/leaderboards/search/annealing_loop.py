@@ -145,7 +145,7 @@ def propose(run):  # type: ignore[no-untyped-def]
             move_groups(state.chosen, first, run.moves, run.cooling.regions)
     if journal.length[0] == 0 and journal.unit[0] < 0:
         return False
-    put_groups(run, False)
+    put_groups(run, np.bool_(False))
     tally.limit = value_of(tally, Verdict(tally.cost, tally.uneven, tally.excess))
     if tally.temperature > 0.0:
         tally.limit -= tally.temperature * tally.least * np.log(1.0 - uniform(random))
@@ -227,7 +227,7 @@ def decide(run, verdict):  # type: ignore[no-untyped-def]
     if value_of(tally, verdict) <= tally.limit:
         take(run, verdict)
     else:
-        put_groups(run, True)
+        put_groups(run, np.bool_(True))
         undo(run.state.chosen, run.state.order, run.state.rank, run.moves.journal)
 
 
@@ -257,3 +257,10 @@ def begin(run, verdict):  # type: ignore[no-untyped-def]
     tally.best, tally.least = np.inf, np.inf
     tally.busiest = -1
     take(run, verdict)
+
+
+@uncounted
+def begin_judged(run):  # type: ignore[no-untyped-def]
+    """Place every unit, judge that, and set the run's numbers."""
+    place(run)
+    begin(run, judged(run, np.bool_(True), np.inf))

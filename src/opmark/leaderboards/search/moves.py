@@ -7,10 +7,9 @@ topological order; or two groups, or two whole devices, trade places; or a unit 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit  # noqa: TID253 (this module is imported lazily)
 
 from opmark.leaderboards.problem.integers import Integers
-from opmark.leaderboards.problem.tables import uncounted
+from opmark.leaderboards.problem.tables import compiled, uncounted
 from opmark.leaderboards.search.regions import Neighbourhood
 
 # Cumulative: a move is of one group, of a region, of a connected piece, of a stretch of the topological order, of two
@@ -199,7 +198,7 @@ def undo(chosen, order, rank, journal):  # type: ignore[no-untyped-def]
         shift(order, rank, journal.unit[2], journal.unit[1])
 
 
-@njit(cache=True)
+@compiled
 def neighbour_rows(chosen, rows, moves):  # type: ignore[no-untyped-def]
     """Fill every row (B×G) with a neighbour of `chosen`."""
     hood = moves.hood

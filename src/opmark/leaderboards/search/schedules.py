@@ -6,14 +6,13 @@ Imported lazily. The bound says before the simulation that a candidate cannot pa
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit  # noqa: TID253 (this module is imported lazily)
 
 from opmark.leaderboards.problem.arrays import EventRules, ProblemArrays
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.packing import Room
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.sweeps import returning_rows
-from opmark.leaderboards.problem.tables import uncounted
+from opmark.leaderboards.problem.tables import compiled, uncounted
 from opmark.leaderboards.search.lists.travel import travel_ns
 from opmark.leaderboards.simulator import engine
 from opmark.leaderboards.simulator.events import room_for
@@ -121,7 +120,7 @@ def least_ns(device, tables):  # type: ignore[no-untyped-def]
     return longest
 
 
-@njit(cache=True)
+@compiled
 def simulated_ns(device, rank, tables):  # type: ignore[no-untyped-def]
     """The latency of a placement, `engine.INVALID` where it cannot run; `tables.room` holds its schedule."""
     data, starts, room, contention = tables.data, tables.starts, tables.room, tables.contention
@@ -130,7 +129,7 @@ def simulated_ns(device, rank, tables):  # type: ignore[no-untyped-def]
     return room.info[0] if status == engine.FINISHED else engine.INVALID
 
 
-@njit(cache=True)
+@compiled
 def returns(device, tables):  # type: ignore[no-untyped-def]
     """True where a path over forward units leaves a device and returns to it."""
     return returning_rows(tables.data, tables.starts, tables.topological, tables.forward, device)[0] == 1

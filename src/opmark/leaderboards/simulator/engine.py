@@ -7,11 +7,11 @@ are those of the simulator's reference page.
 # ruff: noqa: PLR0917, PLR0915 (compiled functions take flat arrays by position, and an event loop is one function)
 
 import numpy as np
-from numba import int64, njit  # noqa: TID253 (this module is imported lazily)
+from numba import int64  # noqa: TID253 (this module is imported lazily)
 from numba.types import NamedUniTuple  # type: ignore[attr-defined] # noqa: TID253
 
 from opmark.leaderboards.problem.packing import Room
-from opmark.leaderboards.problem.tables import sizes_of, tables_of
+from opmark.leaderboards.problem.tables import compiled, sizes_of, tables_of
 from opmark.leaderboards.simulator.queues import (
     deliver,
     enter,
@@ -35,7 +35,7 @@ _FLAT = int64[::1]
 _ROOM = NamedUniTuple(_FLAT, len(Room._fields), Room)
 
 
-@njit(int64(_FLAT, _FLAT, _FLAT, _FLAT, _FLAT, _FLAT, int64, _ROOM), cache=True)
+@compiled(int64(_FLAT, _FLAT, _FLAT, _FLAT, _FLAT, _FLAT, int64, _ROOM))
 def run(data, starts, device, priority, order_offsets, order_units, contention, room):  # type: ignore[no-untyped-def]
     """Simulate one placement into the arrays of `room`, and return a status.
 
@@ -176,7 +176,7 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
         event_key[units + transfers + r] = -of.release_ns[r]
         push(events, 0, events_size, units + transfers + r, event_key)
         events_size += 1
-    time = 0
+    time = np.int64(0)  # a literal would compile `rescale` once more
     done = 0
     while True:
         while events_size > 0 and -event_key[events[0]] == time:
@@ -345,7 +345,7 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     return FINISHED if done == units else STUCK
 
 
-@njit(_FLAT(_FLAT, _FLAT, _FLAT, _FLAT, _FLAT, _FLAT, int64, _ROOM, _FLAT), cache=True)
+@compiled(_FLAT(_FLAT, _FLAT, _FLAT, _FLAT, _FLAT, _FLAT, int64, _ROOM, _FLAT))
 def run_many(data, starts, device, priority, order_offsets, order_units, contention, room, peaks):  # type: ignore[no-untyped-def]
     """Simulate the rows of `device` (flat); one row of `priority` serves all, or each has its own.
 

@@ -7,11 +7,10 @@ improving network partitions", DAC 1982.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit  # noqa: TID253 (this module is imported lazily)
 
 from opmark.leaderboards.problem.arrays import ProblemArrays
 from opmark.leaderboards.problem.integers import Integers
-from opmark.leaderboards.problem.tables import uncounted
+from opmark.leaderboards.problem.tables import compiled, uncounted
 
 
 class LoadTracker(NamedTuple):
@@ -76,7 +75,7 @@ def load_tracker(arrays: ProblemArrays, *, contention: bool) -> LoadTracker:
     return found
 
 
-@njit(cache=True)
+@compiled
 def clear(tracker, host, tensor_output):  # type: ignore[no-untyped-def]
     """Take every unit away."""
     for table in (tracker.device_ns, tracker.port_ns, tracker.held_bytes, tracker.missing):
@@ -91,7 +90,7 @@ def clear(tracker, host, tensor_output):  # type: ignore[no-untyped-def]
         if tensor_output[m]:
             tracker.readers[m, host] += 1
             if tracker.tensor_producer[m] < 0 and home != host:
-                send(tracker, m, home, host, 1)
+                send(tracker, m, home, host, np.int64(1))
 
 
 @uncounted
@@ -146,30 +145,32 @@ def put_unit(tracker, u, b):  # type: ignore[no-untyped-def]
         tracker.tensor_producer,
         tracker.tensor_home,
     )
+    # A literal would compile `hold` and `send` once for each.
+    add, remove = np.int64(1), np.int64(-1)
     a = device[u]
     if a >= 0:
-        hold(tracker, u, a, -1)
+        hold(tracker, u, a, remove)
     if b >= 0:
-        hold(tracker, u, b, 1)
+        hold(tracker, u, b, add)
     for k in range(tracker.input_offsets[u], tracker.input_offsets[u + 1]):
         m = inputs[k]
         source = home[m] if producer[m] < 0 else device[producer[m]]
         if a >= 0:
             readers[m, a] -= 1
             if source >= 0 and a != source and readers[m, a] == 0:
-                send(tracker, m, source, a, -1)
+                send(tracker, m, source, a, remove)
         if b >= 0:
             readers[m, b] += 1
             if source >= 0 and b != source and readers[m, b] == 1:
-                send(tracker, m, source, b, 1)
+                send(tracker, m, source, b, add)
     for k in range(tracker.output_offsets[u], tracker.output_offsets[u + 1]):
         m = outputs[k]
         for d in range(readers.shape[1]):
             if readers[m, d] > 0:
                 if a >= 0 and d != a:
-                    send(tracker, m, a, d, -1)
+                    send(tracker, m, a, d, remove)
                 if b >= 0 and d != b:
-                    send(tracker, m, b, d, 1)
+                    send(tracker, m, b, d, add)
     device[u] = b
 
 
@@ -207,7 +208,7 @@ def mean_square_ns(tracker):  # type: ignore[no-untyped-def]
     return total / (len(device_ns) + len(port_ns))
 
 
-@njit(cache=True)
+@compiled
 def bottleneck_rows(tracker, host, tensor_output, rows):  # type: ignore[no-untyped-def]
     """The load of the busiest server per row of devices (B×U); every transfer needs a route."""
     found = np.empty(len(rows), dtype=np.int64)

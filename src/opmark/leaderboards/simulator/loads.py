@@ -3,12 +3,11 @@
 # ruff: noqa: PLR0917 (compiled functions take flat arrays by position)
 
 import numpy as np
-from numba import njit  # noqa: TID253 (this module is imported lazily)
 
-from opmark.leaderboards.problem.tables import sizes_of, tables_of
+from opmark.leaderboards.problem.tables import compiled, sizes_of, tables_of
 
 
-@njit("int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64)", cache=True)
+@compiled("int64[::1](int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64)")
 def stash_rows(data, starts, device, replicas, forward, micro_batches):  # type: ignore[no-untyped-def]
     """Peak bytes per row and device when every sample in flight keeps its forward tensors.
 
@@ -81,7 +80,7 @@ def stash_rows(data, starts, device, replicas, forward, micro_batches):  # type:
     return found
 
 
-@njit("int64[::1](int64[::1], int64[::1], int64[::1])", cache=True)
+@compiled("int64[::1](int64[::1], int64[::1], int64[::1])")
 def sum_rows(data, starts, device):  # type: ignore[no-untyped-def]
     """Bytes per row and device when nothing is ever freed: weights, workspaces, and tensors where they are made."""
     units, tensors, devices = sizes_of(data)[:3]
@@ -103,10 +102,7 @@ def sum_rows(data, starts, device):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(
-    "UniTuple(int64[::1], 2)(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])",
-    cache=True,
-)
+@compiled("UniTuple(int64[::1], 2)(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1])")
 def serial_rows(data, starts, run_ns, out, into, device):  # type: ignore[no-untyped-def]
     """Load per row and device, in ns, and the part of it that is for taking in; `out` and `into` are M×D prices."""
     units, tensors, devices = sizes_of(data)[:3]

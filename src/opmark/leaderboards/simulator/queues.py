@@ -2,14 +2,12 @@
 
 # ruff: noqa: PLR0917 (compiled functions take flat arrays by position)
 
-from numba import njit  # noqa: TID253 (this module is imported lazily)
-
 from opmark.leaderboards.problem.tables import uncounted
 
 MILLION = 1_000_000
 
 
-@njit("void(int64[::1], int64, int64, int64, int64[::1])", cache=True, _nrt=False)  # type: ignore[call-overload]
+@uncounted("void(int64[::1], int64, int64, int64, int64[::1])")
 def push(heap, base, size, item, key):  # type: ignore[no-untyped-def]
     """Add `item` to the heap of `size` items at `base`: the largest key first, then the lowest item."""
     hole = size
@@ -23,7 +21,7 @@ def push(heap, base, size, item, key):  # type: ignore[no-untyped-def]
     heap[base + hole] = item
 
 
-@njit("int64(int64[::1], int64, int64, int64[::1])", cache=True, _nrt=False)  # type: ignore[call-overload]
+@uncounted("int64(int64[::1], int64, int64, int64[::1])")
 def pop(heap, base, size, key):  # type: ignore[no-untyped-def]
     """Remove and return the first of the `size` items at `base`."""
     top = heap[base]

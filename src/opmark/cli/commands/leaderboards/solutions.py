@@ -8,7 +8,7 @@ import click
 from opmark.cli import completers
 from opmark.cli.commands.leaderboards._options import seed_option
 from opmark.cli.options import DURATION, FILE, json_option
-from opmark.cli.text.terminal import counted, show_json, show_table
+from opmark.cli.text.terminal import counted, show_json, show_note, show_table
 from opmark.core.errors import PlacementError, SubmissionError
 from opmark.core.units import format_bytes, format_ns
 
@@ -37,14 +37,13 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
     from opmark.leaderboards.problem.files import load_problem
     from opmark.leaderboards.problem.placement import save_solution
     from opmark.leaderboards.problem.rules.objective import format_cost, in_unit
-    from opmark.leaderboards.scoring.placer_process import PlacerProcess
+    from opmark.leaderboards.scoring.first_answer import attempt_at_once
     from opmark.leaderboards.search.placer import PLACERS
 
     PLACERS.load(name)
     problem = load_problem(problem_file)
     try:
-        with PlacerProcess() as process:
-            found = process.attempt(problem, name, budget_s=budget, seed=seed)
+        found = attempt_at_once(problem, name, budget_s=budget, seed=seed, say=show_note)
     except SubmissionError as error:
         if as_json:
             facts = {"valid": False, "objective": problem.objective, "unit": problem.unit, "cost": None}
@@ -98,11 +97,13 @@ def simulate(
     from opmark.leaderboards.problem.placement import load_solution
     from opmark.leaderboards.problem.rules.objective import format_cost
     from opmark.leaderboards.problem.rules.profile import profile_named
+    from opmark.leaderboards.scoring.first_answer import without_compiling
     from opmark.leaderboards.scoring.robustness import robustness
     from opmark.leaderboards.simulator.evaluation import evaluate
     from opmark.leaderboards.simulator.trace import chrome_trace
 
     problem = load_problem(problem_file)
+    without_compiling(problem, show_note)
     rules = profile_named(profile or problem.profile)
     try:
         found = evaluate(problem, load_solution(solution_file, problem), rules)
@@ -165,8 +166,10 @@ def bound(problem_file: Path, solver: float | None, as_json: bool) -> None:
     from opmark.leaderboards.bounds.response_time import known_guarantee_ns
     from opmark.leaderboards.problem.files import load_problem
     from opmark.leaderboards.problem.rules.objective import format_cost, in_unit
+    from opmark.leaderboards.scoring.first_answer import without_compiling
 
     problem = load_problem(problem_file)
+    without_compiling(problem, show_note)
     found = bounds(problem, solver_s=solver or 0.0)
     best = max(found.values(), default=0)
     guarantee = known_guarantee_ns(problem)
@@ -203,9 +206,11 @@ def check_trace(*, problem_file: Path, trace_file: Path, solution_file: Path | N
     from opmark.leaderboards.problem.files import load_problem
     from opmark.leaderboards.problem.placement import load_solution
     from opmark.leaderboards.problem.rules.objective import format_cost, in_unit
+    from opmark.leaderboards.scoring.first_answer import without_compiling
     from opmark.leaderboards.simulator.trace_check import check_trace_file
 
     problem = load_problem(problem_file)
+    without_compiling(problem, show_note)
     solution = None if solution_file is None else load_solution(solution_file, problem)
     found = check_trace_file(problem, trace_file, solution)
     if as_json:

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit  # noqa: TID253 (this module is imported lazily)
 
 from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.tables import compiled
 
 NEVER = np.iinfo(np.int64).max
 Floats = npt.NDArray[np.float64]
@@ -93,13 +93,13 @@ class StagePrograms(NamedTuple):
     position: Integers
 
 
-@njit(cache=True)
+@compiled
 def contains(bits, ideal, block):  # type: ignore[no-untyped-def]
     """1 if the ideal contains the block."""
     return (bits[ideal, block // 62] >> (block % 62)) & 1
 
 
-@njit(cache=True)
+@compiled
 def payment(m, part, lasting, bits, loads):  # type: ignore[no-untyped-def]
     """The price that tensor `m` costs a part in ns.
 
@@ -130,26 +130,30 @@ def payment(m, part, lasting, bits, loads):  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True, forceinline=True)
+@compiled(forceinline=True)
 def part_with(block, part, bits, loads):  # type: ignore[no-untyped-def]
     """The load that a block adds to a part, and the share of it that the part can never lose, in ns."""
     c, inner, outer = part
     without, with_block = (c, inner, outer, np.int64(-1)), (c, inner, outer, block)
+    # Literals would compile `payment` once for each.
+    every, only_lasting = np.bool_(False), np.bool_(True)
     load = lasting = loads.run[c, block]
     for k in range(loads.touch_offsets[block], loads.touch_offsets[block + 1]):
         m = loads.touching[k]
-        load += payment(m, with_block, False, bits, loads) - payment(m, without, False, bits, loads)
-        lasting += max(0, payment(m, with_block, True, bits, loads) - payment(m, without, True, bits, loads))
+        load += payment(m, with_block, every, bits, loads) - payment(m, without, every, bits, loads)
+        lasting += max(
+            0, payment(m, with_block, only_lasting, bits, loads) - payment(m, without, only_lasting, bits, loads)
+        )
     return load, lasting
 
 
-@njit(cache=True, forceinline=True)
+@compiled(forceinline=True)
 def has_free_device(state, c, stride, loads):  # type: ignore[no-untyped-def]
     """True if a state leaves a device of class `c` unused."""
     return (state // stride[c]) % (loads.devices[c] + 1) < loads.devices[c]
 
 
-@njit(cache=True)
+@compiled
 def least_max_load(steps, bound, ideals, loads, tables):  # type: ignore[no-untyped-def]
     """cost[ideal][used devices of each class] = the least maximum load, if at most `bound`.
 
@@ -160,7 +164,8 @@ def least_max_load(steps, bound, ideals, loads, tables):  # type: ignore[no-unty
     bits, offsets, child, block_added = ideals
     classes, states = len(loads.devices), cost.shape[1]
     stride = np.ones(classes, dtype=np.int64)
-    stride[1:] = np.cumprod(loads.devices + 1)[:-1]
+    for c in range(1, classes):
+        stride[c] = stride[c - 1] * (loads.devices[c - 1] + 1)
     done = 0
     while position[0] < len(bits):
         inner, c = position[0], position[1]
@@ -210,7 +215,7 @@ def least_max_load(steps, bound, ideals, loads, tables):  # type: ignore[no-unty
             position[0], position[1] = inner + 1, 0
 
 
-@njit(cache=True)
+@compiled
 def stages_and_replicas(steps, ideals, costs, tables):  # type: ignore[no-untyped-def]
     """cost[ideal][used devices] = the least time of the slowest stage in ns.
 

@@ -7,9 +7,9 @@ import heapq
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit  # noqa: TID253 (this module is imported lazily)
 
 from opmark.leaderboards.problem.integers import Integers
+from opmark.leaderboards.problem.tables import compiled
 from opmark.leaderboards.search.lists.travel import NEVER_NS
 
 # Later than everything.
@@ -93,7 +93,7 @@ class ListTables(NamedTuple):
     assignment: Assignment
 
 
-@njit(cache=True, forceinline=True)
+@compiled(forceinline=True)
 def sort_inputs(unit, tables):  # type: ignore[no-untyped-def]
     """List the inputs of `unit` in the order in which they are produced; returns their number."""
     costs, assignment = tables.costs, tables.assignment
@@ -115,7 +115,7 @@ def sort_inputs(unit, tables):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, forceinline=True)
+@compiled(forceinline=True)
 def inputs_ready(count, device, send, tables):  # type: ignore[no-untyped-def]
     """The time at which the last of the `count` sorted inputs is on `device`; with `send` its transfers are kept."""
     costs, assignment = tables.costs, tables.assignment
@@ -156,10 +156,10 @@ def inputs_ready(count, device, send, tables):  # type: ignore[no-untyped-def]
     return ready
 
 
-@njit(cache=True, forceinline=True)
+@compiled(forceinline=True)
 def earliest_gap(device, ready, duration, timeline):  # type: ignore[no-untyped-def]
     """The earliest start from `ready` on in an idle gap that is long enough (insertion), and the slot of the gap."""
-    best, chosen = LAST, 0
+    best, chosen = np.int64(LAST), np.int64(0)
     for slot in range(timeline.first_slot[device], timeline.first_slot[device + 1]):
         count = timeline.filled[slot]
         low, high = 0, count
@@ -179,10 +179,10 @@ def earliest_gap(device, ready, duration, timeline):  # type: ignore[no-untyped-
     return best, chosen
 
 
-@njit(cache=True, forceinline=True)
+@compiled(forceinline=True)
 def earliest_free(device, timeline):  # type: ignore[no-untyped-def]
     """The time at which the first slot of a device has finished all its units, and that slot."""
-    best, chosen = LAST, 0
+    best, chosen = np.int64(LAST), np.int64(0)
     for slot in range(timeline.first_slot[device], timeline.first_slot[device + 1]):
         count = timeline.filled[slot]
         free = timeline.end[slot, count - 1] if count else 0
@@ -191,7 +191,7 @@ def earliest_free(device, timeline):  # type: ignore[no-untyped-def]
     return best, chosen
 
 
-@njit(cache=True, forceinline=True)
+@compiled(forceinline=True)
 def occupy(unit, slot, start, end, timeline):  # type: ignore[no-untyped-def]
     """Insert the span of `unit` into a slot, behind the spans that start and end no later."""
     place = timeline.filled[slot]
@@ -207,7 +207,7 @@ def occupy(unit, slot, start, end, timeline):  # type: ignore[no-untyped-def]
     timeline.filled[slot] += 1
 
 
-@njit(cache=True, forceinline=True)
+@compiled(forceinline=True)
 def usable_devices(unit, memory, usable):  # type: ignore[no-untyped-def]
     """Fill `usable` with the devices for `unit`, and return their number.
 
@@ -231,7 +231,7 @@ def usable_devices(unit, memory, usable):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, forceinline=True)
+@compiled(forceinline=True)
 def assign(unit, device, slot_and_start, inputs, tables):  # type: ignore[no-untyped-def]
     """Run `unit` on `device` in a slot from a start on: keep its group there and send it its `inputs`."""
     slot, start = slot_and_start
@@ -240,13 +240,13 @@ def assign(unit, device, slot_and_start, inputs, tables):  # type: ignore[no-unt
     if memory.device[group] < 0:
         memory.device[group] = device
         memory.held_bytes[device] += memory.size_bytes[group]
-    inputs_ready(inputs, device, True, tables)
+    inputs_ready(inputs, device, np.bool_(True), tables)
     end = start + tables.costs.run_ns[unit, device]
     assignment.device[unit], assignment.start[unit], assignment.end[unit] = device, start, end
     occupy(unit, slot, start, end, tables.timeline)
 
 
-@njit(cache=True)
+@compiled
 def assign_by_earliest_finish(order, pinned, lookahead_ns, tables):  # type: ignore[no-untyped-def]
     """Assign the units in `order`, each to the device with the least finish time plus `lookahead_ns` (U×D).
 
@@ -256,10 +256,11 @@ def assign_by_earliest_finish(order, pinned, lookahead_ns, tables):  # type: ign
     usable = np.empty(run_ns.shape[1], dtype=np.int64)
     for unit in order:
         inputs = sort_inputs(unit, tables)
-        least, best, best_start, best_slot = LAST, -1, 0, 0
+        # Of one type from the start: literals would compile `assign` once more.
+        least, best, best_start, best_slot = LAST, np.int64(-1), np.int64(0), np.int64(0)
         for k in range(usable_devices(unit, tables.memory, usable)):
             device = usable[k]
-            ready = inputs_ready(inputs, device, False, tables)
+            ready = inputs_ready(inputs, device, np.bool_(False), tables)
             start, slot = earliest_gap(device, ready, run_ns[unit, device], tables.timeline)
             finish = start + run_ns[unit, device] + lookahead_ns[unit, device]
             if pinned[unit] == device:
@@ -269,7 +270,7 @@ def assign_by_earliest_finish(order, pinned, lookahead_ns, tables):  # type: ign
         assign(unit, best, (best_slot, best_start), inputs, tables)
 
 
-@njit(cache=True)
+@compiled
 def assign_by_earliest_start(rank, waiting, readers, reservations, tables):  # type: ignore[no-untyped-def]
     """Assign, again and again, the ready unit and the device with the earliest start.
 
@@ -302,7 +303,7 @@ def assign_by_earliest_start(rank, waiting, readers, reservations, tables):  # t
             continue
         inputs = sort_inputs(unit, tables)
         free, slot = earliest_free(device, tables.timeline)
-        start = max(inputs_ready(inputs, device, False, tables), free)
+        start = max(inputs_ready(inputs, device, np.bool_(False), tables), free)
         before = last[device]
         expected = favourite[before] if before >= 0 else -1
         if expected >= 0 and expected != unit and assignment.device[expected] < 0:

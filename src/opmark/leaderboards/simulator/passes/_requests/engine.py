@@ -3,12 +3,12 @@
 # ruff: noqa: PLR0917 (compiled functions take flat arrays by position)
 
 import numpy as np
-from numba import njit  # noqa: TID253 (this module is imported lazily)
 
+from opmark.leaderboards.problem.tables import compiled
 from opmark.leaderboards.simulator import engine
 
 
-@njit(cache=True)
+@compiled
 def request_latencies(room, arrival_ns, units, tensors):  # type: ignore[no-untyped-def]
     """Per request, ns from its arrival until all its units and transfers have ended; `room` is that of `run`."""
     found = np.empty(len(arrival_ns), dtype=np.int64)
@@ -23,7 +23,7 @@ def request_latencies(room, arrival_ns, units, tensors):  # type: ignore[no-unty
     return found
 
 
-@njit(cache=True)
+@compiled
 def run_requests(  # type: ignore[no-untyped-def]
     data, starts, device, priority, no_order, contention, room, peaks, requests, rank
 ):
