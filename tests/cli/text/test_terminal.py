@@ -1,11 +1,12 @@
 """stdout is data."""
 
 import json
+import time
 from dataclasses import dataclass
 
 import pytest
 
-from opmark.cli.text.terminal import progress_bar, show_error, show_json, show_table, show_text
+from opmark.cli.text.terminal import progress_bar, progress_lines, show_error, show_json, show_table, show_text
 from opmark.core.errors import ContentError
 
 
@@ -98,3 +99,25 @@ def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str
         task = progress.add_task("measuring", total=2)
         progress.advance(task)
     assert capsys.readouterr().out == ""
+
+
+def test_a_pipe_gets_lines_of_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.progress import Progress
+
+    progress = Progress(disable=True)
+    with progress_lines(progress, every_s=0.01):
+        task = progress.add_task("training", total=4)
+        progress.update(task, completed=1)
+        deadline = time.monotonic() + 60
+        said = ""
+        while "training: 1 of 4" not in said and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said += capsys.readouterr().err
+        progress.update(task, completed=4)
+        while "still working" not in said and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said += capsys.readouterr().err
+    line = next(line for line in said.splitlines() if line.startswith("training: 1 of 4"))
+    assert "so far" in line
+    assert "left" in line
+    assert "still working" in said

@@ -3,7 +3,9 @@
 import contextlib
 import os
 import shutil
+import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +16,7 @@ from opmark.core.files import json_text
 from opmark.core.units import format_duration, format_ns
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, Task
 
     from opmark.bench.run import progress as measuring
     from opmark.core.parallel.task_map import MapProgress
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 MISSING = "–"
 _LONGEST_NAME = 24
 _PIPED_WIDTH = 160
+# Where no progress bar can be drawn, a line says so often how far the work is.
+LINE_EVERY_S = 10.0
 _GAP = 2
 
 
@@ -127,7 +131,7 @@ def seconds_text(seconds: float | None) -> str:
 
 @contextlib.contextmanager
 def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
-    """A progress display with the time left, on stderr; silent where stderr is not a terminal.
+    """A progress display with the time left, on stderr; where stderr is not a terminal, a line every few seconds.
 
     The time left is a task's field `left_s`, or else estimated from the pace so far.
     """
@@ -148,8 +152,48 @@ def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
         TimeLeft(),
         TextColumn("left"),
     )
-    with Progress(*columns, console=console, transient=transient, disable=not console.is_terminal) as progress:
+    progress = Progress(*columns, console=console, transient=transient, disable=not console.is_terminal)
+    with progress, contextlib.nullcontext() if console.is_terminal else progress_lines(progress):
         yield progress
+
+
+@contextlib.contextmanager
+def progress_lines(progress: "Progress", every_s: float = LINE_EVERY_S) -> Iterator[None]:
+    """Print a line about the last unfinished task on stderr every `every_s` seconds within the block."""
+    import threading
+
+    over = threading.Event()
+    # the stream of the caller: a test, for one, gives this thread another one
+    stream = sys.stderr
+    begun = time.monotonic()
+
+    def print_lines() -> None:
+        while not over.wait(every_s):
+            open_tasks = [task for task in progress.tasks if not task.finished]
+            with contextlib.suppress(ValueError, OSError):  # the stream may be closed at the end
+                click.echo(
+                    _progress_line(open_tasks[-1] if open_tasks else None, time.monotonic() - begun), file=stream
+                )
+
+    thread = threading.Thread(target=print_lines, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _progress_line(task: "Task | None", spent_s: float) -> str:
+    spent = f"{format_duration(spent_s)} so far"
+    if task is None:
+        return f"still working, {spent}"
+    done = "" if task.total is None else f": {task.completed:,.0f} of {task.total:,.0f}"
+    left_s = task.fields.get("left_s")
+    if left_s is None and task.total and task.completed:
+        left_s = spent_s * (task.total / task.completed - 1)
+    left = "" if left_s is None else f", {format_duration(left_s)} left"
+    return f"{task.description}{done}, {spent}{left}"
 
 
 @contextlib.contextmanager

@@ -14,11 +14,21 @@ from opmark.cli.commands.leaderboards._options import (
 )
 from opmark.cli.completers import placers
 from opmark.cli.options import FOLDER, cluster_option, json_option, on_cluster, workspace
-from opmark.cli.text.terminal import MISSING, map_progress, seconds_text, show_json, show_table
+from opmark.cli.text.terminal import (
+    MISSING,
+    counted,
+    map_progress,
+    progress_bar,
+    seconds_text,
+    show_json,
+    show_table,
+)
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from rich.progress import TaskID
 
     from opmark.leaderboards.scoring.standings import Standings
 
@@ -139,11 +149,19 @@ def site(ctx: click.Context, output: Path | None, as_json: bool) -> None:
     from opmark.leaderboards.site.exhibition import publish_tracks
 
     place = workspace(ctx)
-    files = publish_tracks(place.leaderboards, output or place.root / "site")
+    with progress_bar(transient=True) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(track: str, done: int, total: int) -> None:
+            if track not in tasks:
+                tasks[track] = bar.add_task(track)
+            bar.update(tasks[track], completed=done, total=total)
+
+        files = publish_tracks(place.leaderboards, output or place.root / "site", show)
     if as_json:
         show_json({"index": str(files[0]), "files": [str(path) for path in files]})
     else:
-        click.echo(f"{files[0]} ({len(files)} pages)")
+        click.echo(f"{files[0]} ({counted(sum(path.suffix == '.html' for path in files), 'page')})")
 
 
 def _show_standings(found: "Standings", as_json: bool, *, instances: bool = False) -> None:
