@@ -30,7 +30,7 @@ class Profiled:
 
 
 def profile_curve(entries: Sequence[Profiled], *, title: str = "Performance profile") -> str:
-    """One step line per entry over factors from 1 to 2, with a table of the data; lines after the eighth are grey."""
+    """One step line per entry over factors from 1 to 2, with a table of the data; after eight colours come dashes."""
 
     def across(factor: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * (factor - 1) / (FACTOR_AT_MOST - 1)
@@ -48,7 +48,9 @@ def profile_curve(entries: Sequence[Profiled], *, title: str = "Performance prof
             share = entry.within(factor)
             points.append((across(factor), down(share)))
         points.append((across(FACTOR_AT_MOST), down(share)))
-        lines.append({"label": entry.label, "style": f"c{min(number, COLOURS)}", "points": points})
+        lines.append(
+            {"label": entry.label, "style": f"c{number % COLOURS}", "dash": number // COLOURS, "points": points}
+        )
     ticks = linear_ticks(1.0, FACTOR_AT_MOST, 5, lambda value: f"{value:.1f}×")
     return render(
         "pages/profile_curve.html.jinja",

@@ -39,3 +39,61 @@ for (const table of document.querySelectorAll("table.sortable")) {
     head.append(button);
   });
 }
+
+// A table with data-tools (the name of its CSV file) gets a search field, a choice of columns, and a download.
+for (const table of document.querySelectorAll("table[data-tools]")) {
+  const rows = [...table.tBodies[0].rows];
+  const heads = [...table.tHead.rows[0].cells];
+  const tools = document.createElement("div");
+  tools.className = "tabletools";
+
+  const search = document.createElement("input");
+  search.type = "search";
+  search.placeholder = `Search ${rows.length} rows`;
+  search.setAttribute("aria-label", "Search the rows of this table");
+  search.addEventListener("input", () => {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((word) => text.includes(word));
+    }
+  });
+
+  const columns = document.createElement("details");
+  const summary = document.createElement("summary");
+  summary.textContent = "Columns";
+  columns.append(summary);
+  heads.forEach((head, column) => {
+    if (column === 0) return;
+    const label = document.createElement("label");
+    const box = document.createElement("input");
+    box.type = "checkbox";
+    box.checked = true;
+    box.addEventListener("change", () => {
+      for (const row of [table.tHead.rows[0], ...rows]) row.cells[column].hidden = !box.checked;
+    });
+    label.append(box, ` ${head.textContent.trim()}`);
+    columns.append(label);
+  });
+
+  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  const download = document.createElement("button");
+  download.type = "button";
+  download.textContent = "CSV";
+  download.setAttribute("aria-label", "Download the rows shown as CSV");
+  download.addEventListener("click", () => {
+    const shown = [...table.tBodies[0].rows].filter((row) => !row.hidden);
+    const wanted = heads.map((_, column) => column).filter((column) => !heads[column].hidden && !heads[column].hasAttribute("data-unsorted"));
+    const cell = (one) => quoted((one.dataset.value ?? one.textContent).trim());
+    const lines = [wanted.map((column) => quoted(heads[column].textContent.trim()))];
+    for (const row of shown) lines.push(wanted.map((column) => cell(row.cells[column])));
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([lines.map((line) => line.join(",")).join("\n") + "\n"], { type: "text/csv" }));
+    link.download = `${table.dataset.tools}.csv`;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
+
+  tools.append(search, columns, download);
+  (table.closest(".wide") ?? table).before(tools);
+}

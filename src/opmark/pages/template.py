@@ -9,6 +9,9 @@ from opmark.core.units import format_bytes, format_count, format_duration, forma
 if TYPE_CHECKING:
     import jinja2
 
+# Templates find these files of the folder under these names.
+_ASSETS = {"style": "style.css", "script": "sort.js", "zoom": "zoom.js", "draw": "draw.js"}
+
 
 def render(template: str, **values: Any) -> str:
     """Render `template`, a path below the package such as `pages/bars.html.jinja`.
@@ -42,7 +45,7 @@ def environment() -> "jinja2.Environment":
         "percent": percent,
         "signed_percent": signed_percent,
     }
-    made.globals |= {"style": asset("style.css"), "script": asset("sort.js"), "zoom": asset("zoom.js")}
+    made.globals |= {name: asset(file) for name, file in _ASSETS.items()}
     return made
 
 

@@ -1,7 +1,7 @@
 // Zoom and pan every schedule: buttons, + - 0 and arrow keys, Ctrl with the wheel, dragging. Without this script
 // the whole schedule is shown.
 "use strict";
-for (const chart of document.querySelectorAll(".gantt")) {
+const zoomable = (chart) => {
   const pan = chart.querySelector(".pan");
   const plot = chart.querySelector(".plot");
   const MOST = 64;
@@ -84,7 +84,8 @@ for (const chart of document.querySelectorAll(".gantt")) {
     if (held) pan.scrollLeft = held.left + held.x - event.clientX;
   });
   window.addEventListener("pointerup", () => (held = null));
-}
+};
+for (const chart of document.querySelectorAll(".gantt")) zoomable(chart);
 
 // A link to one schedule opens it.
 const openLinked = () => {

@@ -103,7 +103,7 @@ def test_a_schedule_too_long_to_draw_is_left_out(monkeypatch: pytest.MonkeyPatch
 def test_from_solutions_to_pages(tmp_path: Path) -> None:
     files = publish(tmp_path, [board_of([problem()], standings(), title="Tiny", name="tiny")])
     text = (tmp_path / "tiny" / "index.html").read_text()
-    assert len(files) == 1 + 1 + 3 + 1 + 2
+    assert len(files) == 1 + 1 + 3 + 1 + 2 + 1
     assert "Tiny" in text
     assert "50.0 ns" in text
 

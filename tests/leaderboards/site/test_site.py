@@ -20,7 +20,7 @@ from opmark.leaderboards.site.board import (
 )
 from opmark.leaderboards.site.exhibition import publish
 from opmark.leaderboards.site.page import PAGES, Site, is_build, slug
-from opmark.leaderboards.site.pages import device, entry, instance, predictor, standings, tracks
+from opmark.leaderboards.site.pages import device, entry, instance, predictor, schedules, standings, tracks
 from opmark.leaderboards.site.pages.standings import ranking
 from opmark.leaderboards.site.predictor_card import KindAccuracy, PredictorCard
 from opmark.pages.gantt import Bar, GanttTimeline
@@ -120,7 +120,7 @@ def site(tmp_path: Path) -> tuple[Path, ...]:
 def test_every_page_is_written_and_the_entrance_comes_first(site: tuple[Path, ...]) -> None:
     root = site[0].parent
     assert site[0].name == "index.html"
-    assert len(site) == 2 + 2 + 2 + 2 + 1, "entrance and board, entries, instances, devices, a predictor"
+    assert len(site) == 2 + 2 + 2 + 2 + 1 + 2, "entrance and board, entries, instances, devices, a predictor, schedules"
     assert {path for path in root.rglob("*") if path.is_file()} == set(site)
     assert all(path.resolve().is_relative_to(root.resolve()) for path in site)
 
@@ -178,7 +178,13 @@ def test_a_predictor_that_was_built_again_is_still_found(tmp_path: Path) -> None
 
 def test_a_predictor_shows_its_accuracy_and_the_card_of_its_data(site: tuple[Path, ...]) -> None:
     text = (site[0].parent / "predictors" / "server_1.0.0_x-t1.html").read_text()
-    for shown in ("3.1 %", "÷ and × 1.10", "fitted on two networks", "# Release server &lt;1.0.0&gt;", 'href="#data"'):
+    for shown in (
+        "3.1 %",
+        "÷ and × 1.10",
+        "fitted on two networks",
+        "<h3>Release server &lt;1.0.0&gt;</h3>",
+        'href="#data"',
+    ):
         assert shown in text
     assert "nan" not in text.split("<script>")[0].partition("</style>")[2]
 
@@ -197,7 +203,11 @@ def test_an_entry_shows_every_instance_with_gap_and_schedule(site: tuple[Path, .
     text = next(path for path in site if path.name == "heft.html").read_text()
     assert "25.0 %" in text
     assert text.count("<details") == 2
-    assert "n (conv): 10.0 ns" in text
+    assert text.count('data-script="../schedules/inception.js"') == 1
+    script = next(path for path in site if path.name == "inception.js").read_text()
+    assert script.startswith('drawSchedules("inception",')
+    assert '"heft":0' in script
+    assert '"n"' in script
 
 
 def test_a_refused_solution_says_why(site: tuple[Path, ...]) -> None:
@@ -229,8 +239,16 @@ def test_the_same_board_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_pages_are_extensions() -> None:
-    assert PAGES.names() == ("device", "entry", "instance", "predictor", "standings", "tracks")
-    assert list(PAGES) == [device.PAGE, entry.PAGE, instance.PAGE, predictor.PAGE, standings.PAGE, tracks.PAGE]
+    assert PAGES.names() == ("device", "entry", "instance", "predictor", "schedules", "standings", "tracks")
+    assert list(PAGES) == [
+        device.PAGE,
+        entry.PAGE,
+        instance.PAGE,
+        predictor.PAGE,
+        schedules.PAGE,
+        standings.PAGE,
+        tracks.PAGE,
+    ]
 
 
 def test_slugs_never_meet() -> None:

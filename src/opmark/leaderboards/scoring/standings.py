@@ -25,6 +25,8 @@ from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
 # By (entry, problem): the evaluation of an answer, or the reason why it is invalid.
 Outcomes = Mapping[tuple[str, str], Evaluation | str]
+# By (entry, problem): the cost of an answer, or the reason why it is invalid.
+Costs = Mapping[tuple[str, str], int | str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,18 +97,32 @@ def rank(
     track: str = "",
 ) -> Standings:
     """Rank the entries `names` on `problems`. Raises `NothingSelectedError` without problems or entries."""
+    costs = {key: found.cost if isinstance(found, Evaluation) else found for key, found in evaluations.items()}
+    found = rank_costs(problems, names, costs, drawn_costs(problems, names, evaluations), track=track)
+    valid = {key: found for key, found in evaluations.items() if isinstance(found, Evaluation)}
+    return replace(found, evaluations=valid)
+
+
+def rank_costs(
+    problems: Sequence[Problem],
+    names: Sequence[str],
+    costs: Costs,
+    drawn: Mapping[tuple[str, str], Drawn],
+    *,
+    track: str = "",
+) -> Standings:
+    """As `rank`, from costs and drawn costs that are known; the result has no evaluations."""
     if not problems or not names:
         raise NothingSelectedError("nothing to rank: no problem or no entry", where=track or None)
-    yardsticks = {problem.name: _Yardstick.of(problem, _costs(problem, names, evaluations)) for problem in problems}
+    yardsticks = {problem.name: _Yardstick.of(problem, _valid(problem, names, costs)) for problem in problems}
     note = ""
     if not any(yardstick.scored for yardstick in yardsticks.values()):
         note = "no instance leaves 2 % between the best single device and the best known; all are scored nevertheless"
-    drawn = _drawn_costs(problems, names, evaluations)
     unranked = []
     for name in names:
         results = tuple(
             replace(
-                _result(problem.name, evaluations[name, problem.name], yardsticks[problem.name]),
+                _result(problem.name, costs[name, problem.name], yardsticks[problem.name]),
                 scored=yardsticks[problem.name].scored or bool(note),
                 drawn=drawn.get((name, problem.name)),
             )
@@ -128,8 +144,7 @@ def rank(
         )
         for place, (score, low, high, name, results) in zip(ranks, unranked, strict=True)
     )
-    valid = {key: found for key, found in evaluations.items() if isinstance(found, Evaluation)}
-    return Standings(track=track, rows=rows, note=note, evaluations=valid)
+    return Standings(track=track, rows=rows, note=note)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +169,12 @@ class _Yardstick:
         return cls(bound=bound, best_known=best, single=single, scored=has_headroom(best, single))
 
 
-def _costs(problem: Problem, names: Sequence[str], evaluations: Outcomes) -> list[int]:
-    found = [evaluations[name, problem.name] for name in names]
-    return [evaluation.cost for evaluation in found if isinstance(evaluation, Evaluation)]
+def _valid(problem: Problem, names: Sequence[str], costs: Costs) -> list[int]:
+    found = [costs[name, problem.name] for name in names]
+    return [cost for cost in found if not isinstance(cost, str)]
 
 
-def _drawn_costs(
+def drawn_costs(
     problems: Sequence[Problem], names: Sequence[str], evaluations: Outcomes
 ) -> dict[tuple[str, str], Drawn]:
     """The drawn costs of every valid answer; answers to one problem share draws. Needs intervals."""
@@ -168,16 +183,18 @@ def _drawn_costs(
         valid = {
             name: evaluation.placement
             for name in names
-            if isinstance(evaluation := evaluations[name, problem.name], Evaluation)
+            if isinstance(evaluation := evaluations.get((name, problem.name)), Evaluation)
         }
+        if not valid:
+            continue
         drawn = robustness_of_all(problem, list(valid.values()), factors=drawn_factors(problem))
         for name, costs in zip(valid, drawn, strict=True):
             found[name, problem.name] = Drawn(median=costs.median, p95=costs.p95)
     return found
 
 
-def _result(problem: str, found: Evaluation | str, yardstick: _Yardstick) -> Result:
-    cost = found.cost if isinstance(found, Evaluation) else None
+def _result(problem: str, found: int | str, yardstick: _Yardstick) -> Result:
+    cost = None if isinstance(found, str) else found
     return Result(
         problem=problem,
         cost=cost,

@@ -138,11 +138,14 @@ class Track:
                 where=str(self.folder / "solutions"),
                 hint=f"run `opmark leaderboards score --track {self.name}` first",
             )
+        return self.with_runs(rank_solutions(self.problems(), solutions, track=self.name))
+
+    def with_runs(self, standings: Standings) -> Standings:
+        """The standings with the planning times and the reasons of failures from the records of runs."""
         runs = {(entry, name): run for entry, row in self.runs().items() for name, run in row.items()}
         seconds = {key: run.planning_s for key, run in runs.items() if run.planning_s is not None}
         reasons = {key: run.reason for key, run in runs.items() if run.reason}
-        found = rank_solutions(self.problems(), solutions, track=self.name)
-        return replace(found, planning_s=seconds, reasons=reasons)
+        return replace(standings, planning_s=seconds, reasons=reasons)
 
     def lock(self) -> AbstractContextManager[None]:
         """Hold the track: other processes wait before they read a file of it to change it."""
@@ -160,6 +163,10 @@ class Track:
         path = self.folder / "standings.json"
         write_text(path, row_text(standings.file()))
         return path
+
+    def has_entries(self) -> bool:
+        """True where any entry has a file of answers."""
+        return any((self.folder / "solutions").glob(f"*{SUFFIX}"))
 
     def has_entry(self, entry: str) -> bool:
         """True where an entry has a file of answers, which may be empty."""

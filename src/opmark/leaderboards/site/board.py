@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from opmark.leaderboards.problem.rules.objective import format_cost as shown
 from opmark.pages.gantt import GanttTimeline
 
+# Where an entry comes from.
+OURS, PUBLISHED, BASELINE, SUBMITTED = "OpMark", "published", "baseline", "submitted"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardDevice:
@@ -80,7 +83,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardEntry:
-    """A row of the board. `low` and `high` are the score's 95 % interval; all entries have the same figures."""
+    """A row of the board. `low` and `high` are the score's 95 % interval; all entries have the same figures.
+
+    `origin` is `OURS`, `PUBLISHED`, `BASELINE` or `SUBMITTED`; a published algorithm has a `reference`, which ends in
+    the `year`.
+    """
 
     rank: int
     name: str
@@ -90,6 +97,9 @@ class BoardEntry:
     outcomes: tuple[Outcome, ...]
     description: str = ""
     figures: tuple[Figure, ...] = ()
+    origin: str = SUBMITTED
+    reference: str = ""
+    year: int | None = None
 
     def outcome(self, instance: str) -> Outcome | None:
         """The outcome on `instance`, None where the entry was not tried."""

@@ -1,6 +1,7 @@
 """Turn tracks and their standings into boards, and write the static site."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from opmark.core.errors import NothingSelectedError
@@ -13,12 +14,17 @@ from opmark.leaderboards.scoring.track import Track, load_track, track_names
 from opmark.leaderboards.search.placer import PLACERS
 from opmark.leaderboards.site.board import Board, BoardEntry, Figure, Instance, Outcome
 from opmark.leaderboards.site.graph_summary import graph_facts, kind_shares, machines_of
+from opmark.leaderboards.site.known_answers import BARS_AT_MOST, shown_answers
+from opmark.leaderboards.site.origins import origin_of
 from opmark.leaderboards.site.page import PAGES, Site
 from opmark.leaderboards.site.predictor_card import PredictorCard, predictor_cards
 from opmark.leaderboards.site.timeline import timeline_of
+from opmark.pages.gantt import GanttTimeline
 
-# With more bars a chart is unreadable, and its page is slow on a phone.
-BARS_AT_MOST = 6_000
+# The metric that is the score: its column would repeat another one.
+SCORE = "quality"
+Timelines = Mapping[tuple[str, str], GanttTimeline]
+Progress = Callable[[int, int], None]
 
 
 def board_of(
@@ -29,8 +35,12 @@ def board_of(
     title: str,
     description: str = "",
     version: str = "",
+    timelines: Timelines | None = None,
 ) -> Board:
-    """The board of one track. `name` is its folder (default: the track of the standings)."""
+    """The board of one track. `name` is its folder (default: the track of the standings).
+
+    `timelines` are the schedules to draw (default: those of the standings' evaluations).
+    """
     by_name = {problem.name: problem for problem in problems}
     first = problems[0]
     return Board(
@@ -41,7 +51,10 @@ def board_of(
         semantics=first.semantics,
         objective=first.objective,
         instances=tuple(_instance(by_name[result.problem], result) for result in standings.rows[0].results),
-        entries=tuple(_entry(row, by_name, standings) for row in standings.rows),
+        entries=tuple(
+            _entry(row, standings, timelines if timelines is not None else _timelines(standings, by_name))
+            for row in standings.rows
+        ),
         note=standings.note,
     )
 
@@ -69,26 +82,34 @@ def _instance(problem: Problem, result: Result) -> Instance:
     )
 
 
-def _entry(row: Row, problems: Mapping[str, Problem], standings: Standings) -> BoardEntry:
+def _timelines(standings: Standings, problems: Mapping[str, Problem]) -> Timelines:
+    drawn = {(entry, name): timeline_of(problems[name], one) for (entry, name), one in standings.evaluations.items()}
+    return {key: timeline for key, timeline in drawn.items() if len(timeline.bars) <= BARS_AT_MOST}
+
+
+def _entry(row: Row, standings: Standings, timelines: Timelines) -> BoardEntry:
+    origin = origin_of(row.name)
     return BoardEntry(
         rank=row.rank,
         name=row.name,
         score=row.score,
         low=row.low,
         high=row.high,
-        outcomes=tuple(_outcome(row.name, result, problems[result.problem], standings) for result in row.results),
+        outcomes=tuple(_outcome(row.name, result, standings, timelines) for result in row.results),
         description=_summary(row.name),
         figures=tuple(
             Figure(name=metric.title or name, value=row.metrics[name], summary=metric.summary)
             for name in row.metrics
+            if name != SCORE
             for metric in (METRICS.load(name),)
         ),
+        origin=origin.name,
+        reference=origin.reference,
+        year=origin.year,
     )
 
 
-def _outcome(entry: str, result: Result, problem: Problem, standings: Standings) -> Outcome:
-    evaluation = standings.evaluations.get((entry, result.problem))
-    timeline = None if evaluation is None else timeline_of(problem, evaluation)
+def _outcome(entry: str, result: Result, standings: Standings, timelines: Timelines) -> Outcome:
     return Outcome(
         instance=result.problem,
         cost=result.cost,
@@ -98,7 +119,7 @@ def _outcome(entry: str, result: Result, problem: Problem, standings: Standings)
         median=result.drawn.median if result.drawn else None,
         p95=result.drawn.p95 if result.drawn else None,
         planning_s=standings.planning_s.get((entry, result.problem)),
-        timeline=timeline if timeline and len(timeline.bars) <= BARS_AT_MOST else None,
+        timeline=timelines.get((entry, result.problem)),
     )
 
 
@@ -110,33 +131,47 @@ def _summary(entry: str) -> str:
     return f"{summary[:1].upper()}{summary[1:].rstrip('.')}."
 
 
-def board_of_track(track: Track) -> Board:
-    """The board of a track's stored solutions. Raises `NothingSelectedError` without solutions or problems."""
+def board_of_track(track: Track, cache: Path | None = None, progress: Progress = lambda _done, _total: None) -> Board:
+    """The board of a track's stored solutions; what `cache` knows already is not simulated again.
+
+    Raises `NothingSelectedError` without solutions or problems.
+    """
+    standings, timelines = shown_answers(track, cache, progress)
     rules = track.rules
     return board_of(
         track.problems(),
-        track.standings(),
+        standings,
         name=track.name,
         title=rules.title,
         description=rules.description,
         version=rules.version,
+        timelines=timelines,
     )
 
 
-def publish_tracks(leaderboards: Path, folder: Path) -> tuple[Path, ...]:
+def publish_tracks(
+    leaderboards: Path, folder: Path, progress: Callable[[str, int, int], None] = lambda _name, _done, _total: None
+) -> tuple[Path, ...]:
     """Write the site of every track with stored solutions; returns its files, `index.html` first.
 
-    Raises `NothingSelectedError` where no track has any.
+    `progress` hears the name of a track, and how many of its problems are done. Raises `NothingSelectedError` where no
+    track has any solution.
     """
     tracks = [load_track(leaderboards, name) for name in track_names(leaderboards)]
-    boards = [board_of_track(track) for track in tracks if track.solutions()]
-    return publish(folder, boards, predictor_cards(Workspace(leaderboards.parent)))
+    workspace = Workspace(leaderboards.parent)
+    boards = [
+        board_of_track(track, workspace.cache / "site", partial(progress, track.name))
+        for track in tracks
+        if track.has_entries()
+    ]
+    return publish(folder, boards, predictor_cards(workspace))
 
 
 def publish(folder: Path, boards: Sequence[Board], predictors: Sequence[PredictorCard] = ()) -> tuple[Path, ...]:
     """Write the site of `boards` into `folder`; returns its files, `index.html` first.
 
-    All pages are made before the first is written. Raises `NothingSelectedError` without a board.
+    All pages are made before the first is written, and a page that has not changed is not. Raises
+    `NothingSelectedError` without a board.
     """
     if not boards:
         raise NothingSelectedError("there is no board to publish", hint="run `opmark leaderboards score` first")
@@ -146,5 +181,7 @@ def publish(folder: Path, boards: Sequence[Board], predictors: Sequence[Predicto
         key=lambda document: (document.path.count("/"), document.path),
     )
     for document in documents:
-        write_text(folder / document.path, document.html)
+        path = folder / document.path
+        if not path.is_file() or path.read_bytes() != document.html.encode():
+            write_text(path, document.html)
     return tuple(folder / document.path for document in documents)

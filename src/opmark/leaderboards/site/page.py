@@ -43,11 +43,17 @@ class Site:
         found = own or later
         return found[-1] if found else None
 
+    def names_of(self, device: BoardDevice) -> tuple[str, ...]:
+        """The type that a problem calls a device, and the measured device behind its costs where that has another."""
+        card = self.predictor_of(device)
+        return (device.type,) if card is None else tuple(dict.fromkeys((device.type, card.device)))
+
     def provenance(self) -> dict[str, tuple[str, ...]]:
         """The sources of costs by device type; empty for a type that no instance uses."""
         found: dict[str, set[str]] = {name: set() for name in self.device_types()}
         for _, _, device in self.devices():
-            found[device.type].add(device.provenance)
+            for name in self.names_of(device):
+                found[name].add(device.provenance)
         return {name: tuple(sorted(words)) for name, words in found.items()}
 
 
@@ -58,7 +64,7 @@ def is_build(card: PredictorCard, device: BoardDevice) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One HTML file; `path` is relative to the site's folder, with forward slashes."""
+    """One file, HTML but for data; `path` is relative to the site's folder, with forward slashes."""
 
     path: str
     html: str
@@ -110,3 +116,8 @@ def anchor(instance: str) -> str:
 def instance_path(board: Board, instance: str) -> str:
     """The path of an instance's page."""
     return f"{slug(board.name)}/instances/{slug(instance)}.html"
+
+
+def schedules_path(board: Board, instance: str) -> str:
+    """The path of the schedules of all entries on an instance."""
+    return f"{slug(board.name)}/schedules/{slug(instance)}.js"

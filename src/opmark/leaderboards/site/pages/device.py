@@ -10,7 +10,7 @@ def device_page(site: Site) -> Iterator[Document]:
     """`devices/<type>.html`."""
     machines = site.devices()
     for name in site.device_types():
-        own = [(board, instance, machine) for board, instance, machine in machines if machine.type == name]
+        own = [(board, instance, machine) for board, instance, machine in machines if name in site.names_of(machine)]
         found = [(card, machine) for _, _, machine in own if (card := site.predictor_of(machine))]
         earlier = {card.name for card, machine in found if not is_build(card, machine)}
         named = {card.name: card for card, _ in found}
@@ -18,6 +18,7 @@ def device_page(site: Site) -> Iterator[Document]:
         html = render(
             "leaderboards/site/pages/device.html.jinja",
             title=name,
+            others=sorted({other for _, _, machine in own for other in site.names_of(machine)} - {name}),
             provenance=sorted({machine.provenance for _, _, machine in own}),
             predictors=[
                 (card, "../" + predictor_path(card.name), card.name in earlier) for _, card in sorted(named.items())

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from opmark.leaderboards.site.board import Board, BoardEntry, Instance, Outcome, format_cost, gap
-from opmark.leaderboards.site.page import Document, Site, anchor, board_path, entry_path, instance_path
-from opmark.pages.gantt import timeline_picture
+from opmark.leaderboards.site.page import Document, Site, anchor, board_path, entry_path, instance_path, schedules_path
 from opmark.pages.template import render
 
 
@@ -25,12 +24,13 @@ def _html(board: Board, entry: BoardEntry) -> str:
         home="../" + board_path(board).rpartition("/")[2],
         rows=[_row(board, outcome, instance) for outcome, instance in pairs],
         pictures=[
-            (
-                instance.name,
-                anchor(instance.name),
-                format_cost(outcome.cost, instance.unit),
-                timeline_picture(outcome.timeline, f"{entry.name} on {instance.name}"),
-            )
+            {
+                "instance": instance.name,
+                "anchor": anchor(instance.name),
+                "cost": format_cost(outcome.cost, instance.unit),
+                "script": _relative(schedules_path(board, instance.name)) if outcome.timeline else "",
+                "page": _relative(instance_path(board, instance.name)),
+            }
             for outcome, instance in pairs
         ],
     )
@@ -39,7 +39,7 @@ def _html(board: Board, entry: BoardEntry) -> str:
 def _row(board: Board, outcome: Outcome, instance: Instance) -> dict[str, object]:
     return {
         "instance": instance,
-        "link": "../" + instance_path(board, instance.name).split("/", 1)[1],
+        "link": _relative(instance_path(board, instance.name)),
         "outcome": outcome,
         "cost": format_cost(outcome.cost, instance.unit),
         "bound": format_cost(instance.bound, instance.unit),
@@ -48,6 +48,10 @@ def _row(board: Board, outcome: Outcome, instance: Instance) -> dict[str, object
         "median": format_cost(outcome.median, instance.unit),
         "p95": format_cost(outcome.p95, instance.unit),
     }
+
+
+def _relative(path: str) -> str:
+    return "../" + path.split("/", 1)[1]
 
 
 PAGE = entry_page

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from opmark.leaderboards.site.page import Document, Site, device_path, predictor_path
+from opmark.pages.markdown import markdown
 from opmark.pages.template import render
 
 
@@ -14,6 +15,7 @@ def predictor_page(site: Site) -> Iterator[Document]:
             "leaderboards/site/pages/predictor.html.jinja",
             title=f"Predictor of {card.device}, {card.target}",
             card=card,
+            data_card=markdown(card.data_card),
             device="../" + device_path(card.device),
             rows=[(kind, None if kind.median != kind.median else 100 * kind.median / scale) for kind in card.kinds],
         )

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping
 from statistics import median
 
-from opmark.leaderboards.site.board import Board, BoardEntry, format_cost
+from opmark.leaderboards.site.board import OURS, Board, BoardEntry, format_cost
 from opmark.leaderboards.site.page import Document, Site, board_path, entry_path, instance_path
 from opmark.pages.bars import interval
 from opmark.pages.profile_curve import Profiled, profile_curve
+from opmark.pages.records import Dated, record_picture
 from opmark.pages.template import render
 
 
@@ -19,6 +20,7 @@ def standings(site: Site) -> Iterator[Document]:
             title=board.title,
             board=board,
             ranking=ranking(board, links=links),
+            progress=_progress(board),
             profile=profile_curve([_profiled(board, entry) for entry in board.entries]),
             columns=list(links.items()),
             matrix=[
@@ -42,6 +44,16 @@ def ranking(board: Board, *, links: Mapping[str, str] | None = None) -> str:
     ]
     figures = board.entries[0].figures if board.entries else ()
     return render("leaderboards/site/pages/ranking.html.jinja", rows=rows, figures=figures, total=len(board.instances))
+
+
+def _progress(board: Board) -> str:
+    """The scores of published algorithms over their years; OpMark's own one stands a year after the last."""
+    dated = [Dated(label=entry.name, year=entry.year, score=entry.score) for entry in board.entries if entry.year]
+    own = next((entry for entry in board.entries if entry.origin == OURS), None)
+    last = max([one.year for one in dated], default=0)
+    today = None if own is None else Dated(label=own.name, year=last + 1, score=own.score)
+    picture = record_picture(dated, title=f"{board.title}: scores by year of publication", today=today)
+    return render("leaderboards/site/pages/progress.html.jinja", picture=picture)
 
 
 def _planning_s(entry: BoardEntry) -> float | None:

@@ -1,0 +1,138 @@
+"""Answers that an earlier site has shown: simulated once, then read from a file of the workspace's cache.
+
+An answer is known by the contents of its problem, of its solution, and of the code that judges and draws it.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import opmark.leaderboards
+from opmark.core.canonical import content_id
+from opmark.core.errors import OpMarkError
+from opmark.core.files import read_json, write_text
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.scoring.metric import Drawn
+from opmark.leaderboards.scoring.standings import Standings, drawn_costs, rank_costs
+from opmark.leaderboards.scoring.track import Track
+from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
+from opmark.leaderboards.site.timeline import timeline_of
+from opmark.pages.gantt import GanttTimeline
+from opmark.pages.gantt_columns import columns_of, timeline_in
+
+# With more bars a chart is unreadable, and its page is slow on a phone.
+BARS_AT_MOST = 6_000
+_CODE = ("problem", "simulator", "scoring", "site")
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownAnswer:
+    """The cost of an answer or the reason why it has none, its drawn costs, and its schedule where it can be drawn."""
+
+    cost: int | None
+    reason: str = ""
+    drawn: Drawn | None = None
+    timeline: GanttTimeline | None = None
+
+
+def shown_answers(
+    track: Track, folder: Path | None, progress: Callable[[int, int], None] = lambda _done, _total: None
+) -> tuple[Standings, dict[Key, GanttTimeline]]:
+    """A track's standings and schedules, by entry and problem; what `folder` knows already is not simulated again.
+
+    `progress` hears the problems done, and how many there are. Raises `NothingSelectedError` without solutions.
+    """
+    problems, solutions = track.problems(), track.solutions()
+    path = None if folder is None else folder / f"{track.name}.json.gz"
+    before = {} if path is None else _read(path)
+    known: dict[str, KnownAnswer] = {}
+    found: dict[Key, KnownAnswer] = {}
+    for number, problem in enumerate(problems):
+        progress(number, len(problems))
+        of_problem = content_id([_code(), problem])
+        keys = {name: content_id([of_problem, given.get(problem.name)], length=32) for name, given in solutions.items()}
+        fresh = {name: solutions[name].get(problem.name) for name, key in keys.items() if key not in before}
+        made = _judged(problem, fresh)
+        for name, key in keys.items():
+            found[name, problem.name] = known[key] = made[name] if name in made else before[key]
+    progress(len(problems), len(problems))
+    if path is not None and known.keys() != before.keys():
+        _write(path, known)
+    costs = {key: answer.reason if answer.cost is None else answer.cost for key, answer in found.items()}
+    drawn = {key: answer.drawn for key, answer in found.items() if answer.drawn is not None}
+    standings = rank_costs(problems, sorted(solutions), costs, drawn, track=track.name)
+    timelines = {key: answer.timeline for key, answer in found.items() if answer.timeline is not None}
+    return track.with_runs(standings), timelines
+
+
+def _judged(problem: Problem, solutions: Mapping[str, Solution | str | None]) -> dict[str, KnownAnswer]:
+    outcomes: dict[Key, Evaluation | str] = {}
+    for name, solution in solutions.items():
+        if not isinstance(solution, Solution):
+            outcomes[name, problem.name] = solution or "no solution was submitted"
+            continue
+        try:
+            outcomes[name, problem.name] = evaluate(problem, solution)
+        except OpMarkError as error:
+            outcomes[name, problem.name] = str(error)
+    drawn = drawn_costs([problem], list(solutions), outcomes)
+    answers = {}
+    for (name, _), outcome in outcomes.items():
+        if isinstance(outcome, str):
+            answers[name] = KnownAnswer(cost=None, reason=outcome)
+            continue
+        timeline = timeline_of(problem, outcome)
+        answers[name] = KnownAnswer(
+            cost=outcome.cost,
+            drawn=drawn.get((name, problem.name)),
+            timeline=timeline if len(timeline.bars) <= BARS_AT_MOST else None,
+        )
+    return answers
+
+
+@cache
+def _code() -> str:
+    """A hash of the code that judges and draws answers."""
+    found = hashlib.sha256()
+    room = Path(opmark.leaderboards.__file__).parent
+    for path in sorted(path for name in _CODE for path in (room / name).rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def _read(path: Path) -> dict[str, KnownAnswer]:
+    """The answers in a file; none where it is missing or damaged."""
+    try:
+        rows: Mapping[str, Sequence[Any]] = read_json(path)
+        return {
+            key: KnownAnswer(
+                cost=cost,
+                reason=reason,
+                drawn=None if drawn is None else Drawn(median=drawn[0], p95=drawn[1]),
+                timeline=None if columns is None else timeline_in(columns),
+            )
+            for key, (cost, reason, drawn, columns) in rows.items()
+        }
+    except (OpMarkError, ValueError, TypeError, LookupError, AttributeError, OSError):
+        return {}
+
+
+def _write(path: Path, known: Mapping[str, KnownAnswer]) -> None:
+    import json
+
+    rows = {
+        key: (
+            answer.cost,
+            answer.reason,
+            None if answer.drawn is None else (answer.drawn.median, answer.drawn.p95),
+            None if answer.timeline is None else columns_of(answer.timeline),
+        )
+        for key, answer in known.items()
+    }
+    write_text(path, json.dumps(rows, separators=(",", ":")))
