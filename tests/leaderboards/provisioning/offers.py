@@ -58,8 +58,13 @@ def job(times_ns, edges, offers, *, interval=(0.9, 1.1)):
     return Job(model="job", batch=1, whole=whole, catalogue=offers, left_out={})
 
 
-def diamond():
+def diamond(a=2, b=10, c=10, d=2):
     """Two branches that two devices can run side by side; `fast` takes half the time and costs three times as much."""
-    times = {"a": 2, "b": 10, "c": 10, "d": 2}
+    times = {"a": a, "b": b, "c": c, "d": d}
     both = {name: {"fast": ms * MS // 2, "slow": ms * MS} for name, ms in times.items()}
     return job(both, [("a", ["b", "c"]), ("b", ["d"]), ("c", ["d"])], catalogue({"fast": 3.0, "slow": 1.0}))
+
+
+def short_branch():
+    """One fast device takes 15 ms, two take 11; so does a slow one beside a fast one, which runs the short branch."""
+    return diamond(a=1, b=20, c=8, d=1)

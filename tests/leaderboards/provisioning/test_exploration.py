@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.leaderboards.provisioning.offers import MS, catalogue, diamond, job
+from tests.leaderboards.provisioning.offers import MS, diamond, short_branch
 
 from opmark.leaderboards.problem.placement import Placement, solution_of
 from opmark.leaderboards.provisioning.answer import answer_of
@@ -45,11 +45,7 @@ def test_the_answer_is_at_least_as_good_as_every_fleet_with_every_placement(goal
 
 
 def test_unequal_types_win_where_one_branch_is_short():
-    # One fast device takes 15 ms, two take 11. A slow one beside a fast one runs the short branch in time.
-    times = {"a": 1, "b": 20, "c": 8, "d": 1}
-    both = {name: {"fast": ms * MS // 2, "slow": ms * MS} for name, ms in times.items()}
-    asked = job(both, [("a", ["b", "c"]), ("b", ["d"]), ("c", ["d"])], catalogue({"fast": 3.0, "slow": 1.0}))
-    exploration = Exploration(asked, Goal(latency_at_most_ns=12.0 * MS), devices_at_most=3)
+    exploration = Exploration(short_branch(), Goal(latency_at_most_ns=12.0 * MS), devices_at_most=3)
     exploration.run(20.0)
     assert exploration.best().fleet == Fleet.of({"fast": 1, "slow": 1})
 

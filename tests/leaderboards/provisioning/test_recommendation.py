@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from tests.leaderboards.provisioning.offers import MS, diamond
+from tests.leaderboards.provisioning.offers import MS, diamond, short_branch
 
 from opmark.core.errors import NothingSelectedError
 from opmark.leaderboards.provisioning.doubt import Doubt
@@ -53,7 +53,7 @@ def test_the_page_is_one_file_with_the_front_and_the_schedule():
 def test_a_gain_that_most_draws_deny_is_not_recommended(monkeypatch):
     # The unequal fleet is best at the predicted times, and the draws say otherwise.
     goal = Goal(price_per_hour_at_most=4.5)
-    exploration = Exploration(diamond(), goal, devices_at_most=2)
+    exploration = Exploration(short_branch(), goal, devices_at_most=2)
     exploration.run(10.0)
     assert not exploration.best().fleet.equal
     monkeypatch.setattr(Doubt, "probability_better", lambda *_: 0.2)
