@@ -3,12 +3,12 @@
 import pytest
 
 # Folders with tests that place or simulate.
-COMPILED = ("leaderboards", "contracts", "studies")
+COMPILED = frozenset({"search", "placers", "simulator", "bounds", "scoring", "contracts", "e2e"})
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _compiled_search(request: pytest.FixtureRequest) -> None:
-    if any(name in item.path.parts for item in request.session.items for name in COMPILED):
+    if any(COMPILED.intersection(item.path.parts) for item in request.session.items):
         from opmark.leaderboards.scoring.compilation import compile_once
 
         compile_once()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opmark.cli.options import FOLDER, json_option
-from opmark.cli.text.terminal import progress_bar, show_json, show_table
+from opmark.cli.text.terminal import counted, progress_bar, show_json, show_note, show_table
 from opmark.core.units import format_duration, format_ns
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
 
     Predictors are checked on networks that no sample came from; placers are ranked on one of them. The suite
     `quickstart` lists the measurements. With --json: {"networks": [{"name", "target", "predicted_ns", "measured_ns",
-    "error"}], "median_error", "max_error", "standings": [{"rank", "name", "score"}], "report", "seconds"}; a network's
-    error is a signed fraction, median and maximum are of absolute values.
+    "error"}], "median_error", "max_error", "standings": [{"rank", "name", "score"}], "verdict": {"word", "why",
+    "advice"}, "report", "seconds"}; a network's error is a signed fraction, median and maximum are of absolute values.
     """
     from opmark.bench.suite.suite import find_suite
     from opmark.studies.quickstart.run import quickstart as study
@@ -80,7 +80,7 @@ def _show(result: "Quickstart") -> None:
     document = result.document()
     click.echo(
         f"Median error {100 * document['median_error']:.1f} %, largest {100 * document['max_error']:.1f} %, "
-        f"over {len(result.networks)} networks."
+        f"over {counted(len(result.networks), 'network')}."
     )
     show_table(
         ("rank", "placer", "score", "latency"),
@@ -91,7 +91,12 @@ def _show(result: "Quickstart") -> None:
         title=f"Placers of {result.contest.problem.name} on {len(result.contest.problem.cluster.devices)} devices",
         left=2,
     )
+    if not result.contest.compiled:
+        show_note(
+            "the placers ran in plain Python, because the search was not compiled yet; the next quickstart is faster"
+        )
     click.echo(f"Done in {format_duration(result.seconds)}. Report: {result.report}")
+    click.echo(result.verdict.sentence)
 
 
 def _cost(cost_ns: float | None) -> str:

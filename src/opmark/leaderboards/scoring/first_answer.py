@@ -37,10 +37,17 @@ def without_compiling(problem: Problem, say: Callable[[str], None]) -> bool:
     if len(problem.units) > UNITS_AT_MOST:
         say("compiling the simulator: once per version, a minute at most where the processor is idle")
         return False
+    compile_meanwhile(say)
+    return True
+
+
+def compile_meanwhile(say: Callable[[str], None]) -> None:
+    """Begin to compile in the background where nothing is compiled yet; this process goes on in plain Python."""
+    if runs_uncompiled() or "numba" in sys.modules or is_compiled():
+        return
     compile_in_background()
     say("compiling the search in the background, once per version; until then OpMark runs in plain Python")
     os.environ[UNCOMPILED_VARIABLE] = "1"
-    return True
 
 
 def attempt_at_once(problem: Problem, name: str, *, budget_s: float, seed: int, say: Callable[[str], None]) -> Attempt:

@@ -69,18 +69,19 @@ def score_track(
     again: bool = False,
     progress: Callable[[ScoringProgress], None] | None = None,
     cluster: TaskMap | None = None,
+    compiled: bool = True,
 ) -> Standings:
     """Run OpMark's own placers on every problem of a track, store their answers, and rank all stored answers.
 
     An answer replaces the stored one of its entry; a failed run removes it. A finished run with the same code, problem,
     budget and seed is not repeated unless `again`. `budget_s` defaults to the track's. With `cluster` its workers run
-    the placers instead of `jobs` processes here.
+    the placers instead of `jobs` processes here. Without `compiled` these run in plain Python.
     """
     codes = {name: code_of_placer(name) for name in names}
     show = progress or (lambda _: None)
     with ExitStack() as stack:
         if cluster is None:
-            processes = [stack.enter_context(PlacerProcess()) for _ in range(jobs)]
+            processes = [stack.enter_context(PlacerProcess(compiled=compiled)) for _ in range(jobs)]
             score_entries(track, codes, processes, budget_s=budget_s, seed=seed, again=again, progress=show)
         else:
             tasks, kept = _tasks(track, codes, budget_s=budget_s, seed=seed, again=again, layers=())

@@ -1,5 +1,7 @@
 """The placement contest of a quickstart: every placer on a branchy network over two targets of this machine."""
 
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +15,7 @@ from opmark.leaderboards.making.units import make_problem
 from opmark.leaderboards.problem.fields import SEMANTICS
 from opmark.leaderboards.problem.files import load_problem, save_problem
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.scoring.compilation import is_compiled
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.standings import Standings
 from opmark.leaderboards.scoring.track import Rules, load_track
@@ -24,6 +27,8 @@ from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 
 NETWORK = "inception-small"
 TRACK = "quickstart"
+# Compiling takes about so long. Of the time left, the placers get this share, and each at least so many seconds.
+COMPILING_S, SHARE, LEAST_BUDGET_S = 90.0, 0.8, 0.2
 RULES = Rules(
     title="Quickstart",
     version="1.0.0",
@@ -36,10 +41,11 @@ RULES = Rules(
 
 @dataclass(frozen=True, kw_only=True)
 class Contest:
-    """The problem, and the standings of all placers on it."""
+    """The problem, the standings of all placers on it, and True where they ran compiled."""
 
     problem: Problem
     standings: Standings
+    compiled: bool = True
 
     def cost_ns(self, placer: str) -> int | None:
         """The simulated latency of a placer's answer; None if it gave no valid answer."""
@@ -52,11 +58,15 @@ class Contest:
         return None if found is None else timeline_of(self.problem, found)
 
 
-def hold_contest(workspace: Workspace, bundles: Mapping[str, Bundle], *, network: str = NETWORK) -> Contest:
-    """Run every placer on the problem of `network`, in the track `quickstart` of the workspace.
+def hold_contest(
+    workspace: Workspace, bundles: Mapping[str, Bundle], *, network: str = NETWORK, left_s: float = math.inf
+) -> Contest:
+    """Run every placer on the problem of `network`, in the track `quickstart` of the workspace, in about `left_s`.
 
-    The problem is made from predicted costs and a measured link; it is kept while the predictors stay the same.
+    The problem is made from predicted costs and a measured link; it is kept while the predictors stay the same. Where
+    the search is not compiled yet and time is short, the placers run in plain Python.
     """
+    end = time.monotonic() + left_s
     folder = workspace.leaderboards / TRACK
     write_json(folder / "track.yaml", {"schema": 1, **plain(RULES)})  # JSON is valid YAML
     track = load_track(workspace.leaderboards, TRACK)
@@ -66,7 +76,12 @@ def hold_contest(workspace: Workspace, bundles: Mapping[str, Bundle], *, network
     if problem is None or dict(problem.provenance.bundles) != made_by:
         problem = _problem(path.stem, network, bundles, workspace)
         save_problem(problem, path)
-    return Contest(problem=problem, standings=score_track(track, PLACERS.names()))
+    compiled = is_compiled() or end - time.monotonic() > COMPILING_S
+    names = PLACERS.names()
+    share_s = SHARE * (end - time.monotonic() - (0.0 if is_compiled() or not compiled else COMPILING_S)) / len(names)
+    budget_s = round(min(RULES.budget_s, max(LEAST_BUDGET_S, share_s)), 1)
+    standings = score_track(track, names, budget_s=budget_s, compiled=compiled)
+    return Contest(problem=problem, standings=standings, compiled=compiled)
 
 
 def _problem(name: str, network: str, bundles: Mapping[str, Bundle], workspace: Workspace) -> Problem:

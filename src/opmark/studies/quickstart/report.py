@@ -19,6 +19,7 @@ from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 from opmark.studies.predictor_pages.evaluation import error_table
 from opmark.studies.quickstart.contest import Contest
+from opmark.studies.quickstart.judgement import QuickstartVerdict
 from opmark.studies.quickstart.unseen_networks import NetworkError
 
 _COSTLIEST = 8
@@ -30,6 +31,8 @@ def report_page(
     graphs: Mapping[str, Mapping[str, Graph]],
     networks: Sequence[NetworkError],
     contest: Contest,
+    *,
+    verdict: QuickstartVerdict,
 ) -> str:
     """A self-contained HTML page: accuracy, errors by kind, time by kind, the ranking of placers and their schedules.
 
@@ -41,6 +44,7 @@ def report_page(
         "studies/templates/quickstart.html.jinja",
         title="OpMark quickstart",
         release=release,
+        verdict=verdict,
         facts=_facts(release),
         networks=networks,
         median_error=float(np.median(absolute)),

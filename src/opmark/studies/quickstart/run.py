@@ -17,11 +17,13 @@ from opmark.core.workspace import ROOMS, Workspace, versions
 from opmark.datasets.release import building
 from opmark.datasets.release import release as releases
 from opmark.datasets.release.release import Release
+from opmark.leaderboards.scoring.first_answer import compile_meanwhile
 from opmark.predictors.model import bundle as bundles
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.bundle_paths import bundle_path
 from opmark.predictors.model.training import train
 from opmark.studies.quickstart.contest import NETWORK, Contest, hold_contest
+from opmark.studies.quickstart.judgement import QuickstartVerdict, judge_quickstart
 from opmark.studies.quickstart.report import report_page
 from opmark.studies.quickstart.unseen_networks import NetworkError, compare
 
@@ -29,6 +31,7 @@ from opmark.studies.quickstart.unseen_networks import NetworkError, compare
 AFTERWARDS_SHARE = 0.25
 AFTERWARDS_S = 30.0
 LEAST_MEASURING_S = 30.0
+REPORT_S = 8.0
 STATE = "quickstart.json"
 REPORT = "report.html"
 
@@ -40,6 +43,7 @@ class Quickstart:
     networks: tuple[NetworkError, ...]
     contest: Contest
     report: Path
+    verdict: QuickstartVerdict
     seconds: float
 
     @property
@@ -56,6 +60,7 @@ class Quickstart:
             "standings": [
                 {"rank": row.rank, "name": row.name, "score": row.score} for row in self.contest.standings.rows
             ],
+            "verdict": {"word": self.verdict.word, "why": self.verdict.why, "advice": self.verdict.advice},
             "report": str(self.report),
             "seconds": round(self.seconds, 1),
         }
@@ -79,9 +84,11 @@ def quickstart(
     workspace = _workspace(folder)
     suite = load_suite(suite_file)
     announce(f"Measuring kernels and networks with suite {suite.name} …")
-    journal = _measured(workspace, suite, start + 60 * minutes, progress)
+    end = start + 60 * minutes
+    journal = _measured(workspace, suite, end, progress)
     if journal is None:
         raise KeyboardInterrupt
+    compile_meanwhile(announce)
     release = _released(workspace, journal)
     announce(f"Release {release.name}: {len(release.kernels):,} kernel rows. Training predictors …")
     graphs = {target: _graphs(release, target, workspace) for target in suite.targets}
@@ -93,10 +100,15 @@ def quickstart(
             "no held-out network was measured", hint="give it more time: opmark quickstart --minutes 10"
         )
     announce("Ranking placement algorithms …")
-    contest = hold_contest(workspace, trained, network=placed)
+    contest = hold_contest(workspace, trained, network=placed, left_s=max(0.0, end - time.monotonic() - REPORT_S))
     report = folder / REPORT
-    write_text(report, report_page(release, trained, graphs, networks, contest))
-    result = Quickstart(networks=networks, contest=contest, report=report, seconds=time.monotonic() - start)
+    verdict = judge_quickstart(
+        {target: release.measurements(target) for target in suite.targets}, [abs(network.error) for network in networks]
+    )
+    write_text(report, report_page(release, trained, graphs, networks, contest, verdict=verdict))
+    result = Quickstart(
+        networks=networks, contest=contest, report=report, verdict=verdict, seconds=time.monotonic() - start
+    )
     write_json(folder / STATE, {"schema": 1, **result.document()})
     return result
 
