@@ -1,6 +1,6 @@
-"""Compare two journals of one suite: the samples as measured, and converted to the machine's usual clock.
+"""Compare two journals of one suite: the samples as measured, and told at the machine's usual state.
 
-Measure the second journal at another time (`opmark bench retest SUITE` does). If the host's clock differs then, the
+Measure the second journal at another time (`opmark bench retest SUITE` does). If the host's state differs then, the
 labels as measured differ too.
 
     python benchmarks/clock.py FIRST.jsonl AGAIN.jsonl
@@ -8,25 +8,15 @@ labels as measured differ too.
 
 import argparse
 import math
-from dataclasses import replace
 from pathlib import Path
 
 from opmark.core.measurements.estimate import median, quantile
 from opmark.core.measurements.journal import Journal, read_journal, usual_of
-from opmark.core.measurements.measurement import OK
-
-
-def as_taken(journal: Journal) -> Journal:
-    """The same blocks, as if every clock were the usual one."""
-    blocks = {
-        trial: tuple(replace(block, clock_ratio=1.0) for block in items) for trial, items in journal.blocks.items()
-    }
-    return replace(journal, blocks=blocks)
 
 
 def labels(journal: Journal, label: str) -> dict[tuple[str, str], float]:
-    """The label of every kernel with status `ok`, in ns, by target and kernel."""
-    found = {(row.target, row.kernel.key): getattr(row, label) for row in journal.measurements if row.status == OK}
+    """The label of every kernel, in ns, by target and kernel."""
+    found = {(row.target, row.kernel.key): getattr(row, label) for row in journal.measurements}
     return {key: ns for key, ns in found.items() if ns is not None}
 
 
@@ -52,8 +42,8 @@ def main() -> None:
     journals = [read_journal(arguments.first), read_journal(arguments.again)]
     usual_ns = usual_of(journals)
     first, again = (journal.beside(usual_ns) for journal in journals)
-    show("as taken", as_taken(first), as_taken(again))
-    show("at the usual clock", first, again)
+    show("as taken", *(journal.beside({}) for journal in journals))
+    show("at the usual state", first, again)
 
 
 if __name__ == "__main__":

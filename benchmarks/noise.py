@@ -27,11 +27,14 @@ from opmark.bench.backends._onnx.model import stack
 from opmark.bench.clock.machine import caches, device_slug
 from opmark.bench.clock.protocol import FULL
 from opmark.bench.clock.scheduling import may_use_fifo
+from opmark.bench.run.runner import block_of
 from opmark.bench.worker.backend import SINGLE, target_named
 from opmark.bench.worker.pool import WorkerProcess
 from opmark.core.canonical import plain
-from opmark.core.kernels.folding import fold
+from opmark.core.kernels.folding import look_of
 from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.estimate import median
+from opmark.core.measurements.labelling import STATES, labels_of
 from opmark.core.measurements.records import HOT, Block
 from opmark.core.units import format_ns
 from opmark.kinds import KINDS, kind_of
@@ -112,8 +115,7 @@ class Labels:
         self._worker = worker
         self._request = {
             "do": "kernel",
-            "trial": kernel.key,
-            "label": HOT,
+            "labels": [HOT],
             "kernel": {"kind": kernel.kind, "parameters": plain(kernel.params)},
         }
         self._blocks: dict[str, list[Block]] = defaultdict(list)
@@ -121,22 +123,23 @@ class Labels:
     def take(self, condition: str, number: int) -> None:
         """Measure one block."""
         answer = self._worker.ask(self._request)
-        if "ns" not in answer:
+        if "blocks" not in answer:
             raise SystemExit(f"cannot measure {self._request['kernel']}: {answer}")
-        fields = {**answer, "ns": tuple(answer["ns"]), "base_ns": tuple(answer["base_ns"])}
-        self._blocks[condition].append(Block(trial="k", process=0, round=number, **fields))
+        (fields,) = answer["blocks"]
+        self._blocks[condition].append(block_of(fields, "k", 0, number))
 
     def values(self) -> dict[str, float]:
-        """The label under each load."""
-        return {
-            condition: found.latency_ns
+        """The label under each load, told at the state that is usual without one."""
+        quiet = self._blocks[QUIET]
+        usual = {name: median([ns for block in quiet for ns in block.sentinels[name]]) for name in STATES}
+        looks = {
+            condition: [look_of(block, usual, None, self._worker.overhead_ns) for block in blocks]
             for condition, blocks in self._blocks.items()
-            if (found := fold(blocks, HOT, self._worker.overhead_ns)) is not None
         }
+        return {condition: found.latency_ns for condition, found in labels_of(looks).items()}
 
     def close(self) -> None:
-        """Free the kernel."""
-        self._worker.ask({"do": "close", "trials": [self._request["trial"]]})
+        """Nothing to free: every look frees its kernel."""
 
 
 class Calls:

@@ -14,14 +14,18 @@ from collections.abc import Sequence
 
 from opmark.bench.clock.machine import caches, device_slug
 from opmark.bench.clock.protocol import FULL
+from opmark.bench.run.runner import block_of
 from opmark.bench.worker.backend import target_named
 from opmark.bench.worker.pool import WorkerProcess
 from opmark.core.canonical import plain
+from opmark.core.kernels.folding import look_of
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.estimate import half_width, label, variation
 from opmark.core.units import format_ns
 from opmark.kinds import KINDS
 
+# Looks at a kernel in each process.
+_LOOKS = 5
 # One process: copies of 4 MiB on pages of one size, 200 samples, each long enough for the clock.
 COPY = """
 import contextlib, json, mmap, sys, time
@@ -88,8 +92,7 @@ def labels(target_name: str, kernel: Kernel, processes: int) -> tuple[list[float
     backend, target = target_named(target_name, device_slug())
     request = {
         "do": "kernel",
-        "trial": kernel.key,
-        "label": "hot",
+        "labels": ["hot"],
         "kernel": {"kind": kernel.kind, "parameters": plain(kernel.params)},
     }
     found, sure = [], []
@@ -97,11 +100,9 @@ def labels(target_name: str, kernel: Kernel, processes: int) -> tuple[list[float
         worker = WorkerProcess(target, backend, backend.adapt(FULL), caches())
         try:
             times: list[float] = []
-            for _ in range(FULL.blocks):
-                answer = worker.ask(request)
-                clean = [ns for ns, flag in zip(answer["ns"], answer["clean"], strict=True) if flag == "1"]
-                below = label(answer["base_ns"]) if answer["base_ns"] else worker.overhead_ns
-                times += [(ns - below) / (answer["copies"] - answer["base_copies"]) for ns in clean or answer["ns"]]
+            for number in range(_LOOKS):
+                (fields,) = worker.ask(request)["blocks"]
+                times += look_of(block_of(fields, "k", 0, number), {}, None, worker.overhead_ns).ns
         finally:
             worker.stop()
         found.append(label(times))

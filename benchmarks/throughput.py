@@ -2,9 +2,9 @@
 
     python benchmarks/throughput.py [--target onnxruntime-cpu-t1 …] [--seconds 60] [--quality full]
 
-`first block` builds a kernel's models, warms them up and measures one block; `rotated` builds up to 64 copies of it.
-The harness's memory is that of this process and its workers while no kernel is built: right after a worker starts, and
-after it frees the kernels of a chunk. Pages shared between processes count once.
+A look builds a kernel, warms it up, measures it in turns with the sentinels, and frees it. `hot and rotated` looks also
+fill the cache before each call, or build up to 64 copies. The harness's memory is that of this process and its workers
+while no kernel is built: right after a worker starts, and after a look. Pages shared between processes count once.
 """
 
 import argparse
@@ -25,8 +25,8 @@ from opmark.core.measurements.records import Record
 from opmark.core.units import format_bytes, format_duration
 
 PRIOR = ("mobilenet-v2", "vgg-small", "resnet-small", "squeeze-small", "bert-tiny", "decoder-small", "vit-tiny")
-# The workers of a run: two for each of two targets, and one more each while processes disagree.
-_LASTING = 6
+# The workers of a run: one for each of two targets.
+_LASTING = 2
 
 
 class Memory:
@@ -36,19 +36,14 @@ class Memory:
         self.started: dict[int, int] = {}
         self.freed: dict[int, int] = {}
         self.peaks: dict[int, int] = {}
-        self.open: dict[int, set[str]] = defaultdict(set)
 
     def see(self, pid: int, request: Mapping[str, Any]) -> None:
         """Record a worker's memory after it answered `request`."""
-        if request["do"] == "kernel":
-            self.open[pid].add(request["trial"])
         if request["do"] == "start":
             self.started[pid] = proportional_bytes(pid)
-        elif request["do"] == "close":
+        else:
             self.peaks[pid] = peak_bytes(pid)
-            self.open[pid] -= set(request["trials"])
-            if not self.open[pid]:
-                self.freed[pid] = max(proportional_bytes(pid), self.freed.get(pid, 0))
+            self.freed[pid] = max(proportional_bytes(pid), self.freed.get(pid, 0))
 
     def lines(self) -> list[str]:
         """The results as three sentences."""
@@ -61,7 +56,7 @@ class Memory:
             f"memory: {format_bytes(mine)} here at most; a worker without kernels {format_bytes(min(empty))} to "
             f"{format_bytes(max(empty))}, {format_bytes(max(self.started.values()))} at its start",
             f"the harness with {min(_LASTING, len(empty))} workers: {format_bytes(mine + lasting)}",
-            f"a worker with a chunk's kernels: {format_bytes(max(self.peaks.values(), default=0))} at most",
+            f"a worker with its largest kernel: {format_bytes(max(self.peaks.values(), default=0))} at most",
         ]
 
 
@@ -90,7 +85,6 @@ class Ledger:
         self.seconds: dict[str, float] = defaultdict(float)
         self.requests: Counter[str] = Counter()
         self.memory = Memory()
-        self._seen: set[tuple[int, str]] = set()
 
     def watch(self) -> None:
         """Time all further requests."""
@@ -101,7 +95,7 @@ class Ledger:
             try:
                 return ask(worker, request)
             finally:
-                self._add(self._name(worker, request), start)
+                self._add(self._name(request), start)
                 self.memory.see(worker._process.pid, request)
 
         def waited(worker: WorkerProcess) -> None:
@@ -130,17 +124,11 @@ class Ledger:
         self.seconds[name] += time.monotonic() - start
         self.requests[name] += 1
 
-    def _name(self, worker: WorkerProcess, request: Mapping[str, Any]) -> str:
+    @staticmethod
+    def _name(request: Mapping[str, Any]) -> str:
         if request["do"] != "kernel":
-            names = {"sentinel": "sentinels", "start": "starting workers", "close": "freeing"}
-            return names.get(request["do"], str(request["do"]))
-        key = (id(worker), request["trial"])
-        if request["label"] == "rotated":
-            return "rotated"
-        if key in self._seen:
-            return "further blocks"
-        self._seen.add(key)
-        return "first block"
+            return {"start": "starting workers"}.get(request["do"], str(request["do"]))
+        return " and ".join(request["labels"])
 
 
 def main() -> None:

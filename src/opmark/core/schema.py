@@ -10,16 +10,19 @@ from opmark.core.files import read_json, read_text
 T = TypeVar("T")
 
 
-def load(path: Path, kind: type[T], *, schema: int) -> T:
+def load(path: Path, kind: type[T], *, schema: int, oldest: int | None = None) -> T:
     """Read `path` (YAML by its suffix, else JSON) as the dataclass `kind`; the file starts with `schema: N`.
 
-    Raises `ContentError` with the file and every wrong key.
+    Files from the schema `oldest` on can be read too. A field `schema` of the dataclass gets the number. Raises
+    `ContentError` with the file and every wrong key.
     """
     content = read_yaml(path) if path.suffix in {".yaml", ".yml"} else read_json(path)
     if not isinstance(content, dict):
         raise ContentError("expected a mapping at the top", where=str(path))
-    check_schema(content, schema, path)
-    return convert({key: value for key, value in content.items() if key != "schema"}, kind, where=str(path))
+    check_schema(content, schema, path, oldest=oldest)
+    named = "schema" in getattr(kind, "__dataclass_fields__", ())
+    fields = {key: value for key, value in content.items() if named or key != "schema"}
+    return convert(fields, kind, where=str(path))
 
 
 def convert(content: Any, kind: type[T], *, where: str) -> T:
@@ -36,13 +39,16 @@ def convert(content: Any, kind: type[T], *, where: str) -> T:
 def json_schema(kind: type[Any], *, schema: int) -> dict[str, Any]:
     """The JSON Schema of a file that holds a `kind`, including its `schema` number."""
     described: dict[str, Any] = _adapter(kind).json_schema()  # type: ignore[arg-type]
-    described["properties"] = {"schema": {"const": schema}, **described["properties"]}
+    described["properties"] = {"schema": None, **described["properties"]} | {"schema": {"const": schema}}
     described["required"] = ["schema", *described.get("required", [])]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **described}
 
 
-def check_schema(content: dict[str, Any], schema: int, path: Path) -> None:
-    """Raise `ContentError` unless the file has this schema number; old, new and missing give different errors."""
+def check_schema(content: dict[str, Any], schema: int, path: Path, *, oldest: int | None = None) -> None:
+    """Raise `ContentError` unless the file has this schema number, or one from `oldest` on.
+
+    Old, new and missing numbers give different errors.
+    """
     found = content.get("schema")
     where = f"{path}: schema"
     if found is None:
@@ -51,7 +57,7 @@ def check_schema(content: dict[str, Any], schema: int, path: Path) -> None:
         raise ContentError(f"expected a whole number, not {found!r}", where=where)
     if found > schema:
         raise ContentError(f"version {found} is newer than {schema}", where=where, hint="upgrade OpMark")
-    if found < schema:
+    if found < (schema if oldest is None else oldest):
         raise ContentError(f"version {found} is older than {schema}", where=where, hint="make the file again")
 
 

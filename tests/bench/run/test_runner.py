@@ -17,7 +17,7 @@ from tests.bench.fake import COMMAND, FAULTY_FOLDER
 from tests.sealing import edit_journal
 
 from opmark.bench import backends
-from opmark.bench.clock.protocol import QUICK
+from opmark.bench.clock.protocol import FULL, QUICK
 from opmark.bench.run import runner
 from opmark.bench.run.progress import RunProgress, RunSummary
 from opmark.bench.run.runner import run
@@ -26,7 +26,7 @@ from opmark.bench.suite.suite import KindSpec, Suite
 from opmark.bench.worker.backend import BACKENDS
 from opmark.bench.worker.pool import WorkerProcess
 from opmark.core import registry
-from opmark.core.errors import ContentError, MeasurementError
+from opmark.core.errors import ContentError, MeasurementError, NothingSelectedError
 from opmark.core.measurements.journal import Journal, read_journal
 from opmark.core.measurements.records import KernelTrial, trial_key
 from opmark.kinds import KINDS, work_of
@@ -106,15 +106,13 @@ def kill_after(runs: Runs, path: Path, lines: int, pause_s: float = 0.0) -> None
     assert runs.end() == ("", -signal.SIGKILL), "it must not have finished before it was killed"
 
 
-def check_whole(journal: Journal, *, protocol_blocks: int = QUICK.blocks) -> None:
-    """No block twice, none missing."""
+def check_whole(journal: Journal) -> None:
+    """Every trial has its labels, and no two looks of a trial are of the same process."""
     for trial, blocks in journal.blocks.items():
-        seen = [(block.label, block.process, block.round) for block in blocks]
+        seen = [(block.label, block.process) for block in blocks]
         assert len(seen) == len(set(seen)), trial
-        counts = Counter(block.label for block in blocks)
-        assert counts["hot"] == protocol_blocks, trial
-        assert counts["rotated"] == 1, trial
-    assert set(journal.blocks) == set(journal.trials) == set(journal.done)
+        assert {label for label, _ in seen} == {"hot", "rotated"}, trial
+    assert set(journal.blocks) == set(journal.trials) == journal.measured
 
 
 def test_a_suite_becomes_rows_with_every_label(tmp_path: Path) -> None:
@@ -155,7 +153,41 @@ def test_a_second_run_has_nothing_left_to_do(tmp_path: Path) -> None:
     after = read_journal(path)
     assert again.complete
     assert after.blocks == before.blocks
-    assert after.done == before.done
+    assert again.seconds > 0
+
+
+def test_looks_go_on_where_labels_are_worse_than_wanted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(runner, "protocol_named", lambda _: replace(FULL, enough=0.0015, most_looks=4))
+    summary = run(replace(SUITE, quality="full"), journal=tmp_path / "j.jsonl")
+    journal = read_journal(tmp_path / "j.jsonl")
+    check_whole(journal)
+    looks = [found.main.processes for found in journal.labels.values()]
+    assert min(looks) >= FULL.processes
+    assert max(looks) <= 4
+    assert all(found.main.standard_error <= 0.0015 for found in journal.labels.values() if found.main.processes < 4)
+    assert summary.median_standard_error is not None
+    assert summary.median_standard_error < 0.003
+    assert (summary.kernels, summary.networks, summary.waited_seconds) == (28, 0, 0.0)
+
+
+def test_without_refining_everything_is_seen_and_little_of_it_twice(tmp_path: Path) -> None:
+    summary = run(replace(SUITE, quality="full"), journal=tmp_path / "j.jsonl", refine=False)
+    assert summary.complete
+    looks = [found.main.processes for found in read_journal(tmp_path / "j.jsonl").labels.values()]
+    assert sum(looks) <= 1.25 * len(looks)
+
+
+def test_what_failed_can_be_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    ask = WorkerProcess.ask
+    monkeypatch.setattr(WorkerProcess, "ask", lambda *_: {"failed": "no memory"})
+    monkeypatch.setattr(WorkerProcess, "begin", lambda self: setattr(self, "overhead_ns", 1.0))
+    assert set(run(SUITE, journal=path).statuses) == {"failed"}
+    monkeypatch.undo()
+    assert WorkerProcess.ask is ask
+    with pytest.raises(NothingSelectedError, match="nothing of this suite is doubtful"):
+        run(SUITE, journal=path, again="doubtful")
+    assert set(run(SUITE, journal=path, again="failed").statuses) == {"ok"}
 
 
 @pytest.mark.parametrize("lines", [12, 150, 300])
@@ -192,7 +224,9 @@ def test_a_kernel_whose_samples_are_no_numbers_becomes_a_failed_row(
 
     def broken(self: WorkerProcess, request: Mapping[str, Any]) -> dict[str, Any]:
         answer = ask(self, request)
-        return {**answer, "ns": [math.nan for _ in answer["ns"]]} if request["do"] == "kernel" else answer
+        for block in answer.get("blocks", ()):
+            block["ns"] = [math.nan for _ in block["ns"]]
+        return answer
 
     monkeypatch.setattr(WorkerProcess, "ask", broken)
     summary = run(SUITE, journal=tmp_path / "j.jsonl")
@@ -278,9 +312,9 @@ def test_a_crash_a_hang_and_a_refusal_become_rows_and_the_run_goes_on(
     summary: RunSummary = run(suite, journal=tmp_path / "j.jsonl", command=COMMAND)
 
     assert summary.complete
-    found = read_journal(tmp_path / "j.jsonl").done
-    done = {fault: found[trial.trial] for fault, trial in trials.items()}
-    assert done["fine"].status in {"ok", "low_quality"}
+    journal = read_journal(tmp_path / "j.jsonl")
+    done = {fault: journal.done[trial.trial] for fault, trial in trials.items() if fault != "fine"}
+    assert journal.measured == {trial.trial for trial in trials.values()}
     assert (done["crash"].status, done["crash"].reason) == ("failed", "killed by SIGSEGV")
     assert (done["hang"].status, done["hang"].reason) == ("failed", "no answer for 4 s")
     assert (done["raise"].status, done["raise"].reason) == ("failed", "ZeroDivisionError: in the kernel")

@@ -12,7 +12,7 @@ from opmark.bench.worker.backend import Bench
 from opmark.bench.worker.gpu_timing import GpuKernelTiming, GpuNetworkTiming, calls_for, enqueue_ns, unrolled, warm_up
 from opmark.core.errors import MeasurementError
 from opmark.core.hardware.target import Target
-from opmark.core.kernels.folding import fold
+from opmark.core.kernels.folding import look_of
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.records import Block
 from opmark.kinds import KINDS
@@ -96,18 +96,16 @@ def test_the_number_of_calls_is_bounded():
     assert calls_for(5e6, 1e6) == 1
 
 
-def test_hot_blocks_together_hold_twenty_replays_per_process():
+def test_a_hot_block_holds_twenty_replays():
     gpu = FakeGpu()
     trial = trial_of(gpu, FakeKernel(gpu))
     before = len(gpu.replays)
-    blocks = [block(trial.hot(), number=number) for number in range(FULL.blocks)]
-    assert sum(len(item.ns) for item in blocks) == 20
-    # One more per block, that nobody looks at.
-    assert len(gpu.replays) - before == 20 + FULL.blocks
-    folded = fold(blocks, "hot", overhead_ns=7_000.0)
-    assert folded is not None
+    taken = block(trial.hot(), number=0)
+    # One more, that nobody looks at.
+    assert len(gpu.replays) - before == 20 + 1
+    look = look_of(taken, {}, None, overhead_ns=7_000.0)
     # Divided by the calls, and the host's overhead not taken off.
-    assert folded.latency_ns == pytest.approx(2_000.0, rel=1e-3)
+    assert look.ns == pytest.approx([2_000.0] * 20, rel=1e-3)
 
 
 def test_rotated_flushes_before_each_of_twenty_calls_and_holds_the_device_meanwhile():

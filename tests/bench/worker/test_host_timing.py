@@ -9,14 +9,16 @@ from tests.bench.fake import FakeTime
 from opmark.bench.backends import null
 from opmark.bench.clock.clock import Clock
 from opmark.bench.clock.protocol import FULL
+from opmark.bench.clock.turns import Part
 from opmark.bench.worker import host_timing as trial
 from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Bench
 from opmark.bench.worker.host_timing import HostKernelTiming, HostNetworkTiming, stack_copies
 from opmark.core.errors import MeasurementError
 from opmark.core.hardware.target import Target
-from opmark.core.kernels.folding import fold
+from opmark.core.kernels.folding import look_of
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.work import Work
+from opmark.core.measurements.estimate import median
 from opmark.core.measurements.records import Block
 from opmark.kinds import KINDS, work_of
 
@@ -87,9 +89,8 @@ def relu(*shape: int) -> Kernel:
 
 def latency(answer: dict[str, Any], overhead_ns: float) -> float:
     fields = {**answer, "ns": tuple(answer["ns"]), "base_ns": tuple(answer["base_ns"])}
-    folded = fold([Block(trial="k", process=0, round=0, **fields)], answer["label"], overhead_ns)
-    assert folded is not None
-    return folded.latency_ns
+    look = look_of(Block(trial="k", process=0, round=0, **fields), {}, None, overhead_ns)
+    return median(look.ns)
 
 
 def test_the_cost_of_a_call_is_the_intercept_of_empty_chains() -> None:
@@ -123,13 +124,26 @@ def test_what_works_in_place_runs_in_chains_however_long_it_takes() -> None:
     assert latency(answer, made.overhead_ns) == pytest.approx(300_000, rel=0.01)
 
 
-def test_samples_follow_the_tier_and_the_blocks() -> None:
-    for each_ns, per_process in ((1e5, 60), (2e6, 20), (2e7, 10)):
+def test_samples_follow_the_tier() -> None:
+    for each_ns, samples in ((1e5, 12), (2e6, 5), (2e7, 4)):
         _, made = bench(each_ns)
-        assert len(HostKernelTiming(gemm(), made).hot()["ns"]) * FULL.blocks == per_process
+        assert len(HostKernelTiming(gemm(), made).hot()["ns"]) == samples
 
 
-@pytest.mark.parametrize(("m", "each_ns"), [(16, 1000.0), (512, 400_000.0), (2048, 3e6)])
+def test_sentinels_are_read_before_every_turn_and_after_the_last() -> None:
+    time = FakeTime()
+    runtime = Runtime(time, 100_000.0, CHAIN)
+    _, made = bench(100_000.0)
+    sentinel = Part(call=Copies(time, 1, 40_000.0).call, calls=2)
+    made = replace(
+        made, backend=runtime, clock=Clock(timer=time.timer(), protocol=FULL), sentinels={"compute": sentinel}
+    )
+    answer = HostKernelTiming(gemm(), made).hot()
+    assert len(answer["sentinels"]["compute"]) == len(answer["ns"]) + 1 == 13
+    assert set(answer["sentinels"]["compute"]) == {42_000}
+
+
+@pytest.mark.parametrize(("m", "each_ns"), [(16, 1000.0), (64, 30_000.0), (512, 150_000.0)])
 def test_rotated_copies_fill_more_than_the_cache_or_there_are_sixty_four(m: int, each_ns: float) -> None:
     runtime, made = bench(each_ns)
     kernel = gemm(m, m, m)
@@ -141,9 +155,16 @@ def test_rotated_copies_fill_more_than_the_cache_or_there_are_sixty_four(m: int,
     assert latency(answer, made.overhead_ns) == pytest.approx(2 * each_ns, rel=0.02)
 
 
-def test_groups_of_rotated_copies_are_about_a_sample_long() -> None:
+def test_a_long_kernel_needs_no_copies_because_other_bytes_go_through_the_cache() -> None:
+    runtime, made = bench(400_000.0)
+    answer = HostKernelTiming(gemm(512, 512, 512), replace(made, last_level_bytes=1 << 20)).rotated()
+    assert not any(rotated for _, _, rotated in runtime.made)
+    assert (answer["calls"], answer["copies"], answer["label"]) == (1, 1, "rotated")
+
+
+def test_groups_of_rotated_copies_are_about_a_millisecond_long() -> None:
     _, made = bench(100_000.0)
-    assert HostKernelTiming(gemm(64, 64, 64), made).rotated()["copies"] <= 4
+    assert HostKernelTiming(gemm(64, 64, 64), made).rotated()["copies"] <= 12
     _, made = bench(500.0)
     assert HostKernelTiming(gemm(64, 64, 64), made).rotated()["copies"] == 64
 

@@ -90,29 +90,28 @@ def kernel(activation: str) -> dict[str, Any]:
     parameters = plain(kind.parameters(**made))
     return {
         "do": "kernel",
-        "trial": activation or "fine",
-        "label": "hot",
+        "labels": ["hot"],
         "kernel": {"kind": "gemm", "parameters": parameters},
     }
 
 
 def test_a_sound_kernel_gives_samples(worker: WorkerProcess) -> None:
-    answer = worker.ask(kernel(""))
-    assert min(answer["ns"]) >= 50_000
-    assert len(answer["ns"]) == len(answer["clean"])
-    assert worker.ask({**kernel(""), "label": "rotated"})["label"] == "rotated"
-    assert worker.ask({"do": "close", "trials": ["fine", "never seen"]}) == {}
+    (block,) = worker.ask(kernel(""))["blocks"]
+    assert min(block["ns"]) >= 50_000
+    assert len(block["ns"]) == len(block["clean"])
+    both = worker.ask({**kernel(""), "labels": ["hot", "rotated"]})["blocks"]
+    assert [item["label"] for item in both] == ["hot", "rotated"]
 
 
 def test_a_kernel_that_raises_or_is_refused_leaves_the_worker_alive(worker: WorkerProcess) -> None:
     assert worker.ask(kernel("raise")) == {"failed": "ZeroDivisionError: in the kernel"}
     assert worker.ask(kernel("refuse")) == {"skipped": "no such kernel here"}
-    assert "ns" in worker.ask(kernel(""))
+    assert "blocks" in worker.ask(kernel(""))
 
 
 def test_a_kernel_that_wants_more_memory_than_there_is_fails_by_itself(worker: WorkerProcess) -> None:
     assert worker.ask(kernel("allocate")) == {"failed": "MemoryError: "}
-    assert "ns" in worker.ask(kernel(""))
+    assert "blocks" in worker.ask(kernel(""))
 
 
 @pytest.mark.parametrize(

@@ -32,27 +32,26 @@ def served(*requests: dict[str, Any]) -> list[dict[str, Any]]:
 def kernel(kind: str, **parameters: Any) -> dict[str, Any]:
     family = KINDS.load(kind)
     content = plain(family.parameters(**parameters))
-    return {"do": "kernel", "trial": kind, "label": "hot", "kernel": {"kind": kind, "parameters": content}}
+    return {"do": "kernel", "labels": ["hot"], "kernel": {"kind": kind, "parameters": content}}
 
 
 def test_every_request_has_an_answer_whatever_happens() -> None:
     gemm = kernel("gemm", m=8, k=8, n=8, dtype="float32")
-    broken = {**gemm, "trial": "broken", "kernel": {"kind": "gemm", "parameters": {"m": 1}}}
-    unknown = {**gemm, "trial": "unknown", "kernel": {"kind": "poem", "parameters": {}}}
-    answers = served(
-        START, gemm, broken, unknown, {"do": "nonsense"}, {"do": "sentinel"}, {"do": "close", "trials": ["gemm"]}
-    )
+    broken = {**gemm, "kernel": {"kind": "gemm", "parameters": {"m": 1}}}
+    unknown = {**gemm, "kernel": {"kind": "poem", "parameters": {}}}
+    answers = served(START, gemm, broken, unknown, {"do": "nonsense"}, {**gemm, "labels": ["hot", "rotated"]})
     assert answers[0]["overhead_ns"] == pytest.approx(2000, rel=0.02)
-    assert len(answers[1]["ns"]) == 8
+    (block,) = answers[1]["blocks"]
+    assert len(block["ns"]) == len(block["sentinels"]["memory"]) - 1 == 12
     assert "not a gemm kernel" in answers[2]["skipped"]
     assert "no kind is called 'poem'" in answers[3]["skipped"]
     assert "nonsense" in answers[4]["failed"]
-    assert set(answers[5]) == {"compute", "memory"}
-    assert answers[6] == {}
+    assert [item["label"] for item in answers[5]["blocks"]] == ["hot", "rotated"]
+    assert answers[5]["waited_s"] == 0.0
 
 
 def test_what_is_asked_before_the_start_fails_and_nothing_more() -> None:
-    first, second = served({"do": "sentinel"}, START)
+    first, second = served({"do": "started"}, START)
     assert "failed" in first
     assert "overhead_ns" in second
 
@@ -66,8 +65,8 @@ def test_the_presets_follow_the_rules() -> None:
     assert protocol_named("full") is FULL
     with pytest.raises(UnknownNameError):
         protocol_named("sloppy")
-    assert [FULL.tier(ns).hot for ns in (9e5, 5e6, 5e7)] == [60, 20, 9]
-    assert [FULL.tier(ns).rotated for ns in (9e5, 5e6, 5e7)] == [15, 8, 3]
+    assert [FULL.tier(ns).hot for ns in (9e5, 5e6, 5e7)] == [12, 5, 2]
+    assert [FULL.tier(ns).rotated for ns in (9e5, 5e6, 5e7)] == [6, 3, 2]
     for protocol in PROTOCOLS.values():
         assert 200_000 <= protocol.sample_ns <= 500_000
         assert protocol.burst_ns <= 200_000_000
@@ -94,6 +93,8 @@ def test_without_priority_long_samples_wait_for_a_quiet_machine(
     seen = iter(pressures)
     slept: list[float] = []
     monkeypatch.setattr(worker, "cpu_pressure", lambda: next(seen))
-    timer = Timer(now_ns=lambda: 0, preemptions=None, faults=lambda: 0, sleep=slept.append)
-    assert worker._settle(FULL, timer, latency_ns) == scheduling
-    assert sum(slept) == waited_s
+    made = worker.Worker({**START, "protocol": plain(FULL)})
+    made._timer = Timer(now_ns=lambda: 0, preemptions=None, faults=lambda: 0, sleep=slept.append)
+    made._patience_s = FULL.gate_limit_s
+    assert made._settle(latency_ns) == scheduling
+    assert sum(slept) == made._waited_s == waited_s

@@ -1,13 +1,32 @@
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
 import pytest
 
-from opmark.core.kernels.folding import RESOLUTION_NS, fold, fold_kernel, fold_network
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.folding import RESOLUTION_NS, look_of
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.work import Work
-from opmark.core.measurements.records import Block, Done, KernelTrial, NetworkTrial
+from opmark.core.measurements.environment import Environment
+from opmark.core.measurements.journal import Journal
+from opmark.core.measurements.measurement import Measurement
+from opmark.core.measurements.records import (
+    Block,
+    Done,
+    Header,
+    KernelTrial,
+    NetworkTrial,
+    Overhead,
+    Sentinels,
+    Session,
+)
 
 TRIAL = KernelTrial(
     trial="k", target="null-t1", kernel=Kernel.of("gemm", {"m": 1}), work=Work(flops=1, read_bytes=1, written_bytes=1)
 )
+NETWORK = NetworkTrial(trial="k", target="null-t1", network="n", family="f", graph_id="g", role="held-out")
+USUAL = {"compute": 10.0, "memory": 20.0}
 
 
 def block(
@@ -20,13 +39,14 @@ def block(
     process: int = 0,
     label: str = "hot",
     scheduling: str = "fifo",
-    clock_ratio: float = 1.0,
+    round_: int = 0,
+    sentinels: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Block:
     return Block(
         trial="k",
         label=label,
         process=process,
-        round=0,
+        round=round_,
         construction="single",
         copies=copies,
         base_copies=base_copies,
@@ -36,105 +56,118 @@ def block(
         base_ns=base,
         base_clean="1" * len(base),
         scheduling=scheduling,
-        clock_ratio=clock_ratio,
+        sentinels=sentinels or {},
     )
 
 
-def test_blocks_of_a_slower_clock_agree_with_the_others() -> None:
-    at_once = block([1100.0] * 6)
-    slow = block([1155.0] * 6, process=1, clock_ratio=1.05)
-    folded = fold([at_once, slow], "hot", 100.0)
-    assert folded is not None
-    assert folded.latency_ns == pytest.approx(1000.0)
-    assert folded.variation == pytest.approx(0.0)
+def journal(
+    *blocks: Block, overhead_ns: float = 0.0, done: Done | None = None, ratios: Mapping[int, float] | None = None
+) -> Journal:
+    """A journal of one trial; `ratios` are the factors of both sentinels by round."""
+    trial = NETWORK if blocks and blocks[0].label == "network" else TRIAL
+    return Journal(
+        path=Path("j.jsonl"),
+        header=Header(suite="s", suite_id="1", quality="full"),
+        sessions=(
+            Session(environment=Environment(device="d", checked={}), targets=(Target(device="d", backend="n"),)),
+        ),
+        overheads=(Overhead(target="null-t1", process=0, ns=overhead_ns),),
+        trials={"k": trial},
+        blocks={"k": blocks},
+        sentinels=tuple(
+            Sentinels(
+                round=number, target="null-t1", ns={name: ratio * ns for name, ns in USUAL.items()}, accepted=True
+            )
+            for number, ratio in (ratios or {}).items()
+        ),
+        done={"k": done} if done else {},
+    ).beside({"null-t1": USUAL})
 
 
-def test_a_slower_clock_slows_the_copies_below_too() -> None:
-    ns, base = [2500.0 * 1.1] * 5, (2100.0 * 1.1, 2100.0 * 1.1)
-    folded = fold([block(ns, base=base, copies=10, base_copies=2, clock_ratio=1.1)], "hot", 0.0)
-    assert folded is not None
-    assert folded.latency_ns == pytest.approx(50.0)
+def row(*blocks: Block, overhead_ns: float = 0.0, ratios: Mapping[int, float] | None = None) -> Measurement:
+    (found,) = journal(*blocks, overhead_ns=overhead_ns, ratios=ratios).measurements
+    return found
 
 
-def test_a_row_says_at_which_clock_it_was_measured() -> None:
-    blocks = [block([1050.0] * 6, clock_ratio=ratio) for ratio in (1.0, 1.04, 1.06)]
-    row = fold_kernel(TRIAL, Done(trial="k", status="ok"), blocks, overhead_ns=0.0, suite="s", environment_id="e")
-    assert row.clock_ratio == 1.04
+def test_blocks_of_a_slower_round_agree_with_the_others() -> None:
+    found = row(block([1000.0] * 6), block([1050.0] * 6, process=1, round_=1), ratios={0: 1.0, 1: 1.05})
+    assert found.latency_hot_ns == pytest.approx(1000.0, rel=0.002)
+    assert found.between_process_variation == pytest.approx(0.0, abs=0.002)
+    assert found.clock_ratio == pytest.approx(1.025, rel=0.001)
+
+
+def test_every_sample_has_the_state_between_the_readings_around_its_turn() -> None:
+    readings = {"compute": (10.0, 10.0, 12.1), "memory": (20.0, 20.0, 20.0)}
+    look = look_of(block([5.0, 5.0, 6.0, 6.0], sentinels=readings), USUAL, None, 0.0)
+    assert [state[0] for state in look.state] == pytest.approx([0.0, 0.0, math.log(1.1), math.log(1.1)])
+    assert {state[1] for state in look.state} == {0.0}
 
 
 def test_a_single_call_loses_the_overhead_and_its_interrupted_samples() -> None:
-    folded = fold([block([1100.0] * 9 + [9000.0], clean="1" * 9 + "0")], "hot", 100.0)
-    assert folded is not None
-    assert folded.latency_ns == 1000.0
-    assert folded.quantiles_ns == (1000.0,) * 21
-    assert folded.clean_fraction == 0.9
-    assert folded.samples == 9
+    found = row(block([1100.0] * 9 + [9000.0], clean="1" * 9 + "0"), overhead_ns=100.0)
+    assert found.latency_hot_ns == pytest.approx(1000.0)
+    assert found.hot_quantiles_ns == pytest.approx((1000.0,) * 21)
+    assert found.clean_fraction == 0.9
+    assert found.samples == 9
 
 
 def test_copies_are_told_apart_from_the_call_by_the_slope() -> None:
     # A call costs 2000 ns and a copy 50: two copies 2100, ten 2500.
-    folded = fold([block([2500.0] * 5, base=(2100.0, 2100.0), copies=10, base_copies=2)], "hot", 999.0)
-    assert folded is not None
-    assert folded.latency_ns == pytest.approx(50.0)
+    found = row(block([2500.0] * 5, base=(2100.0, 2100.0), copies=10, base_copies=2), overhead_ns=999.0)
+    assert found.latency_hot_ns == pytest.approx(50.0)
+
+
+def test_a_base_beside_its_sample_was_taken_at_the_same_state() -> None:
+    ns, base = [2500.0, 5000.0, 2500.0], (2100.0, 4200.0, 2100.0)
+    look = look_of(block(ns, base=base, copies=10, base_copies=2), USUAL, None, 0.0)
+    assert look.ns == pytest.approx([50.0, 100.0, 50.0])
 
 
 def test_processes_that_stacked_differently_still_agree() -> None:
-    blocks = [
+    found = row(
         block([2500.0] * 5, base=(2100.0,), copies=10, base_copies=2),
         block([3600.0] * 5, base=(2100.0,), copies=32, base_copies=2, process=1),
-    ]
-    folded = fold(blocks, "hot", 0.0)
-    assert folded is not None
-    assert folded.latency_ns == pytest.approx(50.0)
-    assert folded.variation == pytest.approx(0.0)
-    assert folded.processes == 2
-
-
-def test_the_label_is_the_median_over_processes() -> None:
-    blocks = [block([ns] * 6, process=i) for i, ns in enumerate((100.0, 101.0, 150.0))]
-    folded = fold(blocks, "hot", 0.0)
-    assert folded is not None
-    assert folded.latency_ns == 101.0
-    assert folded.variation == pytest.approx(50 / 101)
+    )
+    assert found.latency_hot_ns == pytest.approx(50.0)
+    assert found.between_process_variation == pytest.approx(0.0)
+    assert found.processes == 2
 
 
 def test_rotated_copies_share_one_call() -> None:
-    folded = fold([block([6600.0] * 3, copies=64, label="rotated")], "rotated", 200.0)
-    assert folded is not None
-    assert folded.latency_ns == 100.0
+    blocks = (block([1000.0] * 3), block([6600.0] * 3, copies=64, label="rotated"))
+    assert row(*blocks, overhead_ns=200.0).latency_rotated_ns == pytest.approx(100.0)
 
 
 def test_without_any_clean_sample_all_of_them_count() -> None:
-    folded = fold([block([500.0, 600.0], clean="00")], "hot", 0.0)
-    assert folded is not None
-    assert folded.clean_fraction == 0.0
-    assert folded.samples == 2
+    found = row(block([500.0, 600.0], clean="00"))
+    assert found.clean_fraction == 0.0
+    assert found.samples == 2
 
 
-def test_nothing_is_ever_shorter_than_the_clock_can_tell() -> None:
-    folded = fold([block([90.0] * 5)], "hot", 100.0)
-    assert folded is not None
-    assert folded.latency_ns == RESOLUTION_NS
+def test_what_the_clock_cannot_resolve_is_doubtful() -> None:
+    found = row(block([90.0] * 5), overhead_ns=100.0)
+    assert found.latency_hot_ns == pytest.approx(RESOLUTION_NS)
+    assert (found.status, found.standard_error_hot) == ("doubtful", 1.0)
 
 
-def test_a_row_keeps_what_made_it() -> None:
+def test_a_row_keeps_what_made_it_and_its_status_follows_from_the_error() -> None:
     blocks = [block([1100.0] * 6), block([900.0] * 3, label="rotated", scheduling="normal")]
-    row = fold_kernel(TRIAL, Done(trial="k", status="ok"), blocks, overhead_ns=100.0, suite="s", environment_id="e")
-    assert (row.latency_hot_ns, row.latency_rotated_ns) == (1000.0, 800.0)
-    assert row.overhead_ns == 100.0
-    assert row.scheduling == "normal", "the least favourable way of all its blocks"
-    assert (row.suite, row.environment_id) == ("s", "e")
+    found = row(*blocks, overhead_ns=100.0)
+    assert (found.latency_hot_ns, found.latency_rotated_ns) == (pytest.approx(1000.0), pytest.approx(800.0))
+    assert found.overhead_ns == 100.0
+    assert found.scheduling == "normal", "the least favourable way of all its blocks"
+    assert (found.suite, found.environment_id) == ("s", Environment(device="d", checked={}).id)
+    assert found.standard_error_hot == pytest.approx(0.03, rel=0.3), "one process does not tell how much others differ"
+    assert (found.status, found.reason) == ("coarse", f"standard error of {found.standard_error_hot:.1%}")
 
 
 def test_a_failed_trial_has_a_reason_and_no_latency_though_blocks_exist() -> None:
     done = Done(trial="k", status="failed", reason="killed by SIGSEGV")
-    row = fold_kernel(TRIAL, done, [block([1.0])], overhead_ns=0.0, suite="s", environment_id="e")
-    assert (row.status, row.reason, row.latency_hot_ns) == ("failed", "killed by SIGSEGV", None)
+    (found,) = journal(block([1.0]), done=done).measurements
+    assert (found.status, found.reason, found.latency_hot_ns) == ("failed", "killed by SIGSEGV", None)
 
 
 def test_a_network_keeps_the_overhead_of_its_call() -> None:
-    trial = NetworkTrial(trial="k", target="null-t1", network="n", family="f", graph_id="g", role="held-out")
-    blocks = [block([5e6, 5e6, 6e6], label="network")]
-    row = fold_network(trial, Done(trial="k", status="ok"), blocks, suite="s", environment_id="e")
-    assert row.latency_ns == 5e6
-    assert row.samples == 3
+    (found,) = journal(block([5e6, 5e6, 6e6], label="network"), overhead_ns=1000.0).networks
+    assert found.latency_ns == pytest.approx(5e6)
+    assert found.samples == 3

@@ -110,11 +110,17 @@ def test_every_column_says_what_it_holds(table: object) -> None:
 
 def test_another_schema_is_refused_with_its_version() -> None:
     empty = table_of(KERNELS, [])
-    newer = empty.replace_schema_metadata({"opmark_schema": "2"})
-    with pytest.raises(ContentError, match=r"file\.parquet: the table's schema version is 2, expected 1"):
+    newer = empty.replace_schema_metadata({"opmark_schema": "3"})
+    with pytest.raises(ContentError, match=r"file\.parquet: the table's schema version is 3, expected 2"):
         checked_table(KERNELS, newer, "file.parquet")
     with pytest.raises(ContentError, match="schema version is missing"):
         checked_table(KERNELS, empty.replace_schema_metadata(None), "file.parquet")
+
+
+def test_a_table_without_standard_errors_is_of_schema_1_and_readable() -> None:
+    empty = table_of(KERNELS, []).replace_schema_metadata({"opmark_schema": "1"})
+    older = empty.drop_columns(["standard_error_hot", "standard_error_rotated"])
+    assert checked_table(KERNELS, older, "file.parquet").column_names == [column.name for column in KERNELS.columns]
 
 
 def test_a_wrong_column_is_named() -> None:

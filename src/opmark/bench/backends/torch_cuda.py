@@ -23,10 +23,9 @@ _DEVICE = "cuda"
 _SAMPLES = 20
 _FEWER_SAMPLES = 10
 _REPLAY_NS = 1_000_000
-# The trials that are open at once: a GPU has room for many, and larger rounds cost less per trial.
-_CHUNK_BYTES = 16 << 30
 _MOST_BYTES = 8 << 30
-_RESTART_CHUNKS = 32
+# Starting and warming up a GPU takes many seconds.
+_LOOKS_PER_PROCESS = 1000
 _PROCESSOR_FLASH = "_scaled_dot_product_flash_attention_for_cpu"
 
 
@@ -120,9 +119,8 @@ class TorchCuda(Backend):
             tiers=(Tier(below_ns=math.inf, hot=samples, rotated=samples),),
             sample_ns=_REPLAY_NS,
             label_quantile=0.5,
-            chunk_bytes=_CHUNK_BYTES,
             model_limit_bytes=_MOST_BYTES,
-            restart_chunks=_RESTART_CHUNKS,
+            looks_per_process=_LOOKS_PER_PROCESS,
         )
 
     def as_run(self, kernel: Kernel) -> Kernel:

@@ -97,14 +97,14 @@ class Clock:
         protocol = self.protocol
         start = self.timer.now_ns()
         with self.burst():
-            self._elapsed_ns(call, 1)
-            latency_ns = float(self._elapsed_ns(call, 1))
+            self.elapsed_ns(call, 1)
+            latency_ns = float(self.elapsed_ns(call, 1))
             recent: list[float] = []
             for _ in range(protocol.warm_up_samples):
                 if self.timer.now_ns() - start > min(protocol.warm_up_limit_s * 1e9, protocol.burst_ns):
                     break
                 calls = self.calls(latency_ns)
-                latency_ns = self._elapsed_ns(call, calls) / calls
+                latency_ns = self.elapsed_ns(call, calls) / calls
                 recent = [*recent[-2:], latency_ns]
                 if len(recent) == 3 and max(recent) <= (1 + protocol.warm_up_agreement) * min(recent):
                     break
@@ -132,7 +132,7 @@ class Clock:
                 faults -= timer.faults()
                 while len(ns) < samples:
                     before = timer.preemptions() if timer.preemptions else 0
-                    elapsed = self._elapsed_ns(call, calls)
+                    elapsed = self.elapsed_ns(call, calls)
                     after = timer.preemptions() if timer.preemptions else 0
                     # A sample is unusable if the clock was set back, and an outlier if it was set forward.
                     ns.append(max(elapsed, 1) / calls)
@@ -155,7 +155,8 @@ class Clock:
         for _ in range(one_sample if awake else max(1, min(3 * one_sample, millisecond))):
             call()
 
-    def _elapsed_ns(self, call: Call, calls: int) -> int:
+    def elapsed_ns(self, call: Call, calls: int) -> int:
+        """The time of `calls` back-to-back calls."""
         now = self.timer.now_ns
         if calls == 1:
             start = now()

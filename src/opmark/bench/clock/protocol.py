@@ -6,39 +6,47 @@ from dataclasses import dataclass
 from typing import Any
 
 from opmark.core.measurements.estimate import LABEL_QUANTILE
+from opmark.core.measurements.measurement import ERROR_OF_COARSE, ERROR_OF_OK
 from opmark.core.registry import unknown_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """The samples per process for kernels faster than `below_ns`."""
+    """The turns of one look for kernels faster than `below_ns`; a turn has `samples` samples, or one rotated sample."""
 
     below_ns: float
     hot: int
     rotated: int
+    samples: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuringProtocol:
-    """The rules of one preset. Fractions are relative to the label; samples are per process.
+    """The rules of one preset: how long a look is, and when a label is known well enough.
 
-    The samples of a trial are spread over `blocks` shuffled rounds. A round whose sentinels drifted is measured again
-    up to `retries` times. A trial becomes `low_quality` after `extension` times the samples. A label is the
-    `label_quantile` of its samples.
+    A look measures a trial in one process, in turns with the sentinels. A trial is settled after looks in `processes`
+    processes once the standard error of its labels is at most `enough`, a fraction, or after `most_looks`. Long runs
+    work in passes of `pass_s` seconds. Worker processes are replaced after `looks_per_process` looks, and one look in
+    `repeat_every` of the first pass repeats an earlier one. Waiting for a calm machine takes `patience` of the time.
     """
 
     name: str
-    tiers: tuple[Tier, ...]
     processes: int
-    most_processes: int
-    blocks: int
-    retries: int
-    extension: int
-    network_samples: int
-    agreement: float = 0.02
-    half_width: float = 0.01
-    sentinel_drift: float = 0.03
-    sentinel_samples: int = 10
+    enough: float
+    tiers: tuple[Tier, ...] = (
+        Tier(below_ns=1e6, hot=12, rotated=6),
+        Tier(below_ns=1e7, hot=5, rotated=3),
+        Tier(below_ns=math.inf, hot=2, rotated=2, samples=2),
+    )
+    network_turns: int = 3
+    network_samples: int = 2
+    most_looks: int = 24
+    pass_s: float = 60.0
+    looks_per_process: int = 80
+    repeat_every: int = 12
+    patience: float = 0.1
+    fusion_rounds: int = 5
+    device_samples: int = 20
     sample_ns: int = 350_000
     burst_ns: int = 200_000_000
     rest_s: float = 0.01
@@ -48,17 +56,15 @@ class MeasuringProtocol:
     rotated_copies: int = 64
     rotated_cache_share: float = 1.4
     rotated_bytes: int = 256 << 20
+    sweep_above_ns: int = 200_000
     gate_above_ns: int = 3_000_000
     gate_pressure: float = 10.0
     gate_limit_s: float = 5.0
     warm_up_agreement: float = 0.05
     warm_up_samples: int = 12
     warm_up_limit_s: float = 2.0
-    trial_limit_s: float = 20.0
+    look_limit_s: float = 6.0
     answer_limit_s: float = 90.0
-    chunk_trials: int = 48
-    chunk_bytes: int = 256 << 20
-    restart_chunks: int = 8
     model_limit_bytes: int = 1 << 30
     label_quantile: float = LABEL_QUANTILE
 
@@ -67,41 +73,16 @@ class MeasuringProtocol:
         return next(tier for tier in self.tiers if latency_ns < tier.below_ns)
 
 
-FULL = MeasuringProtocol(
-    name="full",
-    tiers=(
-        Tier(below_ns=1e6, hot=60, rotated=15),
-        Tier(below_ns=1e7, hot=20, rotated=8),
-        Tier(below_ns=math.inf, hot=9, rotated=3),
-    ),
-    processes=2,
-    # The memory that a process gets decides up to a third of some kernels' time. If two processes disagree, further
-    # processes show which is usual, and more samples from the same two do not.
-    most_processes=5,
-    blocks=5,
-    retries=1,
-    extension=4,
-    network_samples=12,
-)
-# For a first answer in minutes: one process, three blocks, no second attempt; only strong drift is marked.
+FULL = MeasuringProtocol(name="full", processes=2, enough=ERROR_OF_OK)
+# For a first answer in minutes: one look is enough if its label is usable.
 QUICK = MeasuringProtocol(
     name="quick",
-    tiers=(
-        Tier(below_ns=1e6, hot=24, rotated=6),
-        Tier(below_ns=1e7, hot=9, rotated=3),
-        Tier(below_ns=math.inf, hot=3, rotated=2),
-    ),
     processes=1,
-    most_processes=1,
-    blocks=3,
-    retries=0,
-    extension=2,
-    network_samples=9,
-    half_width=0.03,
-    sentinel_drift=0.1,
+    enough=ERROR_OF_COARSE,
+    fusion_rounds=3,
     warm_up_samples=6,
     warm_up_limit_s=0.5,
-    trial_limit_s=5.0,
+    look_limit_s=2.0,
 )
 PROTOCOLS = {protocol.name: protocol for protocol in (FULL, QUICK)}
 

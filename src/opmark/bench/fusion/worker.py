@@ -3,7 +3,6 @@
 Run it as `python -m opmark.bench.fusion.worker`.
 """
 
-import math
 import random
 from typing import Any
 
@@ -35,16 +34,16 @@ class FusionWorker(Worker):
             latency_ns = {name: clock.warm_up(item.call) for name, item in prepared.items()}
             scheduling = self._bench.settle(max(latency_ns.values()))
             protocol = clock.protocol
-            wanted = math.ceil(protocol.tier(max(latency_ns.values())).hot / protocol.blocks)
+            wanted = protocol.tier(max(latency_ns.values())).hot
             rounds = []
-            for _ in range(protocol.blocks):
+            for _ in range(protocol.fusion_rounds):
                 taken: dict[str, Samples] = {}
                 for name in random.sample(_PARTS, len(_PARTS)):
                     taken[name] = clock.take(
                         prepared[name].call,
                         latency_ns=latency_ns[name],
                         samples=wanted,
-                        limit_s=protocol.trial_limit_s / protocol.blocks / len(_PARTS),
+                        limit_s=protocol.look_limit_s / len(_PARTS),
                     )
                 rounds.append(_encoded(taken, scheduling))
         finally:

@@ -21,7 +21,11 @@ class RunProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """The result of a run. `statuses` counts all finished trials of the plan, including those of earlier runs."""
+    """The result of a run; all counts include the trials of the plan that earlier runs measured.
+
+    `done` trials have labels or could not be measured. `median_standard_error` is that of their main labels, a
+    fraction. `waited_seconds` were spent waiting for a calm machine.
+    """
 
     journal: Path
     suite: str
@@ -30,6 +34,10 @@ class RunSummary:
     statuses: Mapping[str, int]
     seconds: float
     interrupted: bool
+    kernels: int = 0
+    networks: int = 0
+    waited_seconds: float = 0.0
+    median_standard_error: float | None = None
 
     @property
     def complete(self) -> bool:

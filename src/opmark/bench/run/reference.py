@@ -57,7 +57,7 @@ def measure_reference(target_name: str, seconds: float) -> Reference:
     backend, target = available_target(target_name)
     kind = KINDS.load("gemm")
     kernel = kind.kernel(kind.parameters(m=_ROWS, k=_SIDE, n=_SIDE))
-    request = {"do": "kernel", "trial": kernel.key, "label": HOT, "kernel": kernel.content()}
+    request = {"do": "kernel", "labels": [HOT], "kernel": kernel.content()}
     worker = WorkerProcess(target, backend, backend.adapt(FULL), caches())
     ns: list[float] = []
     clean_ns: list[float] = []
@@ -68,9 +68,10 @@ def measure_reference(target_name: str, seconds: float) -> Reference:
             refused = refusal(answer)
             if refused is not None:
                 raise MeasurementError(f"{target_name} does not run the reference kernel: {refused[1]}")
-            each = [value / answer["copies"] for value in answer["ns"]]
-            ns += each
-            clean_ns += [value for value, flag in zip(each, answer["clean"], strict=True) if flag == "1"]
+            for block in answer["blocks"]:
+                each = [value / block["copies"] for value in block["ns"]]
+                ns += each
+                clean_ns += [value for value, flag in zip(each, block["clean"], strict=True) if flag == "1"]
     finally:
         worker.stop()
     return Reference.of(f"gemm {_ROWS} × {_SIDE} × {_SIDE} on {target_name}", ns, clean_ns)

@@ -1,24 +1,17 @@
-"""Measure trials again: those of poor status in the same journal, or a random share in a new one.
+"""Measure a random share of a suite again, into a new journal, and compare."""
 
-A trial is repeated because of its status, never because of its value, and nothing is removed. A journal keeps all
-trials, and a release shows the one of the best status, with the others among its repeats.
-"""
-
+import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from opmark.bench.suite.plan import Plan
 from opmark.bench.suite.suite import Suite
 from opmark.core.errors import ContentError, NothingSelectedError
 from opmark.core.measurements.estimate import quantile
 from opmark.core.measurements.journal import Journal, read_journal, usual_of
-from opmark.core.measurements.measurement import FAILED, LOW_QUALITY, OK, USABLE
-from opmark.core.measurements.records import KernelTrial, NetworkTrial, Trial, repeat_key
+from opmark.core.measurements.records import KernelTrial
 
-# A quiet hour or a machine with more memory may change these; a skipped kernel stays skipped.
-REPEATABLE = (LOW_QUALITY, FAILED)
 KERNELS = "kernels"
 NETWORKS = "networks"
 # Networks are few: a small share of them would say little.
@@ -27,7 +20,11 @@ _LEAST_NETWORKS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Relative differences between two labels with status `ok` of the same kernels or networks (`what`)."""
+    """Relative differences between two labels of the same kernels or networks (`what`).
+
+    `covered` is the share of pairs that differ by less than 1.645 of their standard errors: nine of ten if these are
+    true. `floor` is the error of one label that the differences show (their root mean square over √2, robust).
+    """
 
     target: str
     what: str
@@ -36,53 +33,8 @@ class Agreement:
     p90: float
     p95: float
     largest: float
-
-
-def repeat_plan(plan: Plan, journal: Journal, status: str) -> Plan:
-    """The trials of `plan` for which `journal` has nothing better than `status`, each as a further trial.
-
-    An unfinished further trial continues, so a stopped run goes on. After a complete run, the trials that still have
-    that status get another one. Raises `NothingSelectedError` if there are none.
-    """
-    models = {}
-    kernels: list[KernelTrial] = []
-    networks: list[NetworkTrial] = []
-    for trial in plan.trials:
-        number = _attempts(journal, trial.trial, status)
-        if not number:
-            continue
-        other = replace(trial, trial=repeat_key(trial.trial, number))
-        if isinstance(other, KernelTrial):
-            kernels.append(other)
-        else:
-            networks.append(other)
-            models[other.trial] = plan.models[trial.trial]
-    if not kernels and not networks:
-        raise NothingSelectedError(f"nothing of this suite is {status}", where=str(journal.path))
-    return replace(plan, kernels=tuple(kernels), networks=tuple(networks), models=models, judging=frozenset())
-
-
-def first_trials(journal: Journal) -> Iterator[Trial]:
-    """The trials of a journal without repeats."""
-    again = set()
-    for key in journal.trials:
-        number = 1
-        while (further := repeat_key(key, number)) in journal.trials:
-            again.add(further)
-            number += 1
-    for key, trial in journal.trials.items():
-        if key not in again:
-            yield trial
-
-
-def _attempts(journal: Journal, trial: str, status: str) -> int:
-    """The number of finished trials and repeats if all of them have `status`; else 0."""
-    number = 0
-    while (done := journal.done.get(repeat_key(trial, number))) is not None:
-        if done.status != status:
-            return 0
-        number += 1
-    return number
+    covered: float | None = None
+    floor: float | None = None
 
 
 def retest_suite(suite: Suite, journal: Path, *, share: float = 0.05) -> Suite:
@@ -100,8 +52,7 @@ def retest_suite(suite: Suite, journal: Path, *, share: float = 0.05) -> Suite:
             f"belongs to suite {found.header.suite!r} with other content than the current suite {suite.name!r}",
             where=str(journal),
         )
-    once = {trial.trial for trial in first_trials(found)}
-    usable = [trial for trial, done in found.done.items() if done.status in USABLE and trial in once]
+    usable = [trial for trial in found.trials if trial in found.labels]
     kernels = [trial for trial in usable if isinstance(found.trials[trial], KernelTrial)]
     networks = [trial for trial in usable if not isinstance(found.trials[trial], KernelTrial)]
     if not usable:
@@ -115,23 +66,26 @@ def agreement(first: Path, again: Path) -> tuple[Agreement, ...]:
     """Compare two journals by target, kernels and networks apart; without common rows there is no entry."""
     journals = [read_journal(first), read_journal(again)]
     before, after = (_labels(journal.beside(usual_of(journals))) for journal in journals)
-    differences: dict[tuple[str, str], list[float]] = {}
-    for (target, what, name), latency_ns in after.items():
+    pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for (target, what, name), (latency_ns, error) in after.items():
         if (target, what, name) in before:
-            differences.setdefault((target, what), []).append(
-                abs(latency_ns / before[target, what, name] - 1),
-            )
-    return tuple(
-        Agreement(
-            target=target,
-            what=what,
-            rows=len(found),
-            median=quantile(found, 0.5),
-            p90=quantile(found, 0.9),
-            p95=quantile(found, 0.95),
-            largest=max(found),
-        )
-        for (target, what), found in sorted(differences.items())
+            other_ns, other = before[target, what, name]
+            pairs.setdefault((target, what), []).append((abs(latency_ns / other_ns - 1), math.hypot(error, other)))
+    return tuple(_agreement(target, what, found) for (target, what), found in sorted(pairs.items()))
+
+
+def _agreement(target: str, what: str, pairs: Sequence[tuple[float, float]]) -> Agreement:
+    found = [difference for difference, _ in pairs]
+    return Agreement(
+        target=target,
+        what=what,
+        rows=len(found),
+        median=quantile(found, 0.5),
+        p90=quantile(found, 0.9),
+        p95=quantile(found, 0.95),
+        largest=max(found),
+        covered=sum(difference <= 1.645 * error for difference, error in pairs) / len(pairs),
+        floor=1.4826 * quantile(found, 0.5) / math.sqrt(2),
     )
 
 
@@ -141,14 +95,14 @@ def _some(finished: Sequence[str], share: float, least: int, chance: random.Rand
     return chance.sample(early, min(len(early), max(least, round(share * len(finished)))))
 
 
-def _labels(journal: Journal) -> dict[tuple[str, str, str], float]:
-    """(target, what, identity) → label of every row with status `ok`."""
-    kernels = {
-        (row.target, KERNELS, row.kernel.key): row.latency_hot_ns for row in journal.measurements if row.status == OK
-    }
-    networks = {
-        (row.target, NETWORKS, f"{row.network} {row.graph_id}"): row.latency_ns
-        for row in journal.networks
-        if row.status == OK
-    }
-    return {key: value for key, value in (kernels | networks).items() if value}
+def _labels(journal: Journal) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """(target, what, identity) → the label in ns and its standard error."""
+    found: dict[tuple[str, str, str], tuple[float, float]] = {}
+    for key, labels in journal.labels.items():
+        trial = journal.trials[key]
+        if isinstance(trial, KernelTrial):
+            name = (trial.target, KERNELS, trial.kernel.key)
+        else:
+            name = (trial.target, NETWORKS, f"{trial.network} {trial.graph_id}")
+        found[name] = (labels.main.latency_ns, labels.main.standard_error)
+    return found

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 from opmark.bench.clock.clock import Clock, Timer
 from opmark.bench.clock.machine import device_slug
 from opmark.bench.clock.protocol import MeasuringProtocol
+from opmark.bench.clock.turns import Part
 from opmark.core.errors import UnavailableError, UsageError
 from opmark.core.hardware.target import Target, parse_target_name
 from opmark.core.kernels.kernel import Kernel
@@ -43,7 +44,7 @@ class KernelTiming(Protocol):
         """Measure one block with everything in cache."""
 
     def rotated(self) -> dict[str, Any]:
-        """Measure all samples with nothing in cache."""
+        """Measure one block with nothing in cache."""
 
     def close(self) -> None:
         """Free everything."""
@@ -173,7 +174,8 @@ class Bench:
     """The settings that all trials of one worker share.
 
     `level2_bytes` is the level-2 cache of one core, `last_level_bytes` the largest cache. `overhead_ns` is the cost of
-    an empty call. `settle` waits for a quiet machine before long samples and returns the scheduling of the row.
+    an empty call. Samples are taken in turns with the `sentinels`. `settle` waits for a quiet machine before long
+    samples and returns the scheduling of the row.
     """
 
     backend: Backend
@@ -183,6 +185,7 @@ class Bench:
     level2_bytes: int
     last_level_bytes: int
     overhead_ns: float = 0.0
+    sentinels: Mapping[str, Part] = field(default_factory=dict)
     # Entered while a runtime builds: the threads it starts then inherit the priority.
     building: Callable[[], AbstractContextManager[object]] = field(default=nullcontext)
 

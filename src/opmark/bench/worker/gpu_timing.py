@@ -129,9 +129,8 @@ class GpuKernelTiming:
     def hot(self) -> dict[str, Any]:
         """Measure one block of replays. The first replay does not count: it ends earlier work of the device."""
         protocol = self._bench.clock.protocol
-        wanted = math.ceil(protocol.tiers[0].hot / protocol.blocks)
         self._graph.replay_ns()
-        taken = take(self._graph.replay_ns, wanted, self._driver)
+        taken = take(self._graph.replay_ns, protocol.tiers[0].hot, self._driver)
         return {
             "label": HOT,
             "copies": self.calls,
@@ -191,7 +190,7 @@ class GpuNetworkTiming:
             return float(max(1, now_ns() - start))
 
         sample()
-        taken = take(sample, math.ceil(protocol.network_samples / protocol.blocks), self._driver)
+        taken = take(sample, protocol.network_turns * protocol.network_samples, self._driver)
         return {
             "label": NETWORK,
             "copies": 1,

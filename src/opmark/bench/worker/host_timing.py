@@ -4,15 +4,19 @@ import contextlib
 import ctypes
 import math
 import resource
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from opmark.bench.clock.clock import Samples
+import numpy as np
+
 from opmark.bench.clock.scheduling import UNFILTERED
-from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Bench, Prepared
+from opmark.bench.clock.turns import Part, Turns, take_turns
+from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Backend, Bench, Prepared
 from opmark.bench.worker.calls import allocated_bytes
 from opmark.core.errors import MeasurementError
+from opmark.core.hardware.target import Target
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.work import Work
 from opmark.core.measurements.records import HOT, NETWORK, ROTATED
@@ -23,6 +27,10 @@ from opmark.kinds import work_of
 _IN_PLACE = frozenset({"elementwise", "movement"})
 # Runtimes that have prepared a network in this process.
 _LOADED: set[str] = set()
+# Rotated copies run in groups of about this length.
+_GROUP_NS = 1_000_000
+# Words of eight bytes in a line of 64.
+_LINE_WORDS = 8
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
 
@@ -50,51 +58,47 @@ class HostKernelTiming:
         self._stack_copies()
 
     def hot(self) -> dict[str, Any]:
-        """Measure one block with everything in cache."""
+        """Measure one block with everything in cache, in turns with the sentinels."""
         protocol = self._bench.clock.protocol
         scheduling = self._bench.settle(self._latency_ns)
-        wanted = math.ceil(protocol.tier(self._kernel_ns).hot / protocol.blocks)
-        limit_s = protocol.trial_limit_s / protocol.blocks / protocol.processes
-        base = None
+        tier = protocol.tier(self._kernel_ns)
+        parts = [self._part(self._stack, self._latency_ns, tier.samples)]
         if self._base is not None:
-            base = self._bench.clock.take(
-                self._base.call, latency_ns=self._base_ns, samples=max(2, math.ceil(wanted / 3)), limit_s=limit_s
-            )
-        samples = self._bench.clock.take(
-            self._stack.call,
-            latency_ns=self._latency_ns,
-            samples=wanted,
-            limit_s=limit_s,
-            awake=base is not None,
+            parts.insert(0, self._part(self._base, self._base_ns, tier.samples))
+        taken = take_turns(
+            self._bench.clock, parts, self._bench.sentinels, turns=tier.hot, limit_s=protocol.look_limit_s
         )
         return {
             "label": HOT,
             "construction": self._construction,
             "copies": self._stack.copies,
             "base_copies": self._base.copies if self._base is not None else 0,
-            **_encoded(samples, base, self._stack.copies, scheduling),
+            **_encoded(taken, self._stack.copies, scheduling),
         }
 
     def rotated(self) -> dict[str, Any]:
-        """Measure all samples over copies in turn, so that each returns only after the last-level cache is full.
+        """Measure one block over copies in turn, so that each returns only after the last-level cache is full.
 
-        One call runs a group of copies and takes about as long as a sample. There are at most `rotated_copies` copies
-        of together at most `rotated_bytes`. Small kernels, and kernels that read little of a large table, rotate
-        through fewer bytes than the cache holds.
+        One call runs a group of copies and takes up to a millisecond. There are at most `rotated_copies` copies of
+        together at most `rotated_bytes`. Small kernels, and kernels that read little of a large table, rotate through
+        fewer bytes than the cache holds. A kernel of at least `sweep_above_ns` needs no copies: before each of its
+        calls, as many other bytes go through the cache.
         """
         if not self._work.moved_bytes:
             # A view touches no element, so the cache does not matter.
             return {**self.hot(), "label": ROTATED}
+        if self._kernel_ns >= self._bench.clock.protocol.sweep_above_ns and self._base is None:
+            return self._swept()
         clock = self._bench.clock
         protocol = clock.protocol
         wanted = math.ceil(protocol.rotated_cache_share * self._bench.last_level_bytes / self._work.moved_bytes)
         affordable = max(protocol.rotated_bytes, 2 * self._bench.last_level_bytes) // self._copy_bytes
         copies = max(1, min(protocol.rotated_copies, wanted, affordable))
-        groups = max(1, min(copies, round(copies * self._kernel_ns / protocol.sample_ns)))
+        groups = max(1, min(copies, round(copies * self._kernel_ns / _GROUP_NS)))
         size = math.ceil(copies / groups)
         prepared: list[Prepared] = []
         try:
-            end_ns = clock.timer.now_ns() + protocol.trial_limit_s / 2 * 1e9
+            end_ns = clock.timer.now_ns() + protocol.look_limit_s * 1e9
             for _ in range(math.ceil(copies / size)):
                 prepared.append(self._prepare(size, PARALLEL if size > 1 else SINGLE, rotated=True))
                 if clock.timer.now_ns() > end_ns:
@@ -104,13 +108,13 @@ class HostKernelTiming:
             with clock.burst():
                 for _ in prepared:
                     turn.call()
-            # One call per sample: with more, the same copies would return too soon.
-            latency_ns = max(size * self._kernel_ns, float(protocol.sample_ns))
-            samples = clock.take(
-                turn.call,
-                latency_ns=latency_ns,
-                samples=protocol.tier(self._kernel_ns).rotated,
-                limit_s=protocol.trial_limit_s / 2,
+            taken = take_turns(
+                clock,
+                # One call per sample and none beside it: with more, the same copies would return too soon.
+                [Part(call=turn.call, calls=1, untimed=0)],
+                self._bench.sentinels,
+                turns=protocol.tier(self._kernel_ns).rotated,
+                limit_s=protocol.look_limit_s,
             )
         finally:
             for item in prepared:
@@ -120,7 +124,27 @@ class HostKernelTiming:
             "construction": PARALLEL if size > 1 else SINGLE,
             "copies": size,
             "base_copies": 0,
-            **_encoded(samples, None, size, scheduling),
+            **_encoded(taken, size, scheduling),
+        }
+
+    def _swept(self) -> dict[str, Any]:
+        """Measure one block of single calls, each after other work has gone through the cache."""
+        protocol = self._bench.clock.protocol
+        sweep = _sweep(math.ceil(protocol.rotated_cache_share * self._bench.last_level_bytes), self._bench)
+        scheduling = self._bench.settle(self._latency_ns)
+        taken = take_turns(
+            self._bench.clock,
+            [Part(call=self._stack.call, calls=1, before=sweep)],
+            self._bench.sentinels,
+            turns=protocol.tier(self._kernel_ns).rotated,
+            limit_s=protocol.look_limit_s,
+        )
+        return {
+            "label": ROTATED,
+            "construction": SINGLE,
+            "copies": 1,
+            "base_copies": 0,
+            **_encoded(taken, 1, scheduling),
         }
 
     def close(self) -> None:
@@ -128,6 +152,9 @@ class HostKernelTiming:
         self._stack.close()
         if self._base is not None:
             self._base.close()
+
+    def _part(self, prepared: Prepared, latency_ns: float, samples: int) -> Part:
+        return Part(call=prepared.call, calls=self._bench.clock.calls(latency_ns), samples=samples)
 
     def _prepare(self, copies: int, construction: str, *, rotated: bool = False) -> Prepared:
         with self._bench.building():
@@ -178,11 +205,13 @@ class HostNetworkTiming:
         """Measure one block of single calls."""
         protocol = self._bench.clock.protocol
         scheduling = self._bench.settle(self._latency_ns)
-        samples = self._bench.clock.take(
-            self._prepared.call,
-            latency_ns=max(self._latency_ns, float(protocol.sample_ns)),
-            samples=math.ceil(protocol.network_samples / protocol.blocks),
-            limit_s=protocol.trial_limit_s / protocol.blocks,
+        part = Part(call=self._prepared.call, calls=1, samples=protocol.network_samples)
+        taken = take_turns(
+            self._bench.clock,
+            [part],
+            self._bench.sentinels,
+            turns=protocol.network_turns,
+            limit_s=protocol.look_limit_s,
         )
         return {
             "label": NETWORK,
@@ -190,7 +219,7 @@ class HostNetworkTiming:
             "copies": 1,
             "base_copies": 0,
             "peak_memory_bytes": self._peak_bytes,
-            **_encoded(samples, None, 1, scheduling),
+            **_encoded(taken, 1, scheduling),
         }
 
     def close(self) -> None:
@@ -206,6 +235,28 @@ def stack_copies(kernel_ns: float, work: Work, level2_bytes: int, most: int) -> 
     return max(least, min(most, by_time, by_cache))
 
 
+@cache
+def _swept_memory(size_bytes: int) -> Any:
+    return np.ones(size_bytes // 8)
+
+
+def _sweep(size_bytes: int, bench: Bench) -> Callable[[], None]:
+    """A call that reads one word of every cache line of `size_bytes`, then lets the runtime find itself in cache."""
+    words = _swept_memory(size_bytes)[::_LINE_WORDS]
+    empty = _empty_call(bench.backend, bench.target)
+
+    def sweep() -> None:
+        words.sum()
+        empty()
+
+    return sweep
+
+
+@cache
+def _empty_call(backend: Backend, target: Target) -> Callable[[], None]:
+    return backend.prepare_empty(target, copies=1).call
+
+
 class _Turn:
     """Calls the groups in turn."""
 
@@ -218,15 +269,19 @@ class _Turn:
         self._next = (self._next + 1) % len(self._calls)
 
 
-def _encoded(samples: Samples, base: Samples | None, copies: int, scheduling: str) -> dict[str, Any]:
+def _encoded(taken: Turns, copies: int, scheduling: str) -> dict[str, Any]:
+    """The fields of a block; the last part are the samples, and one before it is their base."""
+    samples = taken.samples[-1]
+    base = taken.samples[0] if len(taken.samples) > 1 else None
     return {
         "calls": samples.calls,
         "ns": [round(ns, 1) for ns in samples.ns],
         "clean": samples.flags,
         "base_ns": [round(ns, 1) for ns in base.ns] if base else [],
         "base_clean": base.flags if base else "",
-        "faults_per_call": samples.faults_per_call / copies,
+        "faults_per_call": round(samples.faults_per_call / copies, 4),
         "scheduling": scheduling if samples.filtered else UNFILTERED,
+        "sentinels": {name: [round(ns) for ns in readings] for name, readings in taken.readings.items()},
     }
 
 

@@ -5,7 +5,6 @@ Run it as `python -m opmark.bench.worker.server`. A kernel that fails here does 
 
 import contextlib
 import dataclasses
-import functools
 import gc
 import json
 import os
@@ -14,8 +13,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, TextIO
 
-from opmark.bench.clock.clock import Clock, Timer, machine_timer
-from opmark.bench.clock.protocol import MeasuringProtocol, protocol_from
+from opmark.bench.clock.clock import Clock, machine_timer
+from opmark.bench.clock.protocol import protocol_from
 from opmark.bench.clock.scheduling import (
     CONTENDED,
     FIFO,
@@ -27,14 +26,16 @@ from opmark.bench.clock.scheduling import (
     may_use_fifo,
     prefer_as_victim,
 )
-from opmark.bench.worker.backend import BACKENDS, Bench, KernelTiming, NetworkTiming
+from opmark.bench.clock.turns import sentinel_part
+from opmark.bench.worker.backend import BACKENDS, Bench
 from opmark.bench.worker.host_timing import HostKernelTiming, HostNetworkTiming
 from opmark.bench.worker.sentinels import processor_sentinels
 from opmark.core.errors import OpMarkError
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.kernel import Kernel
-from opmark.core.measurements.estimate import label
 from opmark.core.measurements.records import ROTATED
+
+_PAUSE_S = 0.5
 
 
 class Worker:
@@ -47,6 +48,11 @@ class Worker:
         backend.start(target)
         own = backend.timer()
         timer = own or machine_timer()
+        self._timer = timer
+        self._protocol = protocol
+        # What the next look may wait for a calm machine, and what it has waited.
+        self._patience_s = 0.0
+        self._waited_s = 0.0
         # The machine cannot disturb a backend's own clock: no priority and no waiting.
         real_time = own is None and may_use_fifo()
         burst: Callable[[], AbstractContextManager[object]] = fifo if real_time else contextlib.nullcontext
@@ -55,60 +61,74 @@ class Worker:
             backend=backend,
             target=target,
             clock=Clock(timer=timer, protocol=protocol, burst=burst),
-            settle=(lambda _: scheduling) if real_time or own else functools.partial(_settle, protocol, timer),
+            settle=(lambda _: scheduling) if real_time or own else self._settle,
             level2_bytes=request["level2_bytes"],
             last_level_bytes=request["last_level_bytes"],
             building=burst if target.threads > 1 else contextlib.nullcontext,
         )
-        self._bench = dataclasses.replace(bench, overhead_ns=bench.measure_overhead())
-        self._sentinels = backend.sentinels() or processor_sentinels()
-        self._sentinel_ns = {name: bench.clock.warm_up(item.call) for name, item in self._sentinels.items()}
-        self._kernels: dict[str, KernelTiming] = {}
-        self._networks: dict[str, NetworkTiming] = {}
+        # The device's own clock tells its state: its samples need no sentinels beside them.
+        sentinels = {} if backend.device() else backend.sentinels() or processor_sentinels()
+        self._bench = dataclasses.replace(
+            bench,
+            overhead_ns=bench.measure_overhead(),
+            sentinels={
+                name: sentinel_part(item.call, bench.clock.warm_up(item.call)) for name, item in sentinels.items()
+            },
+        )
+        # A collection after every look must not go through all modules.
+        gc.collect()
+        gc.freeze()
 
     def started(self) -> dict[str, Any]:
         """Answer the request that created this worker."""
         return {"overhead_ns": self._bench.overhead_ns}
 
     def kernel(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Measure one block of a kernel, hot or rotated."""
-        timing = self._kernels.get(request["trial"])
-        if timing is None:
-            bench = self._bench
-            kernel = Kernel.of(request["kernel"]["kind"], request["kernel"]["parameters"])
-            timing = bench.backend.kernel_timing(kernel, bench) or HostKernelTiming(kernel, bench)
-            self._kernels[request["trial"]] = timing
-        return timing.rotated() if request["label"] == ROTATED else timing.hot()
+        """Look at a kernel: one block per requested label, `hot` first."""
+        kernel = Kernel.of(request["kernel"]["kind"], request["kernel"]["parameters"])
+        self._patience_s = request.get("patience_s", 0.0)
+        timing = self._bench.backend.kernel_timing(kernel, self._bench) or HostKernelTiming(kernel, self._bench)
+        blocks = []
+        try:
+            blocks.append(timing.hot())
+            if ROTATED in request["labels"]:
+                blocks.append(timing.rotated())
+        finally:
+            timing.close()
+        return self._looked(blocks)
 
     def network(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Measure one block of a whole network."""
-        timing = self._networks.get(request["trial"])
-        if timing is None:
-            bench, model, dimensions = self._bench, request["model"], request["dimensions"]
-            own = bench.backend.network_timing(model, dimensions, bench)
-            timing = self._networks[request["trial"]] = own or HostNetworkTiming(model, dimensions, bench)
-        return timing.block()
+        """Look at a whole network: one block."""
+        model, dimensions = request["model"], request["dimensions"]
+        self._patience_s = request.get("patience_s", 0.0)
+        own = self._bench.backend.network_timing(model, dimensions, self._bench)
+        timing = own or HostNetworkTiming(model, dimensions, self._bench)
+        try:
+            blocks = [timing.block()]
+        finally:
+            timing.close()
+        return self._looked(blocks)
 
-    def sentinel(self, _request: dict[str, Any]) -> dict[str, Any]:
-        """Measure the latency of both sentinels."""
-        clock = self._bench.clock
-        count = clock.protocol.sentinel_samples
-        return {
-            name: label(
-                clock.take(item.call, latency_ns=self._sentinel_ns[name], samples=count, limit_s=5.0).clean_or_all,
-                clock.protocol.label_quantile,
-            )
-            for name, item in self._sentinels.items()
-        }
-
-    def close(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Free the named trials."""
-        for key in request["trials"]:
-            timing = self._kernels.pop(key, None) or self._networks.pop(key, None)
-            if timing is not None:
-                timing.close()
+    def _looked(self, blocks: list[dict[str, Any]]) -> dict[str, Any]:
+        waited_s, self._waited_s = self._waited_s, 0.0
+        # Automatic collections are switched off, so that none falls into a sample.
         gc.collect()
-        return {}
+        return {"blocks": blocks, "waited_s": waited_s}
+
+    def _settle(self, latency_ns: float) -> str:
+        """Wait for a quiet machine before samples that are long enough to be interrupted; return the scheduling."""
+        protocol = self._protocol
+        if latency_ns < protocol.gate_above_ns:
+            return NORMAL
+        while True:
+            pressure = cpu_pressure()
+            if pressure is None or pressure < protocol.gate_pressure:
+                return NORMAL
+            pause_s = min(_PAUSE_S, self._patience_s - self._waited_s)
+            if pause_s <= 0:
+                return CONTENDED
+            self._timer.sleep(pause_s)
+            self._waited_s += pause_s
 
 
 def serve(requests: TextIO, answers: TextIO, make: type[Worker] = Worker) -> None:
@@ -138,20 +158,6 @@ def serve(requests: TextIO, answers: TextIO, make: type[Worker] = Worker) -> Non
 def _sentence(error: Exception) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}"[:300]
-
-
-def _settle(protocol: MeasuringProtocol, timer: Timer, latency_ns: float) -> str:
-    """Wait for a quiet machine before samples that are long enough to be interrupted; return the scheduling."""
-    if latency_ns < protocol.gate_above_ns:
-        return NORMAL
-    waited_s = 0.0
-    while waited_s < protocol.gate_limit_s:
-        pressure = cpu_pressure()
-        if pressure is None or pressure < protocol.gate_pressure:
-            return NORMAL
-        timer.sleep(0.5)
-        waited_s += 0.5
-    return CONTENDED
 
 
 def main(make: type[Worker] = Worker) -> None:

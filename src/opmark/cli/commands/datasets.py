@@ -264,13 +264,21 @@ def _show_target(manifest: Any, target: str) -> None:
         f"\n{target}: {statuses or 'no kernels'}; {counted(figures['networks'], 'network')} of "
         f"{figures['families']:,} families"
     )
+    present = {status for status, count in figures["statuses"].items() if count}
     show_table(("quantity", "value"), [(name.replace("`", ""), value) for name, value in quantities(manifest, target)])
+    from opmark.core.measurements.measurement import STATUSES
+
     rows = [
-        (kind, f"{row['rows']:,}", *(f"{count:,}" for count in row["statuses"].values()), *_times(row["hot_ns"]))
+        (
+            kind,
+            f"{row['rows']:,}",
+            *(f"{row['statuses'].get(status, 0):,}" for status in STATUSES if status in present),
+            *_times(row["hot_ns"]),
+        )
         for kind, row in figures["kinds"].items()
     ]
-    columns = ("kind", "rows", "ok", "low", "skipped", "failed", "fastest", "median", "slowest")
-    show_table(columns, rows)
+    columns = ("kind", "rows", *(status.replace("_", " ") for status in STATUSES if status in present))
+    show_table((*columns, "fastest", "median", "slowest"), rows)
 
 
 def _times(hot_ns: dict[str, float] | None) -> tuple[str, str, str]:

@@ -1,14 +1,22 @@
-"""Folds blocks of samples into one row: labels, quantiles, and figures of their reliability."""
+"""Folds blocks of samples into one row: labels at the usual state, quantiles, and figures of their reliability."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Protocol
 
-from opmark.core.measurements.estimate import LABEL_QUANTILE, half_width, label, median, quantiles, variation
-from opmark.core.measurements.measurement import QUANTILES, USABLE, Measurement, NetworkMeasurement
+from opmark.core.measurements.estimate import label, median, quantiles, variation
+from opmark.core.measurements.labelling import STATES, Label, Look
+from opmark.core.measurements.measurement import (
+    OK,
+    QUANTILES,
+    USABLE,
+    Measurement,
+    NetworkMeasurement,
+    status_of,
+)
 from opmark.core.measurements.records import HOT, NETWORK, ROTATED, Block, Done, KernelTrial, NetworkTrial
 
 # A shorter time of a copy is noise of the clock.
@@ -24,88 +32,114 @@ class Scheduled(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folded:
-    """One label: the median over processes of each one's `label_quantile` of clean samples, in ns.
+class TrialLabels:
+    """The labels of one trial by name (`hot`, `rotated`, `network`), and its blocks."""
 
-    `half_width` is the 95 % confidence half-width of the label, as a fraction of it: the
-    half-widths of all processes, averaged as independent ones. `variation` is the disagreement between processes.
+    labels: Mapping[str, Label]
+    blocks: Sequence[Block]
+
+    @property
+    def status(self) -> str:
+        """The status of the main label."""
+        return status_of(self.main.standard_error)
+
+    @property
+    def main(self) -> Label:
+        """The label that decides the status: that of the network, or the hot one."""
+        return self.labels[NETWORK] if NETWORK in self.labels else self.labels[HOT]
+
+    def of(self, which: str) -> list[Block]:
+        """The blocks of one label."""
+        return [block for block in self.blocks if block.label == which]
+
+
+def look_of(block: Block, usual: Mapping[str, float], of_round: Mapping[str, float] | None, overhead_ns: float) -> Look:
+    """The clean samples of `block` as times of one kernel, and the state beside each, relative to the `usual` readings.
+
+    Without interleaved sentinels, the readings of its round are beside every sample. All readings are in ns.
     """
+    states = _states(block, usual, of_round)
+    bases = clean_samples(block.base_ns, block.base_clean) if block.base_copies else [0.0]
+    paired = len(block.base_ns) == len(block.ns)
+    outside_ns = overhead_ns if block.enqueue_ns is None and block.label != NETWORK else 0.0
+    below = label(bases, 0.5) if block.base_copies else outside_ns
+    anything_clean = "1" in block.clean
+    chosen = [index for index, flag in enumerate(block.clean) if flag == "1" or not anything_clean]
+    times = []
+    for index in chosen:
+        # Beside each other, the base was taken at the same state.
+        base = block.base_ns[index] if paired and block.base_clean[index] == "1" else below
+        times.append(max(RESOLUTION_NS, (block.ns[index] - base) / (block.copies - block.base_copies)))
+    return Look(process=block.process, ns=times, state=[states[index] for index in chosen])
 
-    latency_ns: float
-    quantiles_ns: tuple[float, ...]
-    half_width: float
-    variation: float | None
-    clean_fraction: float
-    samples: int
-    processes: int
-    label_quantile: float = LABEL_QUANTILE
 
-
-def fold(blocks: Sequence[Block], which: str, overhead_ns: float) -> Folded | None:
-    """The samples of the label `which`, folded; None where there are none."""
-    wanted = [block for block in blocks if block.label == which]
-    if not wanted:
-        return None
-    by_process: dict[int, list[Block]] = defaultdict(list)
-    for block in wanted:
-        by_process[block.process].append(block)
-    fraction = wanted[0].label_quantile
-    per_process = [list(_kernel_times(group, overhead_ns)) for group in by_process.values()]
-    pooled = [ns for times in per_process for ns in times]
-    labels = [label(times, fraction) for times in per_process]
-    flags = "".join(block.clean for block in wanted)
-    return Folded(
-        latency_ns=max(RESOLUTION_NS, median(labels)),
-        quantiles_ns=tuple(max(RESOLUTION_NS, ns) for ns in quantiles(pooled, QUANTILES)),
-        half_width=_together([half_width(times, fraction) for times in per_process]),
-        variation=variation(labels),
-        clean_fraction=flags.count("1") / len(flags),
-        samples=len(pooled),
-        processes=len(per_process),
-        label_quantile=fraction,
-    )
+def _states(
+    block: Block, usual: Mapping[str, float], of_round: Mapping[str, float] | None
+) -> Sequence[tuple[float, ...]]:
+    """The state beside every sample: the mean of the readings before and after its turn, in logarithms."""
+    columns = []
+    for name in STATES:
+        readings = block.sentinels.get(name)
+        if name not in usual:
+            columns.append([0.0] * len(block.ns))
+        elif readings:
+            logs = [math.log(ns / usual[name]) for ns in readings]
+            each = len(block.ns) // (len(readings) - 1)
+            columns.append([(before + after) / 2 for before, after in pairwise(logs) for _ in range(each)])
+        else:
+            constant = math.log(of_round[name] / usual[name]) if of_round and name in of_round else 0.0
+            columns.append([constant] * len(block.ns))
+    return list(zip(*columns, strict=True))
 
 
 def fold_kernel(
-    trial: KernelTrial, done: Done, blocks: Sequence[Block], *, overhead_ns: float, suite: str, environment_id: str
+    trial: KernelTrial,
+    done: Done | None,
+    found: TrialLabels | None,
+    *,
+    overhead_ns: float,
+    suite: str,
+    environment_id: str,
 ) -> Measurement:
-    """The row of a finished kernel trial."""
+    """The row of a kernel trial that has labels, or that could not be measured."""
     row = partial(
         Measurement,
         kernel=trial.kernel,
         work=trial.work,
         target=trial.target,
-        status=done.status,
-        reason=done.reason,
         suite=suite,
         environment_id=environment_id,
     )
-    hot = fold(blocks, HOT, overhead_ns) if done.status in USABLE else None
-    if hot is None:
-        return row()
-    rotated = fold(blocks, ROTATED, overhead_ns)
-    first = next(block for block in blocks if block.label == HOT)
+    if done is not None and done.status not in USABLE:
+        return row(status=done.status, reason=done.reason)
+    assert found is not None
+    hot, rotated = found.labels[HOT], found.labels.get(ROTATED)
+    blocks = found.of(HOT)
     return row(
+        status=found.status,
+        reason=_reason(found),
         latency_hot_ns=hot.latency_ns,
         latency_rotated_ns=rotated.latency_ns if rotated else None,
+        standard_error_hot=hot.standard_error,
+        standard_error_rotated=rotated.standard_error if rotated else None,
         overhead_ns=_enqueue_ns(blocks, overhead_ns),
-        construction=first.construction,
-        hot_quantiles_ns=hot.quantiles_ns,
-        rotated_quantiles_ns=rotated.quantiles_ns if rotated else (),
-        clean_fraction=hot.clean_fraction,
-        clock_ratio=_clock_ratio(blocks, HOT),
-        between_process_variation=hot.variation,
-        faults_per_call=_faults(blocks, HOT),
+        construction=blocks[0].construction,
+        hot_quantiles_ns=_quantiles(hot),
+        rotated_quantiles_ns=_quantiles(rotated) if rotated else (),
+        clean_fraction=_clean_fraction(blocks),
+        clock_ratio=hot.ratio,
+        between_process_variation=variation(hot.by_process_ns),
+        faults_per_call=_faults(blocks),
         samples=hot.samples,
         processes=hot.processes,
-        scheduling=worst_scheduling(blocks),
+        scheduling=worst_scheduling(found.blocks),
     )
 
 
 def fold_network(
-    trial: NetworkTrial, done: Done, blocks: Sequence[Block], *, suite: str, environment_id: str
+    trial: NetworkTrial, done: Done | None, found: TrialLabels | None, *, suite: str, environment_id: str
 ) -> NetworkMeasurement:
-    """The row of a finished network trial; the latency includes the cost of the call."""
+    """The row of a network trial that has a label, or that could not be measured; it includes the cost of the call."""
     row = partial(
         NetworkMeasurement,
         network=trial.network,
@@ -115,24 +149,26 @@ def fold_network(
         role=trial.role,
         batch=trial.batch,
         size=trial.size,
-        status=done.status,
-        reason=done.reason,
-        peak_memory_bytes=max((block.peak_memory_bytes or 0 for block in blocks), default=0) or None,
-        scheduling=worst_scheduling(blocks),
         suite=suite,
         environment_id=environment_id,
     )
-    folded = fold(blocks, NETWORK, 0.0) if done.status in USABLE else None
-    if folded is None:
-        return row()
+    if done is not None and done.status not in USABLE:
+        return row(status=done.status, reason=done.reason)
+    assert found is not None
+    label_, blocks = found.labels[NETWORK], found.of(NETWORK)
     return row(
-        latency_ns=folded.latency_ns,
-        quantiles_ns=folded.quantiles_ns,
-        faults_per_call=_faults(blocks, NETWORK),
-        clean_fraction=folded.clean_fraction,
-        clock_ratio=_clock_ratio(blocks, NETWORK),
-        samples=folded.samples,
-        processes=folded.processes,
+        status=found.status,
+        reason=_reason(found),
+        latency_ns=label_.latency_ns,
+        standard_error=label_.standard_error,
+        quantiles_ns=_quantiles(label_),
+        peak_memory_bytes=max((block.peak_memory_bytes or 0 for block in blocks), default=0) or None,
+        faults_per_call=_faults(blocks),
+        clean_fraction=_clean_fraction(blocks),
+        clock_ratio=label_.ratio,
+        samples=label_.samples,
+        processes=label_.processes,
+        scheduling=worst_scheduling(blocks),
     )
 
 
@@ -148,38 +184,24 @@ def worst_scheduling(blocks: Iterable[Scheduled]) -> str:
     return next((way for way in ("unfiltered", "contended", "normal", "fifo", "device") if way in ways), "normal")
 
 
-def _together(half_widths: Sequence[float]) -> float:
-    return math.sqrt(sum(width**2 for width in half_widths)) / len(half_widths)
+def _reason(found: TrialLabels) -> str:
+    return "" if found.status == OK else f"standard error of {found.main.standard_error:.1%}"
 
 
-def _kernel_times(blocks: Sequence[Block], overhead_ns: float) -> Iterator[float]:
-    """The clean samples of one process, or all where none is clean, as times of one kernel at the usual clock."""
-    bases: dict[int, list[float]] = defaultdict(list)
-    for block in blocks:
-        if block.base_copies:
-            bases[block.base_copies] += [
-                ns / block.clock_ratio for ns in clean_samples(block.base_ns, block.base_clean)
-            ]
-    fraction = blocks[0].label_quantile
-    fixed = {copies: label(times, fraction) for copies, times in bases.items()}
-    anything_clean = any("1" in block.clean for block in blocks)
-    for block in blocks:
-        outside_ns = overhead_ns if block.enqueue_ns is None else 0.0
-        below = fixed[block.base_copies] if block.base_copies else outside_ns
-        for ns, flag in zip(block.ns, block.clean, strict=True):
-            if flag == "1" or not anything_clean:
-                yield (ns / block.clock_ratio - below) / (block.copies - block.base_copies)
+def _quantiles(found: Label) -> tuple[float, ...]:
+    return tuple(max(RESOLUTION_NS, ns) for ns in quantiles(found.told_ns, QUANTILES))
+
+
+def _clean_fraction(blocks: Sequence[Block]) -> float:
+    flags = "".join(block.clean for block in blocks)
+    return flags.count("1") / len(flags)
 
 
 def _enqueue_ns(blocks: Sequence[Block], overhead_ns: float) -> float:
     """The cost of one call on the host: for a device, the time to enqueue it."""
-    found = [block.enqueue_ns for block in blocks if block.label == HOT and block.enqueue_ns is not None]
+    found = [block.enqueue_ns for block in blocks if block.enqueue_ns is not None]
     return median(found) if found else overhead_ns
 
 
-def _clock_ratio(blocks: Sequence[Block], which: str) -> float:
-    return median([block.clock_ratio for block in blocks if block.label == which])
-
-
-def _faults(blocks: Sequence[Block], which: str) -> float:
-    return median([block.faults_per_call for block in blocks if block.label == which])
+def _faults(blocks: Sequence[Block]) -> float:
+    return median([block.faults_per_call for block in blocks])

@@ -9,14 +9,17 @@ from pathlib import Path
 from opmark.core.errors import ContentError
 from opmark.core.hardware.link import LinkMeasurement, fold_link
 from opmark.core.hardware.target import Target
-from opmark.core.kernels.folding import fold_kernel, fold_network
+from opmark.core.kernels.folding import TrialLabels, fold_kernel, fold_network, look_of
 from opmark.core.kernels.fusion import FusionMeasurement, fold_fusion
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.estimate import median
-from opmark.core.measurements.host_clock import HostClock, host_clock, usual_ns
+from opmark.core.measurements.labelling import Label, labels_of
 from opmark.core.measurements.lines import records_of
-from opmark.core.measurements.measurement import Measurement, NetworkMeasurement
+from opmark.core.measurements.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.core.measurements.records import (
+    HOT,
+    LABELS,
+    NETWORK,
     Block,
     Done,
     FusionRound,
@@ -30,12 +33,11 @@ from opmark.core.measurements.records import (
     Sentinels,
     Session,
     Transfer,
+    Trial,
     repeat_key,
     trial_key,
 )
 
-# Older records do not tell drift from a change of the clock: sentinels that differ by more than this drifted.
-_OFF = 0.03
 # No trial is repeated more often than this.
 _REPEATS_AT_MOST = 64
 
@@ -44,8 +46,8 @@ _REPEATS_AT_MOST = 64
 class Journal:
     """Everything that a run wrote; measurements are folded from its blocks.
 
-    Blocks of rejected rounds are left out. Every other block has the clock ratio of its round, relative to the usual
-    sentinel readings of this journal or of those given to `beside`. `size_bytes` is the end of the last whole record.
+    Labels are told at the usual readings of this journal's sentinels, or at those given to `beside`. Blocks of rejected
+    rounds of older journals are left out. `size_bytes` is the end of the last whole record.
     """
 
     path: Path
@@ -62,6 +64,7 @@ class Journal:
     fusion_rounds: Mapping[str, tuple[FusionRound, ...]] = field(default_factory=dict)
     link_trials: Mapping[str, LinkTrial] = field(default_factory=dict)
     transfers: Mapping[str, tuple[Transfer, ...]] = field(default_factory=dict)
+    reference: Mapping[str, Mapping[str, float]] | None = None
 
     @property
     def environment(self) -> Environment:
@@ -84,62 +87,65 @@ class Journal:
         return {target: median(values) for target, values in found.items()}
 
     @cached_property
-    def drifted_rounds(self) -> frozenset[int]:
-        """Rounds in which the machine drifted and which were accepted because no attempt was left."""
-        marked = (item for item in self.sentinels if item.accepted and item.drift > 0)
-        return frozenset(
-            item.round for item in marked if item.clock_ratio is not None or self._clocks[item.round].off > _OFF
-        )
-
-    @cached_property
     def usual_ns(self) -> dict[str, dict[str, float]]:
         """The usual reading of each target's sentinels, in ns by sentinel."""
         return usual_of([self])
 
     def beside(self, usual: Mapping[str, Mapping[str, float]]) -> "Journal":
-        """This journal with clock ratios relative to the `usual` readings, in ns by target and sentinel."""
-        clocks = _clocks(self.sentinels, usual)
-        blocks = {
-            trial: tuple(
-                at_clock(block, clocks[block.round].ratio) if block.round in clocks else block for block in items
-            )
-            for trial, items in self.blocks.items()
-        }
-        return replace(self, blocks=blocks)
+        """This journal with labels at the `usual` readings, in ns by target and sentinel."""
+        return replace(self, reference=usual)
+
+    def grown(self, trials: Iterable[Trial], blocks: Mapping[str, Sequence[Block]]) -> "Journal":
+        """This journal with more `trials`, and with these `blocks` in place of its own of the same trials."""
+        known = {**self.trials, **{trial.trial: trial for trial in trials}}
+        return replace(self, trials=known, blocks={**self.blocks, **{key: tuple(own) for key, own in blocks.items()}})
 
     @cached_property
-    def _clocks(self) -> dict[int, HostClock]:
-        return _clocks(self.sentinels, self.usual_ns)
+    def labels(self) -> dict[str, TrialLabels]:
+        """The labels of every trial that was measured, finished or not."""
+        return labels_of_trials(
+            self.trials,
+            self.blocks,
+            usual=self.usual_ns if self.reference is None else self.reference,
+            rounds={item.round: item.ns for item in self.sentinels},
+            overhead_ns=self.overhead_ns,
+        )
+
+    @cached_property
+    def measured(self) -> frozenset[str]:
+        """The trials with a row: those with a label, and those that could not be measured."""
+        lost = {key for key, done in self.done.items() if done.status not in USABLE}
+        return frozenset({*lost, *self.labels} & self.trials.keys())
 
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
-        """One row per finished kernel trial, in the order of their first records."""
+        """One row per kernel trial that was measured, in the order of their first records."""
         return tuple(
             fold_kernel(
                 trial,
-                self.done[trial.trial],
-                self.blocks.get(trial.trial, ()),
+                self.done.get(trial.trial),
+                self.labels.get(trial.trial),
                 overhead_ns=self.overhead_ns.get(trial.target, 0.0),
                 suite=self.header.suite,
                 environment_id=self.environment.id,
             )
             for trial in self.trials.values()
-            if isinstance(trial, KernelTrial) and trial.trial in self.done
+            if isinstance(trial, KernelTrial) and trial.trial in self.measured
         )
 
     @cached_property
     def networks(self) -> tuple[NetworkMeasurement, ...]:
-        """One row per finished network trial."""
+        """One row per network trial that was measured."""
         return tuple(
             fold_network(
                 trial,
-                self.done[trial.trial],
-                self.blocks.get(trial.trial, ()),
+                self.done.get(trial.trial),
+                self.labels.get(trial.trial),
                 suite=self.header.suite,
                 environment_id=self.environment.id,
             )
             for trial in self.trials.values()
-            if isinstance(trial, NetworkTrial) and trial.trial in self.done
+            if isinstance(trial, NetworkTrial) and trial.trial in self.measured
         )
 
     @cached_property
@@ -197,7 +203,7 @@ def read_journal(path: Path) -> Journal:
             transfers[record.trial].append(record)
     sessions = tuple(record for record in records if isinstance(record, Session))
     _check_one_machine(path, sessions)
-    found = Journal(
+    return Journal(
         path=path,
         header=records[0],
         sessions=sessions,
@@ -205,7 +211,7 @@ def read_journal(path: Path) -> Journal:
         trials={record.trial: record for record in records if isinstance(record, KernelTrial | NetworkTrial)},
         blocks={trial: tuple(items) for trial, items in blocks.items()},
         sentinels=tuple(record for record in records if isinstance(record, Sentinels)),
-        done={record.trial: record for record in records if isinstance(record, Done)},
+        done=_ends(records),
         rounds=1 + max((record.round for record in records if isinstance(record, Block | Sentinels)), default=-1),
         size_bytes=size_bytes,
         fusion_trials={record.trial: record for record in records if isinstance(record, FusionTrial)},
@@ -213,34 +219,70 @@ def read_journal(path: Path) -> Journal:
         link_trials={record.trial: record for record in records if isinstance(record, LinkTrial)},
         transfers={trial: tuple(items) for trial, items in transfers.items()},
     )
-    return found.beside(found.usual_ns)
+
+
+def _ends(records: Iterable[Record]) -> dict[str, Done]:
+    """The ends of trials: one that failed and was measured later has none."""
+    found: dict[str, Done] = {}
+    for record in records:
+        if isinstance(record, Done):
+            found[record.trial] = record
+        elif isinstance(record, Block) and record.trial in found and found[record.trial].status not in USABLE:
+            del found[record.trial]
+    return found
 
 
 def usual_of(journals: Iterable[Journal]) -> dict[str, dict[str, float]]:
     """The usual reading of each target's sentinels over all `journals`, in ns by sentinel.
 
-    Labels of several journals are comparable only relative to one clock.
+    Labels of several journals are comparable only at one state.
     """
-    readings: dict[str, list[Mapping[str, float]]] = defaultdict(list)
+    readings: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for journal in journals:
         for item in journal.sentinels:
             if item.accepted:
-                readings[item.target].append(item.ns)
-    return {target: usual_ns(found) for target, found in readings.items()}
+                for name, ns in item.ns.items():
+                    readings[item.target][name].append(ns)
+        for key, blocks in journal.blocks.items():
+            for block in blocks:
+                for name, found in block.sentinels.items():
+                    readings[journal.trials[key].target][name] += found
+    return {target: {name: median(found) for name, found in named.items()} for target, named in readings.items()}
 
 
-def _clocks(sentinels: Sequence[Sentinels], usual: Mapping[str, Mapping[str, float]]) -> dict[int, HostClock]:
-    return {item.round: host_clock(item.ns, usual.get(item.target, {})) for item in sentinels}
+def labels_of_trials(
+    trials: Mapping[str, KernelTrial | NetworkTrial],
+    blocks: Mapping[str, Sequence[Block]],
+    *,
+    usual: Mapping[str, Mapping[str, float]],
+    rounds: Mapping[int, Mapping[str, float]],
+    overhead_ns: Mapping[str, float],
+) -> dict[str, TrialLabels]:
+    """The labels of all trials with a main label; those of one kind on one target help each other."""
+    labels: dict[str, dict[str, Label]] = defaultdict(dict)
+    for target in sorted({trials[key].target for key in blocks if key in trials}):
+        own = [key for key in blocks if key in trials and trials[key].target == target]
+        for which in LABELS:
+            looks = {
+                key: [
+                    look_of(block, usual.get(target, {}), rounds.get(block.round), overhead_ns.get(target, 0.0))
+                    for block in blocks[key]
+                    if block.label == which
+                ]
+                for key in own
+            }
+            groups = {key: _group(trials[key]) for key in own}
+            for key, found in labels_of(looks, groups).items():
+                labels[key][which] = found
+    return {
+        key: TrialLabels(labels=found, blocks=blocks[key])
+        for key, found in labels.items()
+        if HOT in found or NETWORK in found
+    }
 
 
-def at_clock(block: Block, ratio: float | None) -> Block:
-    """`block` with the clock `ratio` of its round; a block by a device's own clock stays unchanged.
-
-    Returns the same object if nothing changes: ratios are set when a journal is read, and again for a whole release.
-    """
-    if ratio is None or ratio == block.clock_ratio or block.enqueue_ns is not None:
-        return block
-    return replace(block, clock_ratio=ratio)
+def _group(trial: KernelTrial | NetworkTrial) -> str:
+    return trial.kernel.kind if isinstance(trial, KernelTrial) else NETWORK
 
 
 def read_records(path: Path) -> tuple[list[Record], int]:

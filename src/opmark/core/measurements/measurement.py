@@ -7,14 +7,28 @@ from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.work import Work
 
 OK = "ok"
+COARSE = "coarse"
+DOUBTFUL = "doubtful"
+# Of releases before standard errors: coarse or doubtful.
 LOW_QUALITY = "low_quality"
 SKIPPED = "skipped"
 FAILED = "failed"
-STATUSES = (OK, LOW_QUALITY, SKIPPED, FAILED)
-USABLE = (OK, LOW_QUALITY)
+STATUSES = (OK, COARSE, LOW_QUALITY, DOUBTFUL, SKIPPED, FAILED)
+USABLE = (OK, COARSE, LOW_QUALITY, DOUBTFUL)
+
+# The largest standard error of a label with that status, as a fraction of it.
+ERROR_OF_OK = 0.015
+ERROR_OF_COARSE = 0.05
 
 # The quantiles of the clean samples that are stored with every label.
 QUANTILES = tuple(step / 20 for step in range(21))
+
+
+def status_of(standard_error: float) -> str:
+    """The status of a label with that standard error: it follows from nothing else."""
+    if standard_error <= ERROR_OF_OK:
+        return OK
+    return COARSE if standard_error <= ERROR_OF_COARSE else DOUBTFUL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +38,8 @@ class Measurement:
     `latency_hot_ns` has the inputs in cache and excludes the runtime's overhead per call.
     `latency_rotated_ns` uses copies in turn that together exceed the last-level cache, or starts with a flushed cache.
     `overhead_ns` is the runtime's fixed cost per call; on a GPU, the host's time to enqueue this kernel.
-    Latencies are converted to the processor's usual clock: the measured times were `clock_ratio` times as long.
+    Latencies are told at the machine's usual state: the measured times were `clock_ratio` times as long. The standard
+    errors are fractions of the latencies; releases before schema 2 have none.
     Raises `ContentError` for an unknown status, or a usable one without a positive latency.
     """
 
@@ -35,6 +50,8 @@ class Measurement:
     reason: str = ""
     latency_hot_ns: float | None = None
     latency_rotated_ns: float | None = None
+    standard_error_hot: float | None = None
+    standard_error_rotated: float | None = None
     overhead_ns: float | None = None
     construction: str = "single"
     hot_quantiles_ns: tuple[float, ...] = ()
@@ -74,6 +91,7 @@ class NetworkMeasurement:
     batch: int = 1
     size: int | None = None
     latency_ns: float | None = None
+    standard_error: float | None = None
     quantiles_ns: tuple[float, ...] = ()
     peak_memory_bytes: int | None = None
     faults_per_call: float | None = None

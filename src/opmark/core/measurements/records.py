@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from opmark.core.canonical import content_id, plain
@@ -90,8 +90,8 @@ class Block:
     Samples by a device's own clock have `enqueue_ns`, the host's time to enqueue one kernel. It overlaps with the
     samples, so nothing is subtracted. `clocks_mhz` is the device's processor clock after each sample.
 
-    `clock_ratio` tells how many times longer everything took in this round than usual. It applies to the processor's
-    own blocks and is not stored, because it follows from the sentinels of the round.
+    `sentinels[name]` are readings in ns, taken in turn with the samples: one before each turn and one after the last.
+    Every turn has the same number of samples. Older journals read them once a `round` (see `Sentinels`).
     """
 
     trial: str
@@ -112,11 +112,13 @@ class Block:
     label_quantile: float = LABEL_QUANTILE
     enqueue_ns: float | None = None
     clocks_mhz: tuple[float, ...] = ()
-    clock_ratio: float = 1.0
+    sentinels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.clock_ratio > 0:
-            raise ValueError(f"clock_ratio: must be positive, not {self.clock_ratio}")
+        for name, readings in self.sentinels.items():
+            _check_samples(f"sentinels.{name}", readings, "1" * len(readings))
+            if len(readings) < 2 or len(self.ns) % (len(readings) - 1):
+                raise ValueError(f"sentinels.{name}: {len(readings)} readings around {len(self.ns)} samples")
         if self.clocks_mhz and len(self.clocks_mhz) != len(self.ns):
             raise ValueError(f"clocks_mhz: {len(self.clocks_mhz)} for {len(self.ns)} samples")
         if not 0 <= self.label_quantile <= 1:
@@ -209,12 +211,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentinels:
-    """The sentinels of one round, in ns by sentinel; a round that is not `accepted` is measured again.
-
-    `drift` is the relative deviation from the usual readings beyond a change of the clock, or 0 within the limits.
-    `clock_ratio` tells how many times longer everything took than usual. Older journals have none, and count a change
-    of the clock as drift.
-    """
+    """The sentinels of one round of an older journal, in ns by sentinel; its blocks count if it is `accepted`."""
 
     round: int
     target: str
@@ -226,7 +223,7 @@ class Sentinels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """The verdict that ends a trial."""
+    """The end of a trial that cannot be measured. In older journals, and for pairs and links, the end of any trial."""
 
     trial: str
     status: str
@@ -268,10 +265,8 @@ _TYPES: dict[str, type[Any]] = {
 }
 _NAMES = {kind: name for name, kind in _TYPES.items()}
 
-# Only blocks by a device's own clock have these: they are left out where they have their default.
-_RARE: dict[str, Any] = {"label_quantile": LABEL_QUANTILE, "enqueue_ns": None, "clocks_mhz": []}
-# These follow from other records.
-_DERIVED = ("clock_ratio",)
+# Only blocks by a device's own clock have the first three, and only others the last: a default is left out.
+_RARE: dict[str, Any] = {"label_quantile": LABEL_QUANTILE, "enqueue_ns": None, "clocks_mhz": [], "sentinels": {}}
 
 R = TypeVar("R")
 
@@ -292,11 +287,7 @@ def encode(record: Record) -> dict[str, Any]:
     if isinstance(record, KernelTrial):
         content["kernel"] = record.kernel.content()
     if isinstance(record, Block):
-        content = {
-            name: value
-            for name, value in content.items()
-            if name not in _DERIVED and (name not in _RARE or value != _RARE[name])
-        }
+        content = {name: value for name, value in content.items() if name not in _RARE or value != _RARE[name]}
     return {"type": _NAMES[type(record)], **content}
 
 

@@ -3,6 +3,7 @@
 Format history (`schema` in manifest.json and in the metadata of every Parquet file):
 1  kernels, networks; kernel_repeats and network_repeats of repeated measurements; fusion and links if they were
    measured. An absent table was not measured. The first releases have no clock_ratio.
+2  labels have standard errors, and the status follows from them: ok, coarse or doubtful instead of ok or low_quality.
 """
 
 import functools
@@ -23,7 +24,9 @@ from opmark.core.measurements.measurement import Measurement, NetworkMeasurement
 if TYPE_CHECKING:
     import pyarrow
 
-SCHEMA = 1
+SCHEMA = 2
+# Older tables that can still be read; columns that came later are empty there.
+READABLE = (1, SCHEMA)
 _METADATA_KEY = b"opmark_schema"
 
 
@@ -68,7 +71,7 @@ class TableFormat:
 
 _TARGET = Column("target", "string", "runtime, provider and threads; the manifest says the rest")
 _STATUS = (
-    Column("status", "string", "ok, low_quality, skipped or failed"),
+    Column("status", "string", "ok, coarse, doubtful, skipped or failed; low_quality in releases of schema 1"),
     Column("reason", "string", "why, where the status is not ok"),
 )
 _PROVENANCE = (
@@ -83,10 +86,15 @@ _CLEAN = Column("clean_fraction", "double", "samples without an involuntary cont
 _CLOCK = Column(
     "clock_ratio",
     "double",
-    "time as it was taken over time at the usual clock, which labels are given at",
+    "time as it was taken over time at the machine's usual state, which labels are given at",
     optional=True,
     later=True,
 )
+
+
+def _error(name: str, latency: str) -> Column:
+    return Column(name, "double", f"standard error of {latency}, as a fraction of it", optional=True, later=True)
+
 
 _KERNEL_COLUMNS = (
     _TARGET,
@@ -102,6 +110,8 @@ _KERNEL_COLUMNS = (
         "over up to 64 copies in turn, 1.4 times the last-level cache where that many suffice",
         optional=True,
     ),
+    _error("standard_error_hot", "latency_hot_ns"),
+    _error("standard_error_rotated", "latency_rotated_ns"),
     Column("overhead_ns", "double", "the runtime's fixed cost per call", optional=True),
     Column("flops", "int64", "floating-point operations, 2 per multiply-accumulate"),
     Column("read_bytes", "int64", "bytes read, each input once, weights included"),
@@ -131,6 +141,7 @@ _NETWORK_COLUMNS = (
     Column("batch", "int64", "batch size"),
     Column("size", "int64", "image side in pixels or sequence length, where it can be chosen", optional=True),
     Column("latency_ns", "double", "end to end", optional=True),
+    _error("standard_error", "latency_ns"),
     Column("quantiles_ns", "list<double>", "0, 0.05 … 1 quantiles of the clean samples"),
     Column("peak_memory_bytes", "int64", "peak memory of the process above its start", optional=True),
     _FAULTS,
@@ -328,7 +339,7 @@ def checked_table(table: TableFormat, found: "pyarrow.Table", where: str) -> "py
 
     schema = table.schema()
     version = (found.schema.metadata or {}).get(_METADATA_KEY, b"").decode()
-    if version != str(SCHEMA):
+    if version not in map(str, READABLE):
         stated = f"is {version}" if version else "is missing"
         raise ContentError(f"the table's schema version {stated}, expected {SCHEMA}", where=where)
     for column in table.columns:

@@ -12,7 +12,7 @@ from opmark.core.files import json_text
 from opmark.core.hardware.target import Target
 from opmark.core.measurements.environment import Environment, Fact
 from opmark.core.slug import Slug, Version
-from opmark.datasets.format.columns import SCHEMA
+from opmark.datasets.format.columns import READABLE, SCHEMA
 
 FILE = "manifest.json"
 LICENCE = "CC-BY-4.0"
@@ -87,6 +87,7 @@ class ReleaseManifest:
     `published` is the day of the build, such as `2026-11-21`; the first releases do not state it.
     """
 
+    schema: int = SCHEMA
     name: Slug
     device: Slug
     version: Version
@@ -106,15 +107,15 @@ class ReleaseManifest:
         return next((entry for entry in self.files if entry.name == name), None)
 
 
-def identity(device: str, files: tuple[FileEntry, ...]) -> str:
+def identity(device: str, files: tuple[FileEntry, ...], schema: int = SCHEMA) -> str:
     """Compute a release's id, the hash of its tables; releases with the same rows have the same id."""
     tables = sorted((entry.name, entry.sha256) for entry in files if entry.rows is not None)
-    return content_id([SCHEMA, device, tables])
+    return content_id([schema, device, tables])
 
 
 def text(manifest: ReleaseManifest) -> str:
     """Write the manifest as the text of its file."""
-    return json_text({"schema": SCHEMA, **plain(manifest)})
+    return json_text(plain(manifest))
 
 
 def read(folder: Path) -> ReleaseManifest:
@@ -125,7 +126,7 @@ def read(folder: Path) -> ReleaseManifest:
     path = folder / FILE
     if not folder.is_dir():
         raise ContentError("no such release folder", where=str(folder))
-    manifest = schema.load(path, ReleaseManifest, schema=SCHEMA)
+    manifest = schema.load(path, ReleaseManifest, schema=SCHEMA, oldest=min(READABLE))
     for entry in manifest.files:
         if entry.name == FILE:
             raise ContentError(f"{entry.name!r} is not a file of this folder", where=f"{path}: files")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from opmark.core.errors import ContentError
 from opmark.core.files import sha256
-from opmark.core.measurements.estimate import median
 from opmark.core.measurements.host_clock import host_clock
 from opmark.core.measurements.journal import Journal, read_journal, usual_of
 from opmark.datasets.format.manifest import FILE, RowSource
@@ -78,12 +77,8 @@ def _contents(journal: Journal) -> Contents:
 
 
 def _sentinels_ns(journal: Journal) -> dict[str, float]:
-    readings: dict[str, list[float]] = defaultdict(list)
-    for item in journal.sentinels:
-        if item.accepted:
-            for name, latency_ns in item.ns.items():
-                readings[f"{item.target}/{name}"].append(latency_ns)
-    return {name: median(readings[name]) for name in sorted(readings)}
+    found = {f"{target}/{name}": ns for target, usual in journal.usual_ns.items() for name, ns in usual.items()}
+    return dict(sorted(found.items()))
 
 
 def _sampled_s(journal: Journal) -> dict[str, float]:

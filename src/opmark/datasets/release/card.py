@@ -35,6 +35,7 @@ def card(manifest: ReleaseManifest, links: Sequence[LinkMeasurement] = ()) -> st
         "ns": lambda value: "–" if value is None else format_ns(value),
         "percent": lambda value: "–" if value is None else f"{value:.1%}",
         "rate": format_rate,
+        "usable": lambda statuses: sum(statuses.get(status, 0) for status in USABLE),
         "thousands": lambda value: f"{value:,}",
     }
     figures = manifest.statistics.values()
@@ -71,7 +72,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def _counts(statuses: Mapping[str, int]) -> str:
-    present = [f"{statuses[status]:,} {status}" for status in STATUSES if statuses[status]]
+    present = [f"{statuses[status]:,} {status}" for status in STATUSES if statuses.get(status)]
     return ", ".join(present) or "none"
 
 
@@ -93,6 +94,12 @@ def _quantities(manifest: ReleaseManifest, target: str) -> Iterator[tuple[str, s
         yield "`low_quality` among usable kernels", _percent(figures["low_quality"])
     if figures["networks"] and "network_low_quality" in figures:
         yield "`low_quality` among usable networks", _percent(figures["network_low_quality"])
+    for name, key in (("kernels", ""), ("networks", "network_")):
+        if (floor := figures.get(f"{key}noise_floor")) is not None:
+            yield f"noise floor of {name}: how well one label is known here", _percent(floor)
+        if error := figures.get(f"{key}standard_error"):
+            yield f"standard error of {name}: median over {error['rows']:,}", _percent(error["median"])
+            yield f"standard error of {name}: 95th percentile", _percent(error["p95"])
     if figures.get("sampled_s"):
         yield "time inside samples", format_duration(figures["sampled_s"])
     for name, spread in (

@@ -149,7 +149,8 @@ def _refused(row: Row, ceilings: Mapping[tuple[str, str, str], float]) -> Row:
     for group, rate in rates(row):
         if rate > REFUSED_ABOVE * ceilings[group]:
             reason = f"refused: {group[1]} of {format_count(rate)} is {rate / ceilings[group]:.1f} times the peak"
-            lost = {"latency_hot_ns": None, "latency_rotated_ns": None}
+            names = ("latency_hot_ns", "latency_rotated_ns", "standard_error_hot", "standard_error_rotated")
+            lost = dict.fromkeys(names)
             lists = {"hot_quantiles_ns": (), "rotated_quantiles_ns": ()}
             return {**row, "status": FAILED, "reason": reason, **lost, **lists}
     return row
@@ -174,12 +175,15 @@ def _best_and_others(table: TableFormat, trials: Iterable[Row]) -> tuple[tuple[R
 def _preference(row: Row) -> tuple[Any, ...]:
     """Rank a trial by reliability, not by its value, which would bias the label.
 
-    Its status counts first, then the variation between its processes, then its numbers of processes and samples.
+    Its status counts first, then its standard error, the variation between its processes, and its numbers of processes
+    and samples.
     """
+    error = row.get("standard_error_hot", row.get("standard_error"))
+    known = math.inf if error is None else error
     variation = row.get("between_process_variation")
     apart = math.inf if variation is None else variation
     clean = row["clean_fraction"] or 0.0
-    return (STATUSES.index(row["status"]), apart, -row["processes"], -row["samples"], -clean)
+    return (STATUSES.index(row["status"]), known, apart, -row["processes"], -row["samples"], -clean)
 
 
 def _agree(first: Contents, other: Contents) -> None:

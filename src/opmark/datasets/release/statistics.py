@@ -1,6 +1,7 @@
 """The figures of a release, all derived from its rows: counts, statuses, noise and agreement of repeats."""
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,10 +9,12 @@ from typing import Any
 import numpy
 
 from opmark.core.kernels.fusion import VERDICTS, pair_verdicts
-from opmark.core.measurements.measurement import LOW_QUALITY, OK, STATUSES, USABLE
+from opmark.core.measurements.measurement import STATUSES, USABLE
 from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, NETWORK_REPEATS, NETWORKS, fusion_of
 from opmark.datasets.release.contents import Contents, Row
 
+# Fewer repeats than this tell less than the standard errors.
+_ENOUGH_REPEATS = 8
 # The parts of a training step.
 PHASES = ("forward", "backward", "update")
 
@@ -32,8 +35,8 @@ def _of_target(contents: Contents, target: str) -> dict[str, Any]:
         "network_statuses": _statuses(networks),
         "dtypes": dict(sorted(Counter(row["dtype"] for row in kernels).items())),
         "phases": _phases(kernels),
-        "low_quality": _low_quality(kernels),
-        "network_low_quality": _low_quality(networks),
+        "standard_error": _spread([row["standard_error_hot"] for row in kernels]),
+        "network_standard_error": _spread([row["standard_error"] for row in networks]),
         "sampled_s": sum(source.sampled_s.get(target, 0.0) for source in contents.sources) or None,
         "kinds": {kind: _of_kind(kernels, kind) for kind in sorted({row["kind"] for row in kernels})},
         "families": len({row["family"] for row in networks if row["status"] in USABLE}),
@@ -42,6 +45,8 @@ def _of_target(contents: Contents, target: str) -> dict[str, Any]:
         "noise": _spread([row["between_process_variation"] for row in kernels if row["status"] in USABLE]),
         "retest": _retest(kernels, rows[KERNEL_REPEATS.name], "latency_hot_ns", KERNELS.identity),
         "network_retest": _retest(networks, rows[NETWORK_REPEATS.name], "latency_ns", NETWORKS.identity),
+        "noise_floor": noise_floor(kernels, rows[KERNEL_REPEATS.name], "latency_hot_ns", KERNELS.identity),
+        "network_noise_floor": noise_floor(networks, rows[NETWORK_REPEATS.name], "latency_ns", NETWORKS.identity),
         **_fusion(rows[FUSION.name]),
     }
 
@@ -63,10 +68,17 @@ def _phases(kernels: Sequence[Row]) -> dict[str, dict[str, int]]:
     }
 
 
-def _low_quality(rows: Sequence[Row]) -> float | None:
-    """Compute the share of `low_quality` among usable rows; None without usable rows."""
-    usable = [row["status"] for row in rows if row["status"] in USABLE]
-    return usable.count(LOW_QUALITY) / len(usable) if usable else None
+def noise_floor(rows: Sequence[Row], repeats: Sequence[Row], label: str, identity: tuple[str, ...]) -> float | None:
+    """Estimate the error that no predictor can go below, as a fraction: how well one label is known here.
+
+    Differences between repeats of at least eight rows tell it, and the standard errors otherwise. It is None without
+    both.
+    """
+    again = _retest(rows, repeats, label, identity)
+    if again is not None and again["rows"] >= _ENOUGH_REPEATS:
+        return float(1.4826 * again["median"] / math.sqrt(2))
+    error = "standard_error_hot" if label == "latency_hot_ns" else "standard_error"
+    return _median([row[error] for row in rows])
 
 
 def _fusion(rows: Sequence[Row]) -> dict[str, Any]:
@@ -104,9 +116,9 @@ def _statuses(rows: Sequence[Row]) -> dict[str, int]:
 def _retest(
     rows: Sequence[Row], repeats: Sequence[Row], label: str, identity: tuple[str, ...]
 ) -> Mapping[str, Any] | None:
-    """Summarise relative differences between rows and their repeats, where both are `ok`."""
-    first = {tuple(row[name] for name in identity): row for row in rows if row["status"] == OK}
-    pairs = [(first.get(tuple(row[name] for name in identity)), row) for row in repeats if row["status"] == OK]
+    """Summarise relative differences between rows and their repeats, where both have a latency."""
+    first = {tuple(row[name] for name in identity): row for row in rows if row["status"] in USABLE}
+    pairs = [(first.get(tuple(row[name] for name in identity)), row) for row in repeats if row["status"] in USABLE]
     return _spread([abs(again[label] / before[label] - 1) for before, again in pairs if before is not None])
 
 

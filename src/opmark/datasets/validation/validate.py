@@ -52,7 +52,7 @@ def file_findings(folder: Path, described: ReleaseManifest) -> Iterator[Finding]
         problem = _problem(folder / entry.name, entry)
         if problem:
             yield _finding(entry.name, problem)
-    expected = manifest.identity(described.device, described.files)
+    expected = manifest.identity(described.device, described.files, described.schema)
     if described.id != expected:
         yield _finding(manifest.FILE, f"{described.id!r} is not the id of the listed tables, {expected!r}", column="id")
     known = {manifest.FILE, *(entry.name for entry in described.files)}

@@ -100,6 +100,7 @@ def run_actively(
             progress=progress,
             cache=cache,
             command=command,
+            refine=False,
         ),
     )
     return rounds.go()
@@ -192,7 +193,7 @@ class _Rounds:
         """Train on all measurements, and add a point to the curve if there are new ones."""
         journal = read_journal(self._path)
         self._judge.hardware = hardware_of(journal.environment.checked)
-        self._done = frozenset(journal.done)
+        self._done = journal.measured
         judging = {(trial.target, trial.kernel.key) for trial in self._plan.kernels if trial.trial in self._judging}
         found = self._judge.judge(journal.measurements, judging)
         kernels = sum(1 for trial in self._plan.kernels if trial.trial in self._done)
@@ -267,8 +268,9 @@ class _Rounds:
 def _summary_of(planned: Plan, journal: Journal, last: RunSummary, seconds: float) -> RunSummary:
     counted: dict[str, int] = {}
     for trial in planned.trials:
-        if trial.trial in journal.done:
-            status = journal.done[trial.trial].status
+        if trial.trial in journal.measured:
+            found = journal.labels.get(trial.trial)
+            status = found.status if found is not None else journal.done[trial.trial].status
             counted[status] = counted.get(status, 0) + 1
     return replace(
         last,

@@ -196,7 +196,7 @@ class ModelBuilder:
         start = int(self._random.integers(0, _POOL_ELEMENTS))
         fan_in = spec.elements // max(1, spec.shape[0]) if operand.constant and spec.shape else 1
         pool = _magnitudes()[start : start + min(spec.elements, _POOL_ELEMENTS)] / math.sqrt(max(1, fan_in))
-        return np.resize(pool.astype(dtype), spec.shape)
+        return _repeated(pool.astype(dtype), spec)
 
 
 @cache
@@ -208,6 +208,15 @@ def _magnitudes() -> Any:
     """
     normal = np.random.default_rng(0).standard_normal(_POOL_ELEMENTS).astype(np.float32)
     return np.tile(np.abs(normal) + np.float32(0.1), 2)
+
+
+def _repeated(pool: Any, spec: TensorSpec) -> Any:
+    """`pool` again and again in a tensor; `numpy.resize` takes three times as long."""
+    filled = np.empty(spec.elements, dtype=pool.dtype)
+    whole = len(filled) // len(pool) * len(pool) if len(pool) else 0
+    filled[:whole].reshape(-1, max(1, len(pool)))[:] = pool
+    filled[whole:] = pool[: len(filled) - whole]
+    return filled.reshape(spec.shape)
 
 
 def numpy_type(name: str) -> Any:

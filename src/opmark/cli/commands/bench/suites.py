@@ -156,8 +156,8 @@ def _show_plan(planned: "Plan", takes: "EstimatedDuration") -> None:
 )
 @click.option(
     "--again",
-    type=click.Choice(("low_quality", "failed")),
-    help="Measure again only the trials with this status in the journal.",
+    type=click.Choice(("coarse", "doubtful", "low_quality", "failed")),
+    help="Measure again only the trials with this status in the journal; low_quality: coarse or doubtful.",
 )
 @_shard_option
 @click.option(
@@ -180,9 +180,8 @@ def run_suite(
 ) -> None:
     """Measure SUITE, or continue measuring it.
 
-    SUITE is a name or a YAML file. Running the same command again continues where it stopped. A trial measured with
-    --again is stored beside the first one: `opmark datasets build` takes the one of better quality, whatever its value,
-    and keeps the other as a repeat.
+    SUITE is a name or a YAML file. The run looks at everything once, then refines the labels where it pays. It can be
+    stopped at any moment; running the same command again continues.
     """
     from opmark.bench.suite.plan import parse_shard
 
@@ -264,7 +263,12 @@ def _run_document(summary: "RunSummary", active: "ActiveSummary | None") -> dict
         "done": summary.done,
         "complete": summary.complete,
         "statuses": summary.statuses,
+        "kernels": summary.kernels,
+        "networks": summary.networks,
         "seconds": round(summary.seconds, 1),
+        "waited_seconds": round(summary.waited_seconds, 1),
+        "median_standard_error": summary.median_standard_error,
+        **{status: summary.statuses.get(status, 0) for status in ("ok", "coarse", "doubtful")},
     }
 
 
@@ -274,6 +278,8 @@ def _show_run(summary: "RunSummary", active: "ActiveSummary | None") -> None:
         f"{summary.done:,} of {summary.planned:,} trials ({statuses}) in {format_duration(summary.seconds)}: "
         f"{summary.journal}"
     )
+    if summary.median_standard_error is not None:
+        click.echo(f"Half of the labels have a standard error below {summary.median_standard_error:.1%}.")
     if active is not None:
         click.echo(f"Stopped: {active.curve.stopped}. Accuracy by time: {active.folder / 'curve.html'}")
     show_how_to_continue(summary.complete or (active is not None and active.finished))

@@ -1,0 +1,227 @@
+"""Compare estimators of labels: bias, spread and honesty of standard errors, by samples spent.
+
+    python benchmarks/labels.py                                   # simulated machines
+    python benchmarks/labels.py quick.jsonl full.jsonl            # journals: kernels that both hold
+    python benchmarks/labels.py --machine neighbour --looks 1,4,16
+
+Every simulated kernel has a latency and a sensitivity to each state of the machine that no estimator is told. A look is
+12 turns in one process: both sentinels, then the kernel. `bias` is the median error over kernels, `spread` its
+deviation between kernels, and `covered` the share of kernels whose latency lies within 1.645 standard errors. For
+journals, the labels of the first are compared with those of the last.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opmark.core.kernels.folding import look_of
+from opmark.core.measurements.journal import Journal, read_journal, usual_of
+from opmark.core.measurements.labelling import Look, labels_of
+from opmark.core.measurements.records import HOT
+
+TURNS = 12
+MACHINES = ("quiet", "neighbour", "clock", "stolen", "unlucky")
+
+
+def main() -> None:
+    """Print one table per simulated machine, or one for two journals."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("journals", nargs="*", type=Path)
+    parser.add_argument("--machine", choices=MACHINES, action="append")
+    parser.add_argument("--looks", default="1,2,4,8", help="looks per kernel, for simulated machines")
+    parser.add_argument("--kernels", type=int, default=240)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.journals:
+        rows = replayed(chosen.journals)
+    else:
+        looks = [int(number) for number in chosen.looks.split(",")]
+        machines = chosen.machine or MACHINES
+        rows = [
+            row for machine in machines for row in simulated(machine, looks, kernels=chosen.kernels, seed=chosen.seed)
+        ]
+    print(json.dumps(rows, indent=1) if chosen.json else _text(rows))
+
+
+def simulated(machine: str, counts: Sequence[int], *, kernels: int, seed: int) -> list[dict[str, Any]]:
+    """Errors of every estimator on a simulated machine, one row per estimator and number of looks."""
+    rows = []
+    for count in counts:
+        truth, looks, groups = simulate(machine, count, kernels=kernels, seed=seed)
+        for name, values, errors in _all_estimates(looks, groups):
+            rows.append({"machine": machine, "looks": count, "estimator": name, **_figures(values - truth, errors)})
+    return rows
+
+
+def simulate(machine: str, count: int, *, kernels: int, seed: int) -> tuple[Any, dict[int, list[Look]], dict[int, str]]:
+    """The logarithm of every kernel's true latency at the usual state, `count` looks at each, and their groups."""
+    chance = np.random.default_rng([seed, MACHINES.index(machine), count])
+    truth = chance.uniform(np.log(2e3), np.log(5e6), kernels)
+    groups = {kernel: f"group-{kernel % 12}" for kernel in range(kernels)}
+    share = np.array([kernel % 12 / 11 for kernel in range(kernels)])
+    effect = np.stack([1 - 0.6 * share, 0.7 * share], axis=1) + chance.normal(0, 0.08, (kernels, 2))
+    effect[:, 0] = np.maximum(effect[:, 0], 0.2)
+    # Every sixth group depends on the pages of its process.
+    pages = np.where(np.arange(kernels) % 6 == 0, 0.08, 0.006)
+    looks: dict[int, list[Look]] = {kernel: [] for kernel in range(kernels)}
+    # One kernel in twelve is visited once more, as in a run, so that the difference between processes is known.
+    visits = [(number, kernel) for number in range(count) for kernel in chance.permutation(kernels)]
+    visits += [(count, kernel) for kernel in chance.permutation(kernels)[: kernels // 12]]
+    visits.sort(key=lambda visit: visit[0] if visit[0] < count else count * chance.random())
+    hours = _hours(machine, len(visits), chance)
+    for at, (number, kernel) in enumerate(visits):
+        states, seen = _states(machine, hours[at], chance)
+        log_ns = truth[kernel] + states @ effect[kernel] + chance.normal(0, 0.004, TURNS)
+        log_ns = log_ns + chance.normal(0, pages[kernel])
+        if machine == "unlucky" and number == 0 and kernel % 3 == 0:
+            log_ns = log_ns + 0.15
+        if machine == "stolen":
+            log_ns = log_ns + _stalls(truth[kernel], chance)
+        looks[kernel].append(Look(process=number, ns=np.exp(log_ns), state=seen))
+    # Labels are told at the median state, and so is the truth.
+    usual = np.median(np.concatenate([look.state for found in looks.values() for look in found]), axis=0)
+    for found in looks.values():
+        found[:] = [Look(process=look.process, ns=look.ns, state=look.state - usual) for look in found]
+    return truth + effect @ usual, looks, groups
+
+
+def _hours(machine: str, looks: int, chance: Any) -> Any:
+    """The slow part of the state at each look, in logarithms."""
+    at = np.arange(looks) / max(1, looks - 1)
+    if machine == "clock":
+        return np.where((at > 0.3) & (at < 0.55), 0.07, 0.0) + chance.normal(0, 0.002, looks)
+    if machine == "neighbour":
+        return 0.06 * np.sin(9 * at)
+    return chance.normal(0, 0.002, looks)
+
+
+def _states(machine: str, hour: float, chance: Any) -> tuple[Any, Any]:
+    """The state during each turn's kernel, and as the sentinels beside it see it: compute and memory."""
+    fast = np.zeros((TURNS, 2))
+    before = np.zeros((TURNS, 2))
+    if machine == "neighbour":
+        # A sentinel lasts a tenth of a millisecond, a sample a third: the neighbour switches every 3 ms.
+        busy = _telegraph(chance, TURNS * 8, 0.2)
+        fast = busy.reshape(TURNS, 8)[:, 2:7].mean(axis=1)[:, None] * np.array([0.35, 0.12])
+        before = (busy.reshape(TURNS, 8)[:, 0] + np.roll(busy.reshape(TURNS, 8)[:, 0], -1))[:, None] / 2
+        before = before * np.array([0.35, 0.12])
+    slow = np.array([hour, hour if machine == "clock" else 0.6 * hour])
+    noise = chance.normal(0, 0.006, (TURNS, 2))
+    if machine == "stolen":
+        noise = noise + np.where(chance.random((TURNS, 2)) < 0.02, chance.exponential(1.0, (TURNS, 2)), 0.0)
+    return fast + slow, before + slow + noise
+
+
+def _telegraph(chance: Any, steps: int, rate: float) -> Any:
+    """On and off, changing at every step with probability `rate`."""
+    flips = chance.random(steps) < rate
+    flips[0] = chance.random() < 0.5
+    return np.cumsum(flips) % 2
+
+
+def _stalls(log_ns: float, chance: Any) -> Any:
+    """The hypervisor takes the processor for a millisecond or more, unseen by the guest's counters."""
+    sample_ns = max(350_000.0, float(np.exp(log_ns)))
+    hit = chance.random(TURNS) < min(0.6, 0.08 * sample_ns / 350_000.0)
+    return np.where(hit, np.log1p(chance.exponential(2e6, TURNS) / sample_ns), 0.0)
+
+
+def replayed(journals: Sequence[Path]) -> list[dict[str, Any]]:
+    """Labels of the last journal relative to those of the first, over the kernels of both."""
+    found = [read_journal(path) for path in journals]
+    usual = usual_of(found)
+    first, last = (_looks(one, usual) for one in (found[0], found[-1]))
+    common = sorted(first.keys() & last.keys())
+    groups = {key: found[0].trials[key].kernel.kind for key in common}
+    sides = [_all_estimates({key: side[key] for key in common}, groups) for side in (first, last)]
+    rows = []
+    for (name, before, before_errors), (_, after, after_errors) in zip(*sides, strict=True):
+        errors = None if before_errors is None else np.hypot(before_errors, after_errors)
+        spent = sum(len(look.ns) for key in common for look in last[key]) / len(common)
+        row = {"machine": journals[-1].stem, "looks": round(spent), "estimator": name}
+        rows.append({**row, **_figures(after - before, errors)})
+    return rows
+
+
+def _looks(journal: Journal, usual: Mapping[str, Mapping[str, float]]) -> dict[str, list[Look]]:
+    """The looks at the hot label of every kernel."""
+    rounds = {item.round: item.ns for item in journal.sentinels}
+    found = {}
+    for key, blocks in journal.blocks.items():
+        target = journal.trials[key].target
+        looks = [
+            look_of(block, usual.get(target, {}), rounds.get(block.round), journal.overhead_ns.get(target, 0.0))
+            for block in blocks
+            if block.label == HOT
+        ]
+        if looks:
+            found[key] = looks
+    return found
+
+
+def _all_estimates(looks: Any, groups: Any) -> list[tuple[str, Any, Any]]:
+    """(name, logarithms of all labels, their standard errors or None)."""
+    keys = list(looks)
+    result = []
+    for name, fraction in (("minimum", 0.0), ("p10", 0.1), ("p25", 0.25), ("median", 0.5), ("trimmed mean", None)):
+        result += [
+            (name + how, np.array([_plain(looks[key], fraction, how) for key in keys]), None)
+            for how in ("", " / compute", " / state")
+        ]
+    labels = labels_of(looks, groups)
+    result.append(
+        (
+            "regression",
+            np.log([labels[key].latency_ns for key in keys]),
+            np.array([labels[key].standard_error for key in keys]),
+        )
+    )
+    return result
+
+
+def _plain(looks: Sequence[Look], fraction: float | None, how: str) -> float:
+    """The logarithm of one quantile (None: trimmed mean) per process, then the median over processes."""
+    weight = {"": (0.0, 0.0), " / compute": (1.0, 0.0), " / state": (0.6, 0.4)}[how]
+    by_process: dict[int, list[float]] = {}
+    for look in looks:
+        by_process.setdefault(look.process, []).extend(np.log(look.ns) - np.asarray(look.state) @ np.array(weight))
+    return float(np.median([_one(values, fraction) for values in by_process.values()]))
+
+
+def _one(values: Sequence[float], fraction: float | None) -> float:
+    if fraction is not None:
+        return float(np.quantile(values, fraction))
+    ordered = np.sort(values)
+    cut = len(ordered) // 5
+    return float(np.mean(ordered[cut : len(ordered) - cut]))
+
+
+def _figures(errors: Any, standard_errors: Any) -> dict[str, Any]:
+    bias = float(np.median(errors))
+    return {
+        "bias": bias,
+        "spread": float(1.4826 * np.median(np.abs(errors - bias))),
+        "p90": float(np.quantile(np.abs(errors - bias), 0.9)),
+        "standard_error": None if standard_errors is None else float(np.median(standard_errors)),
+        "covered": None if standard_errors is None else float(np.mean(np.abs(errors) <= 1.645 * standard_errors)),
+    }
+
+
+def _text(rows: Sequence[dict[str, Any]]) -> str:
+    lines = []
+    for row in rows:
+        honest = "" if row["covered"] is None else f"  error {row['standard_error']:.1%}, covered {row['covered']:.0%}"
+        lines.append(
+            f"{row['machine']:<10} {row['looks']:>4} looks  {row['estimator']:<24} bias {row['bias']:+7.1%}  "
+            f"spread {row['spread']:6.1%}  90 % within {row['p90']:6.1%}{honest}"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Decide where the next looks of a run pay: every trial once, then those whose labels matter and are known least."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from opmark.bench.clock.protocol import MeasuringProtocol
+from opmark.bench.suite.plan import Plan
+from opmark.core.errors import NothingSelectedError
+from opmark.core.kernels.folding import TrialLabels
+from opmark.core.measurements.journal import Journal
+from opmark.core.measurements.measurement import COARSE, DOUBTFUL, LOW_QUALITY, USABLE
+from opmark.core.measurements.records import HOT, NETWORK, ROTATED, KernelTrial, Trial
+
+# Looks at one target before the run turns to another.
+STINT = 24
+_SHORTEST_STINT = 4
+# Half of the weight is every trial's alone: a label that no network of the prior needs is part of the release too.
+_OWN_WEIGHT = 0.5
+# A network is the ground truth of many kernels.
+_NETWORK_WEIGHT = 4.0
+# Sums over networks take about this share of the rotated labels, in variance.
+_ROTATED_WEIGHT = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedLook:
+    """One look at a trial, and the labels that it measures."""
+
+    trial: Trial
+    labels: tuple[str, ...]
+
+
+def first_look(trial: Trial) -> PlannedLook:
+    """The look that gives a trial all its labels."""
+    return PlannedLook(trial=trial, labels=(HOT, ROTATED) if isinstance(trial, KernelTrial) else (NETWORK,))
+
+
+def stints(trials: Sequence[Trial]) -> Iterator[list[Trial]]:
+    """All `trials` in stints on one target; networks come first, then the target with the largest share left.
+
+    Few trials are split into at least four stints, so that they meet several processes.
+    """
+    left: dict[tuple[bool, str], list[Trial]] = {}
+    for trial in trials:
+        left.setdefault((isinstance(trial, KernelTrial), trial.target), []).append(trial)
+    sizes = {key: len(found) for key, found in left.items()}
+    while left:
+        key = min(left, key=lambda key: (key[0], -len(left[key]) / sizes[key]))
+        size = max(_SHORTEST_STINT, min(STINT, sizes[key] // 4))
+        yield left[key][:size]
+        del left[key][:size]
+        if not left[key]:
+            del left[key]
+
+
+def weights(plan: Plan) -> dict[str, float]:
+    """The weight of every trial's label: its kind's share of the networks' time, spread over the kind's kernels."""
+    counts = Counter((trial.target, trial.kernel.kind) for trial in plan.kernels)
+    totals = Counter(trial.target for trial in plan.kernels)
+    found = dict.fromkeys((trial.trial for trial in plan.networks), _NETWORK_WEIGHT)
+    for trial in plan.kernels:
+        group = (trial.target, trial.kernel.kind)
+        share = plan.shares.get(trial.target, {}).get(trial.kernel.kind, 0.0)
+        found[trial.trial] = _OWN_WEIGHT + (1 - _OWN_WEIGHT) * share * totals[trial.target] / counts[group]
+    return found
+
+
+def is_settled(found: TrialLabels, protocol: MeasuringProtocol) -> bool:
+    """Return True if more looks at the trial are not worth their time."""
+    return not _owed(found, protocol)
+
+
+def next_pass(
+    trials: Sequence[Trial],
+    labels: Mapping[str, TrialLabels],
+    *,
+    weight: Mapping[str, float],
+    cost_s: Mapping[str, float],
+    protocol: MeasuringProtocol,
+    wanted: Collection[str] = (),
+    pass_s: float,
+) -> list[PlannedLook]:
+    """The looks of the next pass, at most one per trial: those that remove most weighted variance per second,
+    for `pass_s` seconds.
+
+    `wanted` trials are chosen even if they are settled. Empty if nothing is left to refine.
+    """
+    rated = []
+    for trial in trials:
+        found = labels.get(trial.trial)
+        if found is None:
+            continue
+        owed = _owed(found, protocol) or ((found_main(trial),) if trial.trial in wanted else ())
+        if owed:
+            rated.append(
+                (_gain(found, owed) * weight.get(trial.trial, 1.0) / cost_s.get(trial.trial, 0.3), trial, owed)
+            )
+    rated.sort(key=lambda item: (-item[0], item[1].trial))
+    chosen: list[PlannedLook] = []
+    seconds = 0.0
+    for _, trial, owed in rated:
+        if seconds > pass_s:
+            break
+        seconds += cost_s.get(trial.trial, 0.3)
+        # The hot label comes along: a look builds the kernel anyway.
+        chosen.append(PlannedLook(trial=trial, labels=(HOT, ROTATED) if ROTATED in owed else owed))
+    return chosen
+
+
+def found_main(trial: Trial) -> str:
+    """The main label of a trial."""
+    return HOT if isinstance(trial, KernelTrial) else NETWORK
+
+
+def again_plan(plan: Plan, journal: Journal, status: str) -> Plan:
+    """The trials of `plan` with that status in `journal`; `low_quality` means coarse or doubtful.
+
+    Raises `NothingSelectedError` if there are none.
+    """
+    wanted = {COARSE, DOUBTFUL, LOW_QUALITY} if status == LOW_QUALITY else {status}
+    statuses = {key: found.status for key, found in journal.labels.items()}
+    statuses |= {key: done.status for key, done in journal.done.items() if done.status not in USABLE}
+    kernels = tuple(trial for trial in plan.kernels if statuses.get(trial.trial) in wanted)
+    networks = tuple(trial for trial in plan.networks if statuses.get(trial.trial) in wanted)
+    if not kernels and not networks:
+        raise NothingSelectedError(f"nothing of this suite is {status}", where=str(journal.path))
+    return replace(plan, kernels=kernels, networks=networks, judging=frozenset())
+
+
+def _owed(found: TrialLabels, protocol: MeasuringProtocol) -> tuple[str, ...]:
+    """The labels that are known worse than the protocol wants, and that another look can improve."""
+    owed = []
+    for which, label in found.labels.items():
+        enough = 2 * protocol.enough if which == ROTATED else protocol.enough
+        few = label.processes < protocol.processes
+        if label.processes < protocol.most_looks and (few or label.standard_error > enough):
+            owed.append(which)
+    return tuple(owed)
+
+
+def _gain(found: TrialLabels, owed: Sequence[str]) -> float:
+    """The variance that one more process removes."""
+    gain = 0.0
+    for which in owed:
+        label = found.labels[which]
+        share = _ROTATED_WEIGHT if which == ROTATED else 1.0
+        gain += share * label.between**2 / (label.processes * (label.processes + 1))
+    return gain

@@ -1,0 +1,90 @@
+"""Labels of simulated looks, whose truth is known."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from opmark.core.measurements.labelling import Look, labels_of
+
+TURNS = 12
+
+
+def looks_at(
+    log_ns: float, count: int, chance: np.random.Generator, *, lasting: tuple[float, ...] = (0.0,), pages: float = 0.01
+) -> list[Look]:
+    """Looks in `count` processes; look n is slower by `lasting[n]`, and both sentinels see that."""
+    found = []
+    for number in range(count):
+        slower = lasting[number % len(lasting)]
+        own = log_ns + slower + chance.normal(0, pages)
+        ns = np.exp(own + chance.normal(0, 0.004, TURNS))
+        state = np.full((TURNS, 2), slower) + chance.normal(0, 0.004, (TURNS, 2))
+        found.append(Look(process=number, ns=ns.tolist(), state=state))
+    return found
+
+
+def test_without_looks_there_are_no_labels() -> None:
+    assert labels_of({}) == {}
+    assert labels_of({"a": []}) == {}
+
+
+def test_one_steady_look_is_its_median_and_not_surely_known() -> None:
+    found = labels_of({"a": [Look(process=3, ns=[100.0, 101.0, 900.0], state=np.zeros((3, 2)))]})["a"]
+    assert found.latency_ns == pytest.approx(101.0)
+    assert found.standard_error > 0.03, "another process may differ, by how much nothing here tells"
+    assert (found.processes, found.samples, found.ratio) == (1, 3, 1.0)
+
+
+def test_a_slow_hour_leaves_the_label_at_the_usual_state() -> None:
+    chance = np.random.default_rng(1)
+    looks = {key: looks_at(10.0, 4, chance, lasting=(0.0, 0.0, 0.0, 0.08)) for key in range(40)}
+    labels = labels_of(looks)
+    errors = [math.log(label.latency_ns) - 10.0 for label in labels.values()]
+    assert abs(float(np.median(errors))) < 0.004
+    told = labels[0].told_ns
+    assert max(told) / min(told) < 1.1, "samples of the slow look are told at the usual state too"
+
+
+def test_nine_of_ten_intervals_hold_the_truth() -> None:
+    chance = np.random.default_rng(2)
+    held = total = 0
+    for count in (2, 3, 6):
+        looks = {key: looks_at(9.0, count, chance, pages=0.01 if key % 4 else 0.05) for key in range(200)}
+        for label in labels_of(looks, {key: str(key % 4) for key in looks}).values():
+            held += abs(math.log(label.latency_ns) - 9.0) <= 1.645 * label.standard_error
+            total += 1
+    assert 0.86 <= held / total <= 0.96
+
+
+def test_repeats_of_some_kernels_tell_the_error_of_the_others() -> None:
+    chance = np.random.default_rng(3)
+    looks = {key: looks_at(9.0, 2 if key % 10 == 0 else 1, chance, pages=0.02) for key in range(200)}
+    single = [label.standard_error for key, label in labels_of(looks).items() if key % 10]
+    assert float(np.median(single)) == pytest.approx(0.02, rel=0.6)
+
+
+def test_one_unlucky_process_counts_little() -> None:
+    chance = np.random.default_rng(4)
+    looks = {key: looks_at(9.0, 5, chance, pages=0.005) for key in range(30)}
+    looks[0] = looks_at(9.0, 5, chance, lasting=(0.0, 0.0, 0.0, 0.0, 0.0), pages=0.005)
+    looks[0][2] = Look(process=2, ns=[ns * 1.4 for ns in looks[0][2].ns], state=looks[0][2].state)
+    label = labels_of(looks)[0]
+    assert math.log(label.latency_ns) - 9.0 < 0.06
+    assert label.standard_error > 2 * labels_of(looks)[1].standard_error
+
+
+@settings(max_examples=30, deadline=None)
+@given(factor=st.floats(min_value=1e-2, max_value=1e4), seed=st.integers(min_value=0, max_value=99))
+def test_labels_scale_with_the_samples(factor: float, seed: int) -> None:
+    looks = {key: looks_at(14.0, 2, np.random.default_rng([seed, key])) for key in range(6)}
+    scaled = {
+        key: [Look(process=look.process, ns=[factor * ns for ns in look.ns], state=look.state) for look in found]
+        for key, found in looks.items()
+    }
+    one, other = labels_of(looks), labels_of(scaled)
+    for key in looks:
+        assert other[key].latency_ns == pytest.approx(factor * one[key].latency_ns, rel=1e-6)
+        assert other[key].standard_error == pytest.approx(one[key].standard_error, rel=1e-6)
