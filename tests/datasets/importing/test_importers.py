@@ -100,7 +100,7 @@ def test_neusight_products_rows_and_convolutions(tmp_path: Path) -> None:
     found = imported(tmp_path, "neusight", NEUSIGHT)
     release = found.release
     (target,) = release.targets
-    assert (target.name, target.version) == ("torch-eager-cuda-t1", "2.1.0")
+    assert (target.name, target.version) == ("torch-cuda-t1", "2.1.0")
     by_kind = {row.kernel.kind: row for row in release.measurements(target.name)}
     linear = by_kind["gemm"]
     assert {name: linear.kernel.params[name] for name in "mnk"} == {"m": 58, "n": 13, "k": 141}
@@ -109,7 +109,7 @@ def test_neusight_products_rows_and_convolutions(tmp_path: Path) -> None:
     for row in by_kind.values():
         assert (row.status, row.latency_rotated_ns, row.hot_quantiles_ns, row.samples) == (OK, None, (), 5)
     checked = release.manifest.environments[0].checked
-    assert checked["hardware"] == "NVIDIA A100-PCIE-40GB"
+    assert checked["hardware"] == "NVIDIA A100"
     assert hardware_of(checked).last_level_cache_bytes == 40 << 20
 
     by_rows = imported(tmp_path, "neusight", ROWS, "rows.csv", "rows").release.measurements(target.name)

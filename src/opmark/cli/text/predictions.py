@@ -9,7 +9,7 @@ from opmark.cli.text.terminal import counted, show_table, show_warning
 from opmark.core.units import format_ns
 
 if TYPE_CHECKING:
-    from opmark.predictors.model.network import NetworkPrediction
+    from opmark.predictors.model.network import KernelRow, NetworkPrediction
 
 _STEPS = frozenset({"stride", "dilation", "groups"})
 _SIZES = frozenset({"shape", "shapes", "kernel", "size", "output", "batch_a", "batch_b"})
@@ -29,6 +29,7 @@ def prediction_document(found: "NetworkPrediction", mapping: str, target: str) -
         "unmodelled": found.unmodelled,
         "warnings": warnings_about(found.unmodelled),
         "rotated_share": found.rotated_share,
+        "derived_share": found.derived_share,
         "mapping": mapping,
         "note": found.note,
         "kernels": [
@@ -40,6 +41,7 @@ def prediction_document(found: "NetworkPrediction", mapping: str, target: str) -
                 "low_ns": row.low_ns,
                 "high_ns": row.high_ns,
                 "extrapolated": row.extrapolated,
+                "derived": row.derived,
             }
             for row in found.rows
         ],
@@ -74,16 +76,24 @@ def show_prediction(model: str, target: str, found: "NetworkPrediction", top: in
             format_ns(row.ns),
             f"{format_ns(row.low_ns)} – {format_ns(row.high_ns)}",
             f"{row.total_ns / total_ns:.1%}",
-            "extrapolated" if row.extrapolated else "",
+            _doubt(row),
         )
         for row in shown
     ]
+    if found.derived_share:
+        click.echo(f"{found.derived_share:.1%} of the time belongs to kinds that were derived, not measured")
     show_table(("kind", "parameters", "count", "each", "interval", "share", ""), rows, left=2)
     if len(shown) < len(found.rows):
         rest = sum(row.total_ns for row in found.rows[len(shown) :])
         more = counted(len(found.rows) - len(shown), "more kernel")
         click.echo(f"and {more} with {rest / total_ns:.1%} of the time")
     click.echo(found.note, err=True)
+
+
+def _doubt(row: "KernelRow") -> str:
+    if row.derived:
+        return f"derived: {row.derived}"
+    return "extrapolated" if row.extrapolated else ""
 
 
 def total_text(model: str, target: str, found: "NetworkPrediction") -> str:

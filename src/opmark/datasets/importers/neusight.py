@@ -1,9 +1,12 @@
 """NeuSight's operator tables, `data/dataset/<split>/<operator>.csv`: fp32 on one GPU, milliseconds.
 
 Seonho Lee, Amar Phanishayee, Divya Mahajan: Forecasting GPU Performance for Deep Learning Training and Inference.
-ASPLOS 2025. Columns: OPName, Latency, Device, Torch Version, and the dimensions of the operator.
+ASPLOS 2025. Columns: OPName, Latency, Device, Torch Version, and the dimensions of the operator. Cards with one chip
+count as one device, because the tables of a device mix them: the A100's convolutions ran on the 80 GB card, whose
+memory is a quarter faster, all else on the 40 GB card.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from opmark.datasets.importing.cells import Cells, rows
 from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter, kernel_with
 
 _NEEDED = ("OPName", "Latency", "Device", "Torch Version")
+_CHIP = re.compile(r"^(?:NVIDIA |Tesla )+(?:A100|V100|T4|P100|H100|L4)\b")
 _UNARY = {"relu": "relu", "gelu": "gelu", "tanh": "tanh", "sigmoid": "sigmoid"}
 _BINARY = {"add": "add", "mul": "mul", "div": "div", "pow": "pow", "sub": "sub"}
 
@@ -44,10 +48,15 @@ class NeuSight(TableImporter):
             version = cells.text("Torch Version").removeprefix("p")
             yield ImportedRow(
                 where=cells.where,
-                runtime=Runtime(backend="torch-eager", provider="cuda", version=version, hardware=cells.text("Device")),
+                runtime=Runtime(backend="torch-cuda", version=version, hardware=_chip(cells.text("Device"))),
                 latency_ns=cells.latency_ns("Latency", 1e6),
                 kernel=read(cells),
             )
+
+
+def _chip(device: str) -> str:
+    known = _CHIP.match(device)
+    return known[0] if known else device
 
 
 def _linear(cells: Cells) -> Kernel:

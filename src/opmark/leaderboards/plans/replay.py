@@ -22,8 +22,8 @@ class ReplayConstants:
     take before its receiver asks for it. A GPU needs `bytes_per_parameter` and `base_bytes` beside the activations.
     """
 
-    exchange_s: float = 0.002
-    iteration_s: float = 0.03
+    exchange_s: float = 0.001
+    iteration_s: float = 0.05
     early: float = 0.5
     bytes_per_parameter: float = 24.0
     base_bytes: float = 5.06e9

@@ -13,6 +13,7 @@ from opmark.models.coverage import hidden_operators
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers, single_thread
 from opmark.predictors.inputs.features import features
 from opmark.predictors.model.bundle import Bundle
+from opmark.predictors.model.derived_kernels import RULES, derivation
 from opmark.predictors.model.intervals import outside
 from opmark.predictors.model.network import NetworkPrediction, Parts, predict_network
 
@@ -37,14 +38,14 @@ class CostModel:
 
     `missing` decides about kernels of kinds that the bundle does not know, and about matrix work without a kind:
     `error` refuses them, `bytes-moved` predicts them from their bytes. Other operators without a kind are always
-    predicted from their bytes.
+    predicted from their bytes. A bundle that derives follows `derived_kernels` for kinds that it does not know.
     """
 
     def __init__(self, bundle: Bundle, *, missing: str = "error") -> None:
         self.bundle = bundle
         self.missing = missing
         self._row_of: dict[Kernel, int] = {}
-        self._table = np.empty((0, 5))
+        self._table = np.empty((0, 6))
 
     def kernels(self, kernels: Sequence[Kernel]) -> KernelPredictions:
         """Predict `kernels`. Raises `ContentError` listing every kind that the bundle does not know."""
@@ -84,6 +85,7 @@ class CostModel:
             half_width=table[:, 2],
             extrapolated=table[:, 3] > 0,
             by_bytes=table[:, 4] > 0,
+            derived=table[:, 5].astype(np.int64),
         )
 
     def _rows(self, kernels: Sequence[Kernel]) -> Integers:
@@ -97,10 +99,14 @@ class CostModel:
         by_kind: dict[str, list[Kernel]] = {}
         for kernel in kernels:
             by_kind.setdefault(kernel.kind, []).append(kernel)
-        if self.missing != BYTES_MOVED:
+        derives = self.bundle.manifest.derives
+        if self.missing != BYTES_MOVED and not derives:
             self._refuse_unknown(by_kind)
         for kind, group in by_kind.items():
-            rows = self._predict(kind, group) if kind in self.bundle.kinds else self._by_bytes(group)
+            if kind in self.bundle.kinds:
+                rows = self._predict(kind, group)
+            else:
+                rows = self._derived(group) if derives and kind != BYTES_MOVED else self._by_bytes(group)
             first = len(self._table)
             self._table = np.vstack([self._table, rows])
             self._row_of.update(zip(group, range(first, first + len(group)), strict=True))
@@ -127,13 +133,26 @@ class CostModel:
         errors = predictor.entry.errors
         width = np.where(beyond, errors.extrapolated_half_width, errors.half_width)
         by_bytes = np.full(len(kernels), float(kind == BYTES_MOVED))
-        return np.column_stack([latencies.hot_ns, latencies.rotated_ns, width, beyond, by_bytes])
+        zeros = np.zeros(len(kernels))
+        return np.column_stack([latencies.hot_ns, latencies.rotated_ns, width, beyond, by_bytes, zeros])
 
     def _by_bytes(self, kernels: Sequence[Kernel]) -> Floats:
         moved = np.array([work_of(kernel).moved_bytes for kernel in kernels], dtype=np.float64)
         latency = self.bundle.manifest.anything.latency_ns(np.zeros_like(moved), moved)
         ones = np.ones_like(moved)
-        return np.column_stack([latency, latency, _ANYTHING_HALF_WIDTH * ones, ones, ones])
+        return np.column_stack([latency, latency, _ANYTHING_HALF_WIDTH * ones, ones, ones, 0 * ones])
+
+    def _derived(self, kernels: Sequence[Kernel]) -> Floats:
+        """One row per kernel by its rule; what moves bytes is a known kind, so it does not count as unknown work."""
+        found = [derivation(kernel, self.bundle.kinds) for kernel in kernels]
+        parts = self._rows([part for one in found for part, _ in one.parts])
+        sums = iter(self._table[parts, :2])
+        rows = self._by_bytes(kernels)
+        for row, one in zip(rows, found, strict=True):
+            if one.parts:
+                row[:2] = sum((next(sums) * factor for _, factor in one.parts), np.zeros(2))
+            row[4:] = 0, RULES.index(one.rule)
+        return rows
 
 
 def _refuse_hidden(graph: Graph) -> None:

@@ -66,8 +66,9 @@ class TransferRecord:
 class BundleManifest:
     """The content of `manifest.json`. `files` maps the names of files to their SHA-256.
 
-    `anything` predicts kernels of unknown kinds from the bytes that they move. `transfer` describes a predictor that
-    was made from few samples.
+    `anything` predicts kernels of unknown kinds from the bytes that they move. With `derives`, those kinds follow rules
+    (`derived_kernels`) instead of being refused: published tables never hold all kinds. `transfer` describes a
+    predictor that was made from few samples.
     """
 
     target: Target
@@ -79,6 +80,7 @@ class BundleManifest:
     constants: NetworkConstants
     versions: Mapping[str, str]
     transfer: TransferRecord | None = None
+    derives: bool = False
     files: Mapping[Slug, str] = field(default_factory=dict)
     id: str = ""
 

@@ -13,6 +13,7 @@ from opmark.predictors.inputs.arrays import Flags, Floats, Integers
 from opmark.predictors.inputs.graphs import footprint_bytes, network_class
 from opmark.predictors.inputs.shape_groups import shape_groups
 from opmark.predictors.model.constants import NetworkConstants
+from opmark.predictors.model.derived_kernels import RULES
 from opmark.predictors.model.intervals import COVERAGE
 from opmark.predictors.model.manifest import BundleManifest
 from opmark.predictors.model.unmodelled import (
@@ -30,7 +31,10 @@ ANYTHING_DEVIATION = 0.4
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parts:
-    """The distinct kernels of a graph with both labels; `of_node` is the kernel of each node, -1 for a free node."""
+    """The distinct kernels of a graph with both labels; `of_node` is the kernel of each node, -1 for a free node.
+
+    `derived` numbers the rule of `derived_kernels.RULES` behind each, 0 where none is.
+    """
 
     kernels: tuple[Kernel, ...]
     of_node: Integers
@@ -39,6 +43,7 @@ class Parts:
     half_width: Floats
     extrapolated: Flags
     by_bytes: Flags
+    derived: Integers
 
     @property
     def counts(self) -> Integers:
@@ -53,7 +58,10 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRow:
-    """One distinct kernel of a network; `ns` is the time of one call within the network."""
+    """One distinct kernel of a network; `ns` is the time of one call within the network.
+
+    `derived` names the rule for a kind that the predictor's table lacks, empty for a measured kind.
+    """
 
     kernel: Kernel
     count: int
@@ -61,6 +69,7 @@ class KernelRow:
     low_ns: float
     high_ns: float
     extrapolated: bool
+    derived: str = ""
 
     @property
     def total_ns(self) -> float:
@@ -74,7 +83,7 @@ class NetworkPrediction:
 
     `node_ns` has one entry per node of the graph, for a free node the time between calls alone; `rows` are sorted by
     total time; `bytes_moved_share` is the share of time predicted from bytes alone, `unmodelled` its operators;
-    `rotated_share` is w.
+    `rotated_share` is w, `derived_share` the share of time of kinds that a published table lacks.
     """
 
     total_ns: float
@@ -84,6 +93,7 @@ class NetworkPrediction:
     bytes_moved_share: float
     unmodelled: tuple[UnmodelledOperator, ...] = ()
     rotated_share: float
+    derived_share: float = 0.0
     rows: tuple[KernelRow, ...]
     node_ns: Floats
     note: str
@@ -116,6 +126,7 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
             low_ns=float(each[index] * np.exp(-parts.half_width[index])),
             high_ns=float(each[index] * (most[index] if parts.by_bytes[index] else np.exp(parts.half_width[index]))),
             extrapolated=bool(parts.extrapolated[index]),
+            derived=RULES[parts.derived[index]],
         )
         for index in order
     )
@@ -127,6 +138,7 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
         bytes_moved_share=float(kernel_ns[parts.by_bytes].sum()) / total if total > 0 else 0.0,
         unmodelled=unmodelled,
         rotated_share=share,
+        derived_share=float(kernel_ns[parts.derived > 0].sum()) / total if total > 0 else 0.0,
         rows=rows,
         node_ns=np.append(each, constants.gap_ns)[parts.of_node],
         note=constants.summary,

@@ -38,21 +38,34 @@ def train(
     *,
     estimator: str = "lightgbm",
     graphs: Mapping[str, Graph] | None = None,
+    most_rows: int | None = None,
 ) -> Bundle:
-    """Train a bundle for one target of `release`.
+    """Train a bundle for one target of `release`, each kind on `most_rows` of its rows at most, the first by key.
 
     Network constants are fitted on training networks whose graph is in `graphs`, by graph id or by name. Raises
     `UnknownNameError` for a target that the release lacks, `NothingSelectedError` without usable rows.
     """
+    from opmark.datasets.format.manifest import IMPORTED
+
+    measurements = release.measurements(target_name)
     return train_on(
-        release.measurements(target_name),
+        measurements if most_rows is None else _first_rows(measurements, most_rows),
         release.target(target_name),
         estimator=estimator,
         hardware=release_hardware(release),
         origin=origin_of(release),
         networks=release.network_measurements(target_name),
         graphs=graphs or {},
+        derives=release.manifest.provenance.kind == IMPORTED,
     )
+
+
+def _first_rows(measurements: Sequence[Measurement], most: int) -> list[Measurement]:
+    """Keep the rows whose keys, which are hashes, come first in their kind: a sample that never changes."""
+    by_kind: dict[str, list[Measurement]] = {}
+    for row in sorted(measurements, key=lambda row: row.kernel.key):
+        by_kind.setdefault(row.kernel.kind, []).append(row)
+    return [row for rows in by_kind.values() for row in rows[:most]]
 
 
 def release_hardware(release: "Release") -> Hardware:
@@ -75,8 +88,9 @@ def train_on(
     origin: TrainingRelease | None = None,
     networks: Sequence[NetworkMeasurement] = (),
     graphs: Mapping[str, Graph] | None = None,
+    derives: bool = False,
 ) -> Bundle:
-    """Train a bundle from given rows; see `train`."""
+    """Train a bundle from given rows; see `train`. `derives` as in `BundleManifest`."""
     hardware = hardware or Hardware()
     learner = ESTIMATORS.load(estimator)
     found = tables(measurements, hardware)
@@ -99,6 +113,7 @@ def train_on(
         anything=anything_of(found.values()),
         constants=NetworkConstants(),
         versions=versions(),
+        derives=derives,
     )
     bundle = Bundle(manifest=manifest, kinds=kinds)
     if learner.plain_sum:

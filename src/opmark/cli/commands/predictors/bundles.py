@@ -24,9 +24,20 @@ from opmark.core.units import format_bytes, format_ns
     shell_complete=completers.estimators,
     help="The estimator; `opmark list estimators` lists them.",
 )
+@click.option(
+    "--most-rows", type=click.IntRange(min=1), help="Train each kind on at most this many rows, by their keys."
+)
 @json_option
 @click.pass_context
-def train(ctx: click.Context, release: str | None, targets: tuple[str, ...], estimator: str, as_json: bool) -> None:
+def train(
+    ctx: click.Context,
+    *,
+    release: str | None,
+    targets: tuple[str, ...],
+    estimator: str,
+    most_rows: int | None,
+    as_json: bool,
+) -> None:
     """Train predictors on RELEASE and store them in the workspace."""
     from opmark.predictors.estimators import ESTIMATORS
     from opmark.predictors.model.bundle import save
@@ -39,7 +50,8 @@ def train(ctx: click.Context, release: str | None, targets: tuple[str, ...], est
     written = []
     with progress_bar(transient=True) as progress:
         for name in progress.track(targets_named(found, targets), description="training"):
-            bundle = train_target(found, name, estimator=estimator, graphs=training_graphs(here, found, name))
+            graphs = training_graphs(here, found, name)
+            bundle = train_target(found, name, estimator=estimator, graphs=graphs, most_rows=most_rows)
             folder = bundle_path(here, found.device, found.version, name)
             save(bundle, folder)
             written.append(_document(folder))
