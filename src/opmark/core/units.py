@@ -59,6 +59,12 @@ def format_count(count: float) -> str:
     return f"{_significant(count)} T"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 pair`, `1,204 pairs`, `2 batches`."""
+    ending = "" if number == 1 else "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
+    return f"{number:,} {noun}{ending}"
+
+
 def format_duration(seconds: float) -> str:
     """A duration such as `42 s`, `3 min 20 s` or `2 h 05 min`."""
     whole = round(seconds)

@@ -8,9 +8,9 @@ import click
 from opmark.cli.completers import releases
 from opmark.cli.lookup import release_folder
 from opmark.cli.options import FILE, FOLDER, json_option, workspace
-from opmark.cli.text.terminal import MISSING, counted, show_json, show_table
+from opmark.cli.text.terminal import MISSING, show_json, show_table
 from opmark.core.errors import ContentError, UsageError
-from opmark.core.units import format_bytes, format_ns
+from opmark.core.units import counted, format_bytes, format_ns
 
 
 @click.group(name="datasets")
@@ -92,7 +92,7 @@ def validate(ctx: click.Context, path: str, as_json: bool) -> None:
             f"{counted(len(errors), 'error')}, the first: {errors[0].where}: {errors[0].message}", where=str(folder)
         )
     if not as_json:
-        click.echo(f"{folder}: sound, {counted(len(found), 'warning')}", err=True)
+        click.echo(f"{folder}: sound{', ' + counted(len(found), 'warning') if found else ''}", err=True)
 
 
 @group.command(epilog="Example: opmark datasets build bench/journals/small.jsonl")
@@ -133,17 +133,24 @@ def merge(ctx: click.Context, sources: tuple[str, ...], version: str | None, as_
 @group.command(epilog="Example: opmark datasets diff DEVICE/1.0.0 DEVICE/1.1.0")
 @click.argument("old", shell_complete=releases)
 @click.argument("new", shell_complete=releases)
+@click.option("-o", "--output", type=FILE, help="Also write an HTML page: the largest changes, and every kind.")
 @json_option
 @click.pass_context
-def diff(ctx: click.Context, old: str, new: str, as_json: bool) -> None:
+def diff(ctx: click.Context, *, old: str, new: str, output: Path | None, as_json: bool) -> None:
     """Show the changes from release OLD to release NEW.
 
     Latencies are compared kind by kind.
     """
+    from opmark.core.files import write_text
+    from opmark.datasets.release.changes import row_changes
     from opmark.datasets.release.diff import diff as compare
     from opmark.datasets.release.finding import find
+    from opmark.studies.release_changes.page import changes_page
 
-    found = compare(find(old, release_folder(ctx, old)), find(new, release_folder(ctx, new)))
+    before, after = find(old, release_folder(ctx, old)), find(new, release_folder(ctx, new))
+    found = compare(before, after)
+    if output is not None:
+        write_text(output, changes_page(found, row_changes(before, after)))
     if as_json:
         show_json(found)
         return
@@ -160,6 +167,8 @@ def diff(ctx: click.Context, old: str, new: str, as_json: bool) -> None:
     ]
     columns = ("target", "kind", "added", "removed", "common", "new ÷ old p5", "median", "p95")
     show_table(columns, rows, left=2, title="the same rows" if found.same else f"{found.old} to {found.new}")
+    if output is not None:
+        click.echo(f"Page: {output}")
 
 
 @group.command(epilog="Example: opmark datasets export DEVICE --table networks -o networks.csv")
@@ -240,12 +249,12 @@ def _show_built(release: Any, as_json: bool) -> None:
     kernels, networks = len(release.kernels), len(release.networks)
     refused = int(((release.kernels["status"] == FAILED) & release.kernels["reason"].str.startswith("refused")).sum())
     if refused:
-        click.echo(f"{refused} rows were refused: they are faster than four times the measured peak.", err=True)
+        click.echo(f"{counted(refused, 'row')} refused: faster than four times the measured peak.", err=True)
     if as_json:
         facts = {"name": release.name, "path": str(release.path), "id": release.id}
         show_json({**facts, "kernels": kernels, "networks": networks, "refused": refused})
         return
-    click.echo(f"{release.path}  {kernels:,} kernels, {networks:,} networks, id {release.id}")
+    click.echo(f"{release.path}  {counted(kernels, 'kernel')}, {counted(networks, 'network')}, id {release.id}")
 
 
 def _described(manifest: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from opmark.cli.text.predictions import parameters_text
 from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_table
 from opmark.core.errors import CheckFailedError, UsageError
 from opmark.core.kernels.work import Work
-from opmark.core.units import format_bytes, format_count
+from opmark.core.units import counted, format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,7 +186,7 @@ def _print_stored(found: "Sequence[StoreOutcome]") -> None:
         for item in found
     ]
     show_table(("network", "target", "", "kernels", "bytes-moved", "file"), rows, left=3)
-    click.echo(f"{format_bytes(sum(item.size_bytes for item in found))} in {len(found)} files")
+    click.echo(f"{format_bytes(sum(item.size_bytes for item in found))} in {counted(len(found), 'file')}")
 
 
 def _described(graph: "Graph", found: "Coverage") -> dict[str, Any]:
@@ -228,7 +228,8 @@ def _print(graph: "Graph", found: "Coverage", top: int) -> None:
         flops[kernel.kind] += count * work[kernel].flops
         moved[kernel.kind] += count * work[kernel].moved_bytes
     click.echo(
-        f"{graph.name} on {graph.target} ({graph.mapping}): {found.kernels} kernels, {len(counts)} distinct, "
+        f"{graph.name} on {graph.target} ({graph.mapping}): "
+        f"{counted(found.kernels, 'kernel')}, {len(counts)} distinct, "
         f"{format_count(total.flops)} FLOPs, {format_bytes(total.moved_bytes)} moved, "
         f"{format_bytes(graph.weight_bytes)} of weights"
     )
@@ -255,7 +256,8 @@ def _print(graph: "Graph", found: "Coverage", top: int) -> None:
     hidden = f", including matrix work: {', '.join(found.hidden)}" if found.hidden else ", none of it matrix work"
     operators = f" ({', '.join(found.generic)})" if found.generic else ""
     click.echo(
-        f"bytes-moved: {found.generic_kernels} kernels{operators}, {1 - found.flops_share:.1%} of the matrix work, "
+        f"bytes-moved: {counted(found.generic_kernels, 'kernel')}{operators}, "
+        f"{1 - found.flops_share:.1%} of the matrix work, "
         f"{found.bytes_moved_share:.1%} of the bytes{hidden if found.generic_kernels else ''}"
     )
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from opmark.cli.options import FOLDER, json_option
-from opmark.cli.text.terminal import counted, progress_bar, show_json, show_note, show_table
-from opmark.core.units import format_duration, format_ns
+from opmark.cli.text.terminal import progress_bar, show_json, show_note, show_table
+from opmark.core.units import counted, format_duration, format_ns
 
 if TYPE_CHECKING:
     from opmark.bench.run.progress import RunProgress
@@ -78,6 +78,7 @@ def _show(result: "Quickstart") -> None:
         left=2,
     )
     document = result.document()
+    devices = counted(len(result.contest.problem.cluster.devices), "device")
     click.echo(
         f"Median error {100 * document['median_error']:.1f} %, largest {100 * document['max_error']:.1f} %, "
         f"over {counted(len(result.networks), 'network')}."
@@ -88,7 +89,7 @@ def _show(result: "Quickstart") -> None:
             (str(row.rank), row.name, f"{row.score:.3f}", _cost(result.contest.cost_ns(row.name)))
             for row in result.contest.standings.rows
         ],
-        title=f"Placers of {result.contest.problem.name} on {len(result.contest.problem.cluster.devices)} devices",
+        title=f"Placers of {result.contest.problem.name} on {devices}",
         left=2,
     )
     if not result.contest.compiled:

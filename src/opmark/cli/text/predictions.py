@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opmark.cli.text.terminal import counted, show_table, show_warning
-from opmark.core.units import format_ns
+from opmark.cli.text.terminal import show_table, show_warning
+from opmark.core.units import counted, format_ns
 
 if TYPE_CHECKING:
     from opmark.predictors.model.network import KernelRow, NetworkPrediction

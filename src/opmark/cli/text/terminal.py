@@ -119,11 +119,6 @@ def show_text(text: str, *, bullet: str = "") -> None:
     click.echo(text)
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 pair`, `1,204 pairs`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def seconds_text(seconds: float | None) -> str:
     """A duration with three significant digits, or a dash."""
     return MISSING if seconds is None else format_ns(seconds * 1e9)

@@ -59,7 +59,7 @@ def diff(old: Release, new: Release) -> Difference:
 
 
 def _groups(old: Release, new: Release, table: TableFormat, label: str) -> list[GroupDifference]:
-    before, after = _by_identity(old, table), _by_identity(new, table)
+    before, after = rows_by_identity(old, table), rows_by_identity(new, table)
     keys: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
     for key in {**before, **after}:
         row = before.get(key) or after[key]
@@ -94,6 +94,7 @@ def _group(
     )
 
 
-def _by_identity(release: Release, table: TableFormat) -> dict[tuple[Any, ...], dict[str, Any]]:
+def rows_by_identity(release: Release, table: TableFormat) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """A table's rows by what identifies them."""
     rows = release.tables[table.name].to_pylist()
     return {tuple(row[name] for name in table.identity): row for row in rows}

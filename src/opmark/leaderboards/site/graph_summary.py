@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from opmark.core.units import format_bytes, format_ns
+from opmark.core.units import counted, format_bytes, format_ns
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.site.board import BoardDevice
 from opmark.leaderboards.site.timeline import operator
@@ -14,7 +14,7 @@ def graph_facts(problem: Problem) -> tuple[tuple[str, str], ...]:
     facts = [
         ("tensors", f"{len(problem.tensors)}, {format_bytes(sum(tensor.size_bytes for tensor in problem.tensors))}"),
         ("weights", format_bytes(sum(problem.weights.values()))),
-        ("longest path", f"{depth(problem)} units"),
+        ("longest path", counted(depth(problem), "unit")),
         ("memory", problem.memory_mode),
         ("objective", problem.objective),
     ]

@@ -2,7 +2,7 @@
 
 from math import exp
 
-from opmark.core.units import format_ns
+from opmark.core.units import counted, format_ns
 from opmark.predictors.model.constants import ClassConstants, NetworkConstants
 from opmark.predictors.model.manifest import BundleManifest
 
@@ -60,7 +60,7 @@ def card(manifest: BundleManifest) -> str:
 def _networks(constants: NetworkConstants) -> list[str]:
     """Describe the sum, its constants by class of network, and the networks that they were fitted on."""
     rows: list[tuple[str, str, NetworkConstants | ClassConstants]] = [
-        ("all", f"{len(constants.networks):,} networks", constants),
+        ("all", counted(len(constants.networks), "network"), constants),
         *((name, f"{own.networks:,} measurements", own) for name, own in sorted(constants.classes.items())),
     ]
     faults = constants.ns_per_fault * constants.faults_per_byte

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from opmark.core.units import counted
+
 MOST_ROTATED = 1.5
 # The deviation of composition where no network was compared.
 USUAL_COMPOSITION = 0.06
@@ -79,7 +81,7 @@ class NetworkConstants:
         """The origin of the constants without the names of the networks."""
         if not self.networks:
             return self.note
-        several = f"{len(self.networks)} networks" if len(self.networks) > 1 else "one network"
+        several = counted(len(self.networks), "network") if len(self.networks) > 1 else "one network"
         return f"network constants fitted on {several}"
 
     @property

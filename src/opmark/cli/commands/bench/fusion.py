@@ -15,8 +15,8 @@ from opmark.cli.commands.bench._options import (
     target_option,
 )
 from opmark.cli.options import DEFAULT_TARGET, json_option, listed
-from opmark.cli.text.terminal import MISSING, counted, run_progress, show_json, show_table
-from opmark.core.units import format_duration
+from opmark.cli.text.terminal import MISSING, run_progress, show_json, show_table
+from opmark.core.units import counted, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

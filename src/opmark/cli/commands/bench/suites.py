@@ -11,7 +11,7 @@ from opmark.cli.completers import suites as suite_names
 from opmark.cli.options import DURATION, FILE, PERCENT, cache_folder, json_option, suites_folder
 from opmark.cli.text.terminal import run_progress, show_json, show_table
 from opmark.core.errors import ExitCode, NothingSelectedError, UsageError
-from opmark.core.units import format_bytes, format_count, format_duration
+from opmark.core.units import counted, format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,12 +137,18 @@ def _show_plan(planned: "Plan", takes: "EstimatedDuration") -> None:
         )
     totals = Counter((trial.target, str(trial.kernel.params.get("dtype", ""))) for trial in planned.kernels)
     for (target, dtype), count in sorted(totals.items()):
-        click.echo(f"{target}: {count:,} {dtype} kernels.", err=True)
-    click.echo(f"{len(planned.kernels):,} kernels and {len(planned.networks):,} networks.", err=True)
+        click.echo(f"{target}: {counted(count, f'{dtype} kernel')}.", err=True)
+    click.echo(f"{counted(len(planned.kernels), 'kernel')} and {counted(len(planned.networks), 'network')}.", err=True)
     for target, reason in planned.absent.items():
         click.echo(f"{target} cannot be measured here: {reason}.", err=True)
     low, high = format_duration(takes.low_s), format_duration(takes.high_s)
-    about = f"It takes up to {high}, its budget" if takes.budgeted else f"About {low} to {high}"
+    about = (
+        f"It takes up to {high}, its budget"
+        if takes.budgeted
+        else f"About {low}"
+        if low == high
+        else f"About {low} to {high}"
+    )
     click.echo(f"{about}: {takes.assumes}.", err=True)
 
 

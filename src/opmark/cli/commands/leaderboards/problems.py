@@ -18,6 +18,7 @@ from opmark.cli.options import (
     workspace,
 )
 from opmark.cli.text.terminal import show_json, show_table
+from opmark.core.units import counted
 
 OBJECTIVES = ("latency", "throughput", "cost", "serving")
 # The options that become a `Workload`.
@@ -158,7 +159,8 @@ def make_problem(
         found = {"name": problem.name, "id": problem.id, "units": len(problem.units), "tensors": len(problem.tensors)}
         show_json({**found, "problem": str(output)})
         return
-    click.echo(f"{output}: {len(problem.units)} units, {len(problem.tensors)} tensors, {len(cluster.devices)} devices")
+    sizes = ((problem.units, "unit"), (problem.tensors, "tensor"), (cluster.devices, "device"))
+    click.echo(f"{output}: {', '.join(counted(len(rows), noun) for rows, noun in sizes)}")
 
 
 @click.command(name="import", epilog="Example: opmark leaderboards import graph.txt --format pipedream -o p.json")
@@ -202,4 +204,5 @@ def import_problem(
         found = {"name": problem.name, "id": problem.id, "objective": problem.objective, "unit": problem.unit}
         show_json({**found, "units": len(problem.units), "tensors": len(problem.tensors), "problem": str(output)})
         return
-    click.echo(f"{output}: {len(problem.units)} units on {len(problem.cluster.devices)} devices, {problem.profile}")
+    units, devices = counted(len(problem.units), "unit"), counted(len(problem.cluster.devices), "device")
+    click.echo(f"{output}: {units} on {devices}, {problem.profile}")

@@ -8,9 +8,9 @@ import click
 from opmark.cli import completers
 from opmark.cli.commands.leaderboards._options import seed_option
 from opmark.cli.options import DURATION, FILE, json_option
-from opmark.cli.text.terminal import counted, show_json, show_note, show_table
+from opmark.cli.text.terminal import show_json, show_note, show_table
 from opmark.core.errors import PlacementError, SubmissionError
-from opmark.core.units import format_bytes, format_ns
+from opmark.core.units import counted, format_bytes, format_ns
 
 if TYPE_CHECKING:
     from opmark.leaderboards.problem.problem import Problem

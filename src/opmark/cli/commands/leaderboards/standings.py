@@ -14,16 +14,8 @@ from opmark.cli.commands.leaderboards._options import (
 )
 from opmark.cli.completers import placers
 from opmark.cli.options import FOLDER, cluster_option, json_option, on_cluster, workspace
-from opmark.cli.text.terminal import (
-    MISSING,
-    counted,
-    map_progress,
-    progress_bar,
-    seconds_text,
-    show_json,
-    show_table,
-)
-from opmark.core.units import format_ns
+from opmark.cli.text.terminal import MISSING, map_progress, progress_bar, seconds_text, show_json, show_table
+from opmark.core.units import counted, format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

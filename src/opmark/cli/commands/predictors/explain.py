@@ -11,6 +11,7 @@ from opmark.cli.lookup import bundle_and_graph, note_other_machine
 from opmark.cli.options import FILE, chosen_sizes, json_option
 from opmark.cli.text.predictions import parameters_text, prediction_document, show_total
 from opmark.cli.text.terminal import show_json, show_table, show_text
+from opmark.core.units import counted
 
 if TYPE_CHECKING:
     from opmark.predictors.model.explain import Explanation
@@ -60,7 +61,7 @@ def explain(
     if suite is not None:
         write_suite(suite, found.next_kernels, target=loaded.target.name, model=model)
         worth = f". {_benefit(found)}" if as_json else ""
-        click.echo(f"{suite}: {len(found.next_kernels)} kernels for opmark bench run{worth}", err=True)
+        click.echo(f"{suite}: {counted(len(found.next_kernels), 'kernel')} for opmark bench run{worth}", err=True)
     if as_json:
         show_json({**prediction_document(found.prediction, graph.mapping, str(loaded.target)), **_document(found)})
     else:

@@ -16,9 +16,9 @@ from opmark.cli.commands.predictors._options import (
 from opmark.cli.lookup import donors_named, evidence_by_target, release_named
 from opmark.cli.options import FILE, FOLDER, cluster_option, json_option, on_cluster, workspace
 from opmark.cli.text.scores import chosen_metrics, show_curve, show_scores
-from opmark.cli.text.terminal import counted, progress_bar, show_json, show_table
+from opmark.cli.text.terminal import progress_bar, show_json, show_table
 from opmark.core.errors import NothingSelectedError
-from opmark.core.units import format_ns
+from opmark.core.units import counted, format_ns
 
 if TYPE_CHECKING:
     from opmark.core.parallel.task_map import MapProgress

@@ -8,8 +8,9 @@ import click
 from opmark.cli.commands.predictors._options import curve_page_option, donor_option, pace_option
 from opmark.cli.lookup import donors_named, possible_donors, release_and_target, training_graphs
 from opmark.cli.options import FOLDER, json_option, workspace
-from opmark.cli.text.terminal import MISSING, counted, progress_bar, show_json, show_table
+from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_table
 from opmark.core.errors import UsageError
+from opmark.core.units import counted
 
 if TYPE_CHECKING:
     from opmark.predictors.model.manifest import BundleManifest

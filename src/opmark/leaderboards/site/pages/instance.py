@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from opmark.core.units import counted
 from opmark.leaderboards.site.board import Board, Instance, format_cost, gap, rows_by_cost
 from opmark.leaderboards.site.page import (
     Document,
@@ -67,7 +68,7 @@ def _html(site: Site, board: Board, instance: Instance) -> str:
 def _facts(instance: Instance) -> list[tuple[str, str]]:
     known = [
         ("network", instance.network),
-        ("cluster", f"{instance.cluster}, {instance.devices} devices"),
+        ("cluster", f"{instance.cluster}, {counted(instance.devices, 'device')}"),
         ("units", str(instance.units)),
         ("lower bound", format_cost(instance.bound, instance.unit)),
         ("best known", format_cost(instance.best_known, instance.unit)),

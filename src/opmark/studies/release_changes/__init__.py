@@ -1,0 +1,1 @@
+"""Two releases compared on a page: what became slower, and what faster."""
