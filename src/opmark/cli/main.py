@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from opmark.cli.options import FOLDER
+from opmark.cli.text.guard import guard_streams, guarded_streams
 from opmark.cli.text.terminal import show_error
 from opmark.core.errors import ExitCode, MissingExtraError, OpMarkError
 from opmark.core.registry import Registry, install_hint
@@ -65,6 +66,11 @@ class LazyGroup(click.Group):
         place = found[-1]
         width = 1 if "=" in args[place] else 2
         return [*args[place : place + width], *args[:place], *args[place + width :]]
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line with its output behind a guard."""
+        with guarded_streams():
+            return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand. Only here does an error become a message and an exit code."""
@@ -131,6 +137,7 @@ def cli(ctx: click.Context, workspace: Path | None) -> None:
 
 def main() -> None:
     """Run the command line."""
+    guard_streams()
     sys.exit(cli())
 
 

@@ -4,6 +4,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from opmark.core.plain_text import lines, web_address
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def environment() -> "jinja2.Environment":
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_plain,
     )
     made.filters |= {
         "ns": format_ns,
@@ -43,10 +45,16 @@ def environment() -> "jinja2.Environment":
         "count": format_count,
         "seconds": format_duration,
         "percent": percent,
+        "web_address": web_address,
         "signed_percent": signed_percent,
     }
     made.globals |= {name: asset(file) for name, file in _ASSETS.items()}
     return made
+
+
+def _plain(value: Any) -> Any:
+    """A value without control and bidirectional characters, where it is foreign text."""
+    return lines(value) if type(value) is str else value
 
 
 def asset(name: str) -> str:

@@ -7,6 +7,7 @@ import click
 
 from opmark.cli.options import FOLDER, json_option
 from opmark.cli.text.terminal import progress_bar, show_json, show_note, show_table
+from opmark.core.plain_text import one_line
 from opmark.core.units import counted, format_duration, format_ns
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
         def announce(text: str) -> None:
             if display.tasks[task].completed:  # The steps after measuring have no progress bar.
                 display.stop()
-            display.console.print(text, highlight=False)
+            display.console.print(one_line(text), highlight=False, markup=False)
 
         result = study(folder, find_suite("quickstart"), minutes=minutes, announce=announce, progress=show)
     if as_json:

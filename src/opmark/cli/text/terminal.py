@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from opmark.cli.text.guard import unguarded
 from opmark.core.errors import OpMarkError
 from opmark.core.files import json_text
+from opmark.core.plain_text import json_lines, one_line
 from opmark.core.units import format_duration, format_ns
 
 if TYPE_CHECKING:
@@ -31,24 +33,29 @@ _GAP = 2
 
 def show_error(error: OpMarkError) -> None:
     """Print `Error: …` and `Hint: …` on stderr."""
-    click.echo(f"{click.style('Error:', fg='red', bold=True)} {error}", err=True)
+    show_labelled("Error:", str(error), colour="red", bold=True)
     if error.hint:
-        click.echo(f"{click.style('Hint:', fg='yellow')} {error.hint}", err=True)
+        show_labelled("Hint:", error.hint)
 
 
 def show_note(message: str) -> None:
     """Print `note: …` on stderr."""
-    click.echo(f"note: {message}", err=True)
+    click.echo(f"note: {one_line(message)}", err=True)
 
 
 def show_warning(message: str) -> None:
     """Print `Warning: …` on stderr."""
-    click.echo(f"{click.style('Warning:', fg='yellow', bold=True)} {message}", err=True)
+    show_labelled("Warning:", message, bold=True)
+
+
+def show_labelled(label: str, message: str, *, colour: str = "yellow", bold: bool = False) -> None:
+    """Print a coloured `label` and `message`, which may be foreign text, as one line on stderr."""
+    click.echo(f"{click.style(label, fg=colour, bold=bold)} {one_line(message)}", file=unguarded(sys.stderr))
 
 
 def show_json(value: Any) -> None:
     """Print `value` (dataclasses allowed) as JSON on stdout."""
-    click.echo(json_text(value), nl=False, color=False)
+    click.echo(json_lines(json_text(value)), nl=False, color=False)
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", left: int = 1) -> None:
@@ -94,14 +101,20 @@ def _show_part(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False, collapse_padding=True)
+    table = Table(
+        title=Text(one_line(title)) if title else None,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        pad_edge=False,
+        collapse_padding=True,
+    )
     for index, column in enumerate(columns):
         justify: Literal["left", "right"] = "right" if index >= left else "left"
-        table.add_column(column, justify=justify, overflow="fold", min_width=least[index])
+        table.add_column(Text(one_line(column)), justify=justify, overflow="fold", min_width=least[index])
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(one_line(cell)) for cell in row))
     if os.isatty(1):
-        Console(no_color="NO_COLOR" in os.environ, highlight=False).print(table)
+        Console(file=unguarded(sys.stdout), no_color="NO_COLOR" in os.environ, highlight=False).print(table)
         return
     console = Console(no_color=True, width=_PIPED_WIDTH, highlight=False)
     with console.capture() as captured:
@@ -139,9 +152,9 @@ def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
             left_s = task.fields.get("left_s")
             return super().render(task) if left_s is None else Text(format_duration(left_s), style="progress.remaining")
 
-    console = Console(stderr=True, no_color="NO_COLOR" in os.environ)
+    console = Console(file=unguarded(sys.stderr), no_color="NO_COLOR" in os.environ)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeLeft(),

@@ -15,7 +15,7 @@ from opmark.cli.commands.leaderboards._options import (
     seed_option,
 )
 from opmark.cli.options import FILE, json_option, workspace
-from opmark.cli.text.terminal import MISSING, progress_bar, seconds_text, show_json, show_table
+from opmark.cli.text.terminal import MISSING, progress_bar, seconds_text, show_json, show_labelled, show_table
 from opmark.core.errors import CheckFailedError, NothingSelectedError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def check(
         _show_check(found)
     if found.errors:
         for error in found.errors[:-1]:
-            click.echo(f"{click.style('To fix:', fg='red')} {error}", err=True)
+            show_labelled("To fix:", error, colour="red")
         raise CheckFailedError(found.errors[-1], hint=f"change it and run `opmark leaderboards check {folder}` again")
     if not as_json:
         click.echo(f"{found.name} can be submitted: opmark leaderboards submit {folder}")
@@ -118,7 +118,7 @@ def _show_check(found: "Checked") -> None:
         show_table(("problem", "cost", "answered", "ended"), rows)
     _show_layers(found.layers)
     for warning in found.warnings:
-        click.echo(f"{click.style('Warning:', fg='yellow')} {warning}", err=True)
+        show_labelled("Warning:", warning)
 
 
 @click.command(epilog="Example: opmark leaderboards submit my-idea --jobs 2")
