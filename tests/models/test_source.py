@@ -99,3 +99,27 @@ def test_a_training_variant_has_the_phases_of_a_step(tmp_path):
     assert {node.phase for node in graph.nodes} == {"forward", "backward", "update"}
     plain = graph_of("plain-tiny", "torch-eager-t1", cache=tmp_path)
     assert 2 < graph.work.flops / plain.work.flops < 4
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence", "hint"),
+    [
+        ("model.pt", "is a pickle", "torch.export.save"),
+        ("a/Model.PTH", "is a pickle", "torch.export.save"),
+        ("me@home.pt", "is a pickle", "torch.export.save"),
+        ("net.py", "is Python source", "torch.export.save"),
+        ("model.safetensors", "without a network", "torch.export.save"),
+        ("model.h5", "TensorFlow", "tf2onnx"),
+    ],
+)
+def test_files_that_people_have_instead_say_how_to_export(name, sentence, hint):
+    with pytest.raises(ContentError, match=sentence) as caught:
+        source_of(name)
+    assert hint in (caught.value.hint or "")
+
+
+def test_a_folder_says_how_to_export(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ContentError, match="is a folder") as caught:
+        source_of(str(tmp_path))
+    assert "optimum-cli export onnx" in (caught.value.hint or "")

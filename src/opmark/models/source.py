@@ -6,10 +6,30 @@ from pathlib import Path
 
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.registry import unknown_name
-from opmark.models.zoo import family_of
+from opmark.models.zoo import family_of, models
 
 _A = {".onnx": "an .onnx", ".pt2": "a .pt2"}
 SUFFIXES = tuple(_A)
+_EXPORT = (
+    "in Python, with the module and an example of its input: "
+    'torch.export.save(torch.export.export(module.eval(), (example,)), "model.pt2")'
+)
+# Files that people have instead, each with a reason against it and the way to a file that is read.
+_OTHERS = {
+    **dict.fromkeys(
+        (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle"),
+        ("is a pickle, which runs the code in it, and often holds weights without a network", _EXPORT),
+    ),
+    ".safetensors": ("holds weights without a network", _EXPORT),
+    ".py": ("is Python source, and OpMark runs no code of a model's file", _EXPORT),
+    **dict.fromkeys(
+        (".h5", ".keras", ".pb", ".tflite"),
+        ("is a TensorFlow file", "python -m tf2onnx.convert writes an .onnx file from it"),
+    ),
+}
+_FOLDER_HINT = (
+    f"optimum-cli export onnx --model FOLDER OUT writes .onnx files from a Hugging Face folder; or, {_EXPORT}"
+)
 _ZOO_DIMENSIONS = ("batch", "size")
 # The same network in another element type, or trained.
 INT8 = ("int8-dynamic", "int8-static")
@@ -57,6 +77,11 @@ def source_of(model: str) -> ModelSource:
         if not path.is_file():
             raise ContentError("no such file", where=base)
         name, family, file = path.stem, path.stem, path
+    elif path.suffix.lower() in _OTHERS:
+        reason, hint = _OTHERS[path.suffix.lower()]
+        raise ContentError(f"{reason}; an .onnx or a .pt2 file is needed", where=base, hint=hint)
+    elif path.is_dir() and base not in models():
+        raise ContentError("is a folder; an .onnx or a .pt2 file is needed", where=base, hint=_FOLDER_HINT)
     else:
         found = family_of(base)
         name, family, file = base, found.label(base), found.onnx_path(base)
@@ -88,7 +113,7 @@ def split_variant(name: str) -> tuple[str, str]:
     An `@` inside a path belongs to the path. Raises `UnknownNameError` for a variant that does not exist.
     """
     base, at, variant = name.rpartition("@")
-    if not at or "/" in variant or "\\" in variant or variant.endswith((".onnx", ".pt2")):
+    if not at or "/" in variant or "\\" in variant or variant.endswith((*SUFFIXES, *_OTHERS)):
         return name, ""
     if not base:
         raise UsageError(f"{name!r} names no network before the @", hint="write it like bert-base@int8-dynamic")

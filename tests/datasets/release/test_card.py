@@ -128,3 +128,28 @@ def test_a_machine_is_told_as_far_as_it_is_known() -> None:
 def test_facts_of_one_machine() -> None:
     assert conflicts(sample.ENVIRONMENT, sample.ENVIRONMENT) == {}
     assert common_facts([sample.ENVIRONMENT])["cpu"] == "Acme"
+
+
+def test_each_table_is_a_configuration_that_load_dataset_finds(release: Release) -> None:
+    """`datasets.load_dataset(folder, name)` reads one Parquet file per configuration of the card's header."""
+    import pyarrow.parquet
+    import yaml
+
+    header = yaml.safe_load((release.path / "README.md").read_text().split("---\n")[1])
+    configurations = header["configs"]
+    files = {path.name for path in release.path.glob("*.parquet")}
+    assert {item["data_files"] for item in configurations} == files
+    assert [item["config_name"] for item in configurations if item.get("default")] == ["kernels"]
+    for item in configurations:
+        assert item["data_files"] == f"{item['config_name']}.parquet"
+        assert pyarrow.parquet.read_schema(release.path / item["data_files"]).names
+    assert header["license"] == "cc-by-4.0"
+
+
+def test_a_licence_cannot_add_keys_to_the_header(release: Release) -> None:
+    import yaml
+
+    text = card(replace(release.manifest, licence="mit\nconfigs: evil\n---\n<script>"))
+    header = yaml.safe_load(text.split("---\n")[1])
+    assert isinstance(header["configs"], list)
+    assert "evil" in header["license"]

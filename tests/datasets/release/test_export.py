@@ -13,7 +13,7 @@ from tests.datasets import sample
 from opmark.core.errors import UnknownNameError, UsageError
 from opmark.datasets.release.building import build_from
 from opmark.datasets.release.croissant import croissant
-from opmark.datasets.release.export import FORMATS, export, write
+from opmark.datasets.release.export import FORMATS, export, with_parameters, write
 from opmark.datasets.release.release import Release
 
 
@@ -58,7 +58,7 @@ def test_what_is_not_there_is_named(release: Release) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_exports_go_to_files_but_never_into_the_release(release: Release, tmp_path: Path, name: str) -> None:
     write(release, name, tmp_path / "out" / "file")
-    assert (tmp_path / "out" / "file").read_bytes() == export(release, name)
+    assert (tmp_path / "out" / "file").read_bytes() == export(release, name, folder=tmp_path / "out")
     with pytest.raises(UsageError, match="never changed"):
         write(release, name, release.path / "more")
 
@@ -82,3 +82,43 @@ def test_mlcroissant_accepts_the_metadata_and_reads_the_rows(
     rows = list(dataset.records("networks"))
     assert len(rows) == 1
     assert rows[0]["networks/latency_ns"] == 1.5e6
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_croissant_beside_or_far_from_the_release_leads_to_its_files(release: Release, tmp_path: Path) -> None:
+    for path in (tmp_path / "croissant.json", tmp_path / "far" / "away" / "croissant.json"):
+        write(release, "croissant", path)
+        for item in json.loads(path.read_text())["distribution"]:
+            assert not item["contentUrl"].startswith("/")
+            assert (path.parent / item["contentUrl"]).resolve() == release.path / item["name"]
+    mlcroissant = pytest.importorskip("mlcroissant")
+    dataset = mlcroissant.Dataset(jsonld=tmp_path / "far" / "away" / "croissant.json")
+    assert len(list(dataset.records("networks"))) == 1
+
+
+def test_flat_kernels_have_a_column_for_each_parameter(release: Release) -> None:
+    plain = pq.read_table(io.BytesIO(export(release, "parquet")))
+    flat = pq.read_table(io.BytesIO(export(release, "parquet", flat=True)))
+    rows = zip(plain["parameters"].to_pylist(), flat.to_pylist(), strict=True)
+    for text, row in rows:
+        parameters = json.loads(text)
+        found = {name.removeprefix("parameter_"): row[name] for name in row if name.startswith("parameter_")}
+        assert {name: value for name, value in found.items() if value is not None} == {
+            name: json.dumps(value) if isinstance(value, list) else value for name, value in parameters.items()
+        }
+    assert "parameters" not in flat.column_names
+    assert set(plain.column_names) - {"parameters"} <= set(flat.column_names)
+    for name in ("csv", "markdown"):
+        assert "parameter_channels_in" in export(release, name, flat=True).decode().splitlines()[0]
+    with pytest.raises(UsageError, match="networks have no parameters"):
+        export(release, "csv", table="networks", flat=True)
+
+
+def test_parameters_of_unlike_types_stay_readable() -> None:
+    import pyarrow
+
+    texts = [json.dumps({"a": 1, "b": [1, 2], "c": True}), json.dumps({"a": 1.5, "c": "x"}), json.dumps({})]
+    found = with_parameters(pyarrow.table({"kind": ["k"] * 3, "parameters": texts})).to_pydict()
+    assert found["parameter_a"] == [1.0, 1.5, None]
+    assert found["parameter_b"] == ["[1, 2]", None, None]
+    assert found["parameter_c"] == ["true", '"x"', None]

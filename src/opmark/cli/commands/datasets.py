@@ -173,12 +173,17 @@ def diff(ctx: click.Context, *, old: str, new: str, output: Path | None, as_json
 
 @group.command(epilog="Example: opmark datasets export DEVICE --table networks -o networks.csv")
 @click.argument("name", shell_complete=releases)
-@click.option("--format", "format_name", default="csv", show_default=True, help="csv, markdown, parquet or croissant.")
+@click.option(
+    "--format", "format_name", default="csv", show_default=True, help="csv, markdown, parquet, card or croissant."
+)
 @click.option("--table", default="kernels", show_default=True, help="kernels, networks, fusion or links.")
 @click.option("--target", default="", help="Only the rows of this target.")
+@click.option("--flat", is_flag=True, help="Make a column of each parameter of kernels.")
 @click.option("-o", "--output", type=FILE, help="The file to write. Default: stdout.")
 @click.pass_context
-def export(ctx: click.Context, *, name: str, format_name: str, table: str, target: str, output: Path | None) -> None:
+def export(
+    ctx: click.Context, *, name: str, format_name: str, table: str, target: str, flat: bool, output: Path | None
+) -> None:
     """Write a table or the metadata of a release in another format."""
     from opmark.datasets.release.export import export as exported
     from opmark.datasets.release.export import write
@@ -186,9 +191,9 @@ def export(ctx: click.Context, *, name: str, format_name: str, table: str, targe
 
     release = find(name, release_folder(ctx, name))
     if output is not None:
-        write(release, format_name, output, table=table, target=target)
+        write(release, format_name, output, table=table, target=target, flat=flat)
         return
-    content = exported(release, format_name, table=table, target=target)
+    content = exported(release, format_name, table=table, target=target, flat=flat, folder=Path.cwd())
     click.echo(content, nl=False)
 
 

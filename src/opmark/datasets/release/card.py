@@ -6,7 +6,7 @@ from opmark.core.hardware.link import LinkMeasurement
 from opmark.core.measurements.environment import Fact
 from opmark.core.measurements.measurement import STATUSES, USABLE
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
-from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, LINKS, NETWORK_REPEATS, NETWORKS
+from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, LINKS, NETWORK_REPEATS, NETWORKS, TABLES
 from opmark.datasets.format.manifest import ReleaseManifest, common_facts
 from opmark.datasets.validation.peaks import FLOPS, HOT_BYTES, ROTATED_BYTES
 
@@ -48,6 +48,7 @@ def card(manifest: ReleaseManifest, links: Sequence[LinkMeasurement] = ()) -> st
         machine=machine(facts),
         quantities={target.name: quantities(manifest, target.name) for target in manifest.targets},
         tables=(KERNELS, NETWORKS, *(table for table in (FUSION, LINKS) if manifest.entry(table.file) is not None)),
+        configurations=[table for table in TABLES.values() if manifest.entry(table.file) is not None],
         repeats=[table for table in (KERNEL_REPEATS, NETWORK_REPEATS) if manifest.entry(table.file) is not None],
         links=[link for link in links if link.status in USABLE],
     )

@@ -54,8 +54,11 @@ _CONTEXT = {
 }
 
 
-def croissant(manifest: ReleaseManifest) -> dict[str, Any]:
-    """Make the JSON-LD document; file addresses are relative to the release's folder."""
+def croissant(manifest: ReleaseManifest, place: str = "") -> dict[str, Any]:
+    """Make the JSON-LD document; file addresses are relative to it, which lies in the release's folder.
+
+    Elsewhere, `place` is the path from it to that folder.
+    """
     tables = [(table, entry) for table in TABLES.values() if (entry := manifest.entry(table.file)) is not None]
     description = (
         f"Operator and network latencies measured on {manifest.device}, targets "
@@ -72,17 +75,17 @@ def croissant(manifest: ReleaseManifest) -> dict[str, Any]:
         "license": _LICENCE_URLS.get(manifest.licence, manifest.licence),
         "version": manifest.version,
         **({"datePublished": manifest.published} if manifest.published else {}),
-        "distribution": [_file_object(entry) for _, entry in tables],
+        "distribution": [_file_object(entry, place) for _, entry in tables],
         "recordSet": [_record_set(table) for table, _ in tables],
     }
 
 
-def _file_object(entry: FileEntry) -> dict[str, Any]:
+def _file_object(entry: FileEntry, place: str) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
         "@id": entry.name,
         "name": entry.name,
-        "contentUrl": entry.name,
+        "contentUrl": f"{place}/{entry.name}" if place else entry.name,
         "contentSize": f"{entry.size_bytes} B",
         "encodingFormat": _PARQUET,
         "sha256": entry.sha256,

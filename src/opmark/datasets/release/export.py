@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from opmark.core import files
 from opmark.core.errors import UsageError
 from opmark.core.registry import unknown_name
 from opmark.datasets.format.columns import FUSION, KERNELS, LINKS, NETWORKS, TABLES
+from opmark.datasets.release.card import card
 from opmark.datasets.release.croissant import croissant
 from opmark.datasets.release.release import Release
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 TABLE_NAMES = (KERNELS.name, NETWORKS.name, FUSION.name, LINKS.name)
+CARD, CROISSANT = "card", "croissant"
+_PARAMETERS = "parameters"
 # Columns of Markdown tables; only other formats contain quantiles and provenance.
 _SHOWN = {
     KERNELS.name: ("target", "kind", "parameters", "status", "latency_hot_ns", "latency_rotated_ns", "flops"),
@@ -26,25 +30,69 @@ _SHOWN = {
 }
 
 
-def export(release: Release, name: str, *, table: str = KERNELS.name, target: str = "") -> bytes:
-    """Export one table of `release` (of one target, if given) in the format `name`, or its metadata (`croissant`).
+def export(
+    release: Release,
+    name: str,
+    *,
+    table: str = KERNELS.name,
+    target: str = "",
+    flat: bool = False,
+    folder: Path | None = None,
+) -> bytes:
+    """Export one table of `release` (of one target, if given) in the format `name`, or its `card` or `croissant`.
 
-    Lists become JSON text in CSV. Raises `UnknownNameError` for an unknown format, table or target.
+    `flat` makes a column of each parameter of kernels. Lists become JSON text in CSV. Croissant names files relative to
+    `folder`, which the text will lie in (default: the release's own). Raises `UnknownNameError` for an unknown format,
+    table or target.
     """
-    if name == "croissant":
-        return files.json_text(croissant(release.manifest)).encode()
+    if name == CROISSANT:
+        place = "" if folder is None else Path(os.path.relpath(release.path.resolve(), folder.resolve())).as_posix()
+        return files.json_text(croissant(release.manifest, place)).encode()
+    if name == CARD:
+        return card(release.manifest, release.links).encode()
     if name not in _FORMATS:
         raise unknown_name("format", name, FORMATS)
     if table not in TABLE_NAMES:
         raise unknown_name("table", table, TABLE_NAMES)
-    return _FORMATS[name](_selected(release, table, target), table)
+    rows = _selected(release, table, target)
+    if flat:
+        rows = with_parameters(rows, table)
+    return _FORMATS[name](rows, table)
 
 
-def write(release: Release, name: str, path: Path, *, table: str = KERNELS.name, target: str = "") -> None:
+def write(
+    release: Release, name: str, path: Path, *, table: str = KERNELS.name, target: str = "", flat: bool = False
+) -> None:
     """Write an export to a file, completely or not at all. Raises `UsageError` for a path inside the release."""
     if release.path.resolve() in path.resolve().parents:
         raise UsageError("a release is never changed", where=str(path), hint="export to another folder")
-    files.write_bytes(path, export(release, name, table=table, target=target))
+    content = export(release, name, table=table, target=target, flat=flat, folder=path.parent)
+    files.write_bytes(path, content)
+
+
+def with_parameters(rows: "pyarrow.Table", table: str = KERNELS.name) -> "pyarrow.Table":
+    """`rows` of kernels with a column `parameter_<name>` for each parameter of any kind, empty where a kind has none.
+
+    A parameter that is a number, a text or a truth value in all rows keeps its type; any other becomes JSON text.
+    Raises `UsageError` for a table without parameters.
+    """
+    import pyarrow
+
+    if _PARAMETERS not in rows.column_names:
+        raise UsageError(f"{table} have no parameters", hint=f"leave --flat away, or export {KERNELS.name}")
+    parsed = [json.loads(text) for text in rows[_PARAMETERS].to_pylist()]
+    names = sorted({name for one in parsed for name in one})
+    position = rows.column_names.index(_PARAMETERS)
+    rows = rows.remove_column(position)
+    for offset, name in enumerate(names):
+        values = [one.get(name) for one in parsed]
+        kinds = {type(value) for value in values if value is not None}
+        if not (len(kinds) == 1 and kinds <= {bool, int, float, str}) and kinds != {int, float}:
+            values = [None if value is None else json.dumps(value) for value in values]
+        elif kinds == {int, float}:
+            values = [None if value is None else float(value) for value in values]
+        rows = rows.add_column(position + offset, f"parameter_{name}", pyarrow.array(values))
+    return rows
 
 
 def _selected(release: Release, table: str, target: str) -> "pyarrow.Table":
@@ -67,6 +115,8 @@ def _csv(rows: "pyarrow.Table", table: str) -> bytes:
 
     for column in TABLES[table].columns:
         if column.type.startswith("list"):
+            if column.name not in rows.column_names:
+                continue
             index = rows.column_names.index(column.name)
             text = pyarrow.array([json.dumps(value) for value in rows[column.name].to_pylist()], type=pyarrow.string())
             rows = rows.set_column(index, column.name, text)
@@ -84,7 +134,8 @@ def _parquet(rows: "pyarrow.Table", _table: str) -> bytes:
 
 
 def _markdown(rows: "pyarrow.Table", table: str) -> bytes:
-    names = _SHOWN[table]
+    flat = [name for name in rows.column_names if name.startswith("parameter_")]
+    names = [name for shown in _SHOWN[table] for name in (flat if flat and shown == _PARAMETERS else [shown])]
     lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
     lines += [f"| {' | '.join(_cell(row[name]) for name in names)} |" for row in rows.select(names).to_pylist()]
     return ("\n".join(lines) + "\n").encode()
@@ -102,4 +153,4 @@ _FORMATS: dict[str, Callable[["pyarrow.Table", str], bytes]] = {
     "markdown": _markdown,
     "parquet": _parquet,
 }
-FORMATS = (*_FORMATS, "croissant")
+FORMATS = (*_FORMATS, CARD, CROISSANT)
