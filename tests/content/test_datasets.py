@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from opmark.datasets.format.manifest import IMPORTED
 from opmark.datasets.release.finding import names
 from opmark.datasets.release.release import load
 from opmark.datasets.validation.check import ERROR
@@ -23,7 +24,9 @@ def test_it_is_sound(name: str) -> None:
 def test_it_lies_where_its_manifest_says(name: str) -> None:
     release = load(FOLDER / name)
     assert release.name == name
-    assert release.manifest.licence == "CC-BY-4.0"
+    published = release.manifest.provenance.kind == IMPORTED
+    assert release.manifest.licence == ("MIT" if published else "CC-BY-4.0")
+    assert not published or release.manifest.environments[0].checked["source_commit"]
 
 
 def test_every_target_has_usable_rows(name: str) -> None:
