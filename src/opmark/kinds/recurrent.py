@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from opmark.core.kernels.call import OnnxNode, Operand
+from opmark.core.kernels.call import AtenCall, OnnxNode, Operand
 from opmark.core.kernels.kind import Choice, Kind, Range, Setting
 from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.kernels.work import Work
+from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import build, data, present, weight
 from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
@@ -16,6 +17,9 @@ _FROM_ONNX = {name: cell for cell, name in _ONNX.items()}
 # Append only: a learner's category codes are the places in this list.
 CELLS = tuple(_ONNX)
 _GATES = {"lstm": 4, "gru": 3, "rnn": 1}
+# The one recurrent layer that eager torch runs as a single kernel (oneDNN); its mode 2 is the LSTM, and other cells are
+# products and activations step by step.
+_ATEN, _ATEN_LSTM = "mkldnn_rnn_layer", 2
 _PER_UNIT_FLOPS = {"lstm": 45, "gru": 30, "rnn": 9}  # a transcendental counts as 8
 
 
@@ -62,8 +66,8 @@ class RecurrentKind(Kind[Recurrent]):
     matrix = True
     most_flops = 3_000_000_000
     categories = ("cell",)
-    languages = ("onnx",)
     onnx_ops = frozenset(_FROM_ONNX)
+    aten_ops = frozenset({_ATEN})
     space = {
         "cell": Choice(("lstm", "lstm", "gru", "rnn")),
         "length": Range(1, 256),
@@ -105,7 +109,12 @@ class RecurrentKind(Kind[Recurrent]):
         return f"{p.cell}-{p.length}-{p.batch}-{p.directions}"
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Recurrent | None:
-        if setting.language != "onnx" or setting.dtype not in {"float32", "float64"}:
+        if setting.language == "aten":
+            if values["cell"] != "lstm" or setting.dtype not in {"float32", "bfloat16"}:
+                return None
+            one_way = {**values, "directions": 1, "initial": True, "outputs": (0, 1, 2)}
+            return self.within_limits(Recurrent(**one_way, dtype=setting.dtype))
+        if setting.dtype not in {"float32", "float64"}:
             return None
         p = Recurrent(**values, reset_after=values["cell"] == "gru", dtype=setting.dtype)
         return self.within_limits(p)
@@ -162,6 +171,42 @@ class RecurrentKind(Kind[Recurrent]):
             for place in range(max(p.outputs, default=0) + 1)
         ]
         return build(_ONNX[p.cell], inputs, outputs, attributes)
+
+    def from_aten(self, call: AtenCall) -> Recurrent | None:
+        x, recurrence = calls.tensor(call, 0), calls.tensor(call, 2)
+        lengths, mode = calls.argument(call, 8), calls.argument(call, 9)
+        # A call is one layer in one direction; sequences of several lengths make another kernel.
+        if x is None or recurrence is None or lengths or mode != _ATEN_LSTM or len(x.shape) != 3:
+            return None
+        length, batch, inputs = x.shape
+        return Recurrent(
+            cell="lstm",
+            length=length,
+            batch=batch,
+            inputs=inputs,
+            hidden=recurrence.shape[-1],
+            bias=bool(calls.argument(call, 12)),
+            initial=True,
+            outputs=(0, 1, 2),
+            dtype=x.dtype,
+        )
+
+    def to_aten(self, p: Recurrent) -> AtenCall | None:
+        if p.cell != "lstm" or p.directions != 1 or not p.initial or p.outputs != (0, 1, 2):
+            return None
+        wide = p.gates * p.hidden
+        weights = (TensorSpec((wide, p.inputs), p.dtype), TensorSpec((wide, p.hidden), p.dtype))
+        bias, state = TensorSpec((wide,), p.dtype), TensorSpec((1, p.batch, p.hidden), p.dtype)
+        # Neither backwards nor for training: lengths, mode, size, layers, bias, directions, batch first, training.
+        settings = (False, (), _ATEN_LSTM, p.hidden, 1, p.bias, False, False, False)
+        return calls.build(
+            _ATEN,
+            TensorSpec((p.length, p.batch, p.inputs), p.dtype),
+            *(*weights, bias, bias, state, state),
+            *settings,
+            outputs=[TensorSpec((p.length, p.batch, p.hidden), p.dtype), state, state],
+            weights=(1, 2, 3, 4),
+        )
 
 
 KIND = RecurrentKind()

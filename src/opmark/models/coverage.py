@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from opmark.core.kernels.graph import Graph, Node
 from opmark.kinds import GENERIC, KINDS
 
-# Operators that multiply matrices, in ONNX's, ONNX Runtime's and ATen's spelling.
+# Operators that multiply or decompose matrices, in ONNX's, ONNX Runtime's and ATen's spelling.
 _MATRIX = re.compile(
-    r"conv|matmul|gemm|attention|einsum|linear|lstm|gru|rnn|nbits|mixtureofexperts|moe"
+    r"conv|matmul|gemm|attention|einsum|(?<![a-z])linear(?![a-z0-9])|lstm|gru|rnn|nbits|mixtureofexperts|moe"
+    r"|linalg_(?!vector_norm)|cholesky|\._trilinear|transformer|euclidean_dist|cdist|triangular_solve|ormqr|geqrf|lu_solve"
     r"|(?:^|[._:])(?:mm|bmm|addmm|addbmm|baddbmm|addmv|mv|dot|vdot|matmul)(?:$|[._])",
     re.IGNORECASE,
 )

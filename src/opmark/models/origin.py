@@ -1,13 +1,13 @@
 """The origin of a graph: the network, the packages that run it, and the code that reads it."""
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import opmark
 from opmark.core.canonical import content_id
 from opmark.core.files import sha256
 from opmark.models.source import ModelSource, zoo_sizes
@@ -24,6 +24,13 @@ _CAPTURE = {
 _PROGRAMS = "models/programs"
 _ZOO = tuple(f"models/zoo/{name}.py" for name in ("__init__", "_shared/blocks", "_shared/weights"))
 _TABLE = "models/zoo/_configured/building.py"
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+# The parts of a kind that no graph passes through: features for learners, drawing for suites, writing for backends.
+_UNREAD = ("details", "draw", "features", "shape_group", "to_aten", "to_onnx", "vary")
+_UNREAD_FIELDS = ("categories", "dtypes", "languages", "most_bytes", "most_flops", "space")
+_UNREAD_FILES = frozenset({"kinds/_shared/movement_draw.py"})
+_OTHER = {"aten": "onnx", "onnx": "aten"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +66,7 @@ def origin_of(source: ModelSource, language: str, threads: int, sizes: Mapping[s
     Raises `UsageError` for a dimension that a network of the zoo does not have.
     """
     family = models().get(source.base)
-    places = ("kinds", *_CAPTURE[language])
+    places = (f"kinds:{language}", *_CAPTURE[language])
     code = code_id(*places, *([_PROGRAMS] if source.path is not None and not source.is_onnx else []))
     packages: tuple[str, ...] = () if source.is_onnx else ("torch",)
     dimensions = dict(sizes)
@@ -112,12 +119,40 @@ def installed(package: str) -> str:
 
 @cache
 def code_id(*places: str) -> str:
-    """Hash of the source files at `places` inside the package; a change makes earlier results stale."""
-    root = Path(opmark.__file__).parent
+    """Hash of the source files at `places` inside the package; a change makes earlier results stale.
+
+    A place with a language (`kinds:aten`) covers only the code that reads nodes of that language.
+    """
     digest = hashlib.sha256()
     for place in places:
-        found = root / place
+        folder, _, language = place.partition(":")
+        found = _PACKAGE / folder
         for path in sorted(found.rglob("*.py")) if found.is_dir() else [found]:
-            digest.update(path.relative_to(root).as_posix().encode())
-            digest.update(path.read_bytes())
+            name = path.relative_to(_PACKAGE).as_posix()
+            if language and (f"/_{_OTHER[language]}/" in name or name in _UNREAD_FILES):
+                continue
+            text = path.read_text(encoding="utf-8")
+            digest.update(name.encode())
+            digest.update((reading_code(text, language) if language else text).encode())
     return digest.hexdigest()[:16]
+
+
+def reading_code(source: str, language: str) -> str:
+    """The lines of a kind's `source` that decide which kernels and which work a graph in `language` has.
+
+    Left out are the methods and class fields that only learners, suites and backends use, and those of the other
+    language. The source is formatted, so that a member ends where the next line of its depth begins.
+    """
+    other = _OTHER[language]
+    methods = "|".join((*_UNREAD, f"from_{other}"))
+    fields = "|".join((*_UNREAD_FIELDS, f"{other}_ops"))
+    begins = re.compile(rf"    (?:def (?:{methods})\(|(?:{fields})(?:: [^=]*)? = )")
+    kept, inside = [], False
+    for line in source.splitlines(keepends=True):
+        if inside and line.strip() and not line.startswith(("     ", "    )", "    }", "    ]")):
+            inside = False
+        if not inside and begins.match(line):
+            inside = True
+        if not inside:
+            kept.append(line)
+    return "".join(kept)

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from opmark.core.errors import ContentError
-from opmark.kinds import GENERIC
+from opmark.kinds import GENERIC, KINDS
 from opmark.models import zoo
 from opmark.models.capture.aten import capture
 from opmark.models.capture.quiet import quiet
@@ -202,3 +202,31 @@ def test_quiet_holds_back_every_channel_and_gives_them_back(capfd):
     assert logger.level == before
     sys.stdout.write("heard")
     assert capfd.readouterr().out == "heard"
+
+
+def test_an_lstm_is_one_recurrent_kernel_per_layer() -> None:
+    import torch
+
+    lstm = torch.nn.LSTM(24, 40, 2, batch_first=True)
+    graph = capture(lambda: (lstm.eval(), (torch.zeros(3, 7, 24),)), name="lstm")
+    found = [KINDS.load("recurrent").parse(node.kernel) for node in graph.costly if node.kernel.kind == "recurrent"]
+    assert [(one.cell, one.length, one.batch, one.inputs, one.hidden) for one in found] == [
+        ("lstm", 7, 3, 24, 40),
+        ("lstm", 7, 3, 40, 40),
+    ]
+    assert coverage(graph).hidden == ()
+    flops = sum(node.work.flops for node in graph.costly if node.kernel.kind == "recurrent")
+    products = 3 * 7 * 2 * 4 * 40 * ((24 + 40) + (40 + 40))
+    assert products < flops < 1.5 * products
+
+
+def test_torchs_own_transformer_layers_fall_into_known_kernels() -> None:
+    import torch
+
+    layer = torch.nn.TransformerEncoderLayer(32, 4, batch_first=True)
+    before = torch.backends.mha.get_fastpath_enabled()
+    graph = capture(lambda: (layer.eval(), (torch.zeros(2, 8, 32),)), name="layer")
+    assert torch.backends.mha.get_fastpath_enabled() == before
+    kinds = {node.kernel.kind for node in graph.costly}
+    assert {"gemm", "attention", "norm"} <= kinds
+    assert "bytes-moved" not in kinds

@@ -14,6 +14,7 @@ from opmark.predictors.model.training import train_on
 from opmark.predictors.model.unmodelled import (
     MOST_COPIES,
     MOST_MATRIX_COPIES,
+    MOST_RELATIVES,
     UnmodelledOperator,
     warnings_about,
     widened,
@@ -60,24 +61,50 @@ def test_other_work_without_a_kind_is_doubted_less_and_named(bundle: Bundle) -> 
     assert found.high_ns - found.total_ns > (MOST_COPIES - 1) * spent
     assert found.low_ns < found.total_ns - 0.5 * spent
     (sentence,) = warnings_about(found.unmodelled)
-    assert sentence.startswith("no predictor knows the work of aten.sort.default;")
+    assert sentence.startswith("no measurement covers aten.sort.default;")
 
 
 def test_the_interval_grows_by_the_share_that_nobody_modelled() -> None:
-    def one(share: float, *, matrix: bool = False) -> UnmodelledOperator:
-        return UnmodelledOperator(operator="aten.sort.default", calls=1, share=share, matrix=matrix)
+    def one(share: float, at_most: float = MOST_COPIES) -> UnmodelledOperator:
+        return UnmodelledOperator(
+            operator="aten.sort.default", calls=1, share=share, matrix=at_most == MOST_MATRIX_COPIES, at_most=at_most
+        )
 
     assert widened(90.0, 110.0, 100.0, []) == (90.0, 110.0)
     assert widened(90.0, 110.0, 100.0, [one(0.1)]) == pytest.approx((85.0, 110.0 + 10 * (MOST_COPIES - 1)))
-    assert widened(90.0, 110.0, 100.0, [one(0.1, matrix=True)])[1] == pytest.approx(110 + 10 * (MOST_MATRIX_COPIES - 1))
+    assert widened(90.0, 110.0, 100.0, [one(0.1, MOST_MATRIX_COPIES)])[1] == pytest.approx(
+        110 + 10 * (MOST_MATRIX_COPIES - 1)
+    )
     assert widened(20.0, 300.0, 100.0, [one(1.0)])[0] == 0.0
 
 
 def test_a_long_list_of_operators_is_cut() -> None:
     operators = [
-        UnmodelledOperator(operator=f"aten.op{index}", calls=1, share=0.1, matrix=index < 1) for index in range(8)
+        UnmodelledOperator(
+            operator=f"aten.op{index}",
+            calls=1,
+            share=0.1,
+            matrix=index < 1,
+            at_most=MOST_COPIES if index else MOST_MATRIX_COPIES,
+        )
+        for index in range(8)
     ]
     matrix, other = warnings_about(operators)
-    assert "matrix work of aten.op0;" in matrix
+    assert "the matrix work of aten.op0;" in matrix
     assert "aten.op1, aten.op2, aten.op3, aten.op4, aten.op5 and 2 more;" in other
     assert warnings_about([]) == ()
+
+
+def test_an_operation_that_was_never_measured_is_doubted_though_its_kind_was(bundle: Bundle) -> None:
+    known, foreign = (
+        Kernel.of("elementwise", {**law.kernels("elementwise", 1)[0].params, "dtype": dtype})
+        for dtype in ("float32", "float64")
+    )
+    model = CostModel(train_on(law.rows(40, ("gemm", "elementwise")), law.TARGET, hardware=law.HARDWARE))
+    assert model.network(law.graph("net", [*law.kernels("gemm", 2), known])).unmodelled == ()
+    found = model.network(law.graph("net", [*law.kernels("gemm", 2), foreign]))
+    (one,) = found.unmodelled
+    assert (one.at_most, one.matrix) == (MOST_RELATIVES, False)
+    assert found.bytes_moved_share == 0
+    assert found.high_ns > found.total_ns * (1 + one.share * (MOST_RELATIVES - 1))
+    assert "guessed from other operations of its kind" in warnings_about(found.unmodelled)[0]

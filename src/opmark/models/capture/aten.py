@@ -52,7 +52,7 @@ def capture(
 
     if training and isinstance(module, torch.fx.GraphModule):
         raise ContentError("an exported program has no training step", where=name, hint="give a zoo name")
-    with contextlib.nullcontext() if training else torch.inference_mode():
+    with contextlib.nullcontext() if training else torch.inference_mode(), _plain_attention():
         return _traced(run, inputs, weights, name)
 
 
@@ -126,6 +126,22 @@ def _view(call: AtenCall) -> Kernel:
         movement.name,
         plain(movement.parameters(op="reshape", shapes=(before,), arguments=after.shape, dtype=after.dtype)),
     )
+
+
+@contextlib.contextmanager
+def _plain_attention() -> "Iterator[None]":
+    """Inside this context torch's own transformer layers make the calls they are composed of.
+
+    In evaluation they may take one fused call instead, with the same products inside, which no dispatcher shows.
+    """
+    import torch
+
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _named_weights(module: "torch.nn.Module") -> "Iterator[tuple[str, torch.Tensor]]":

@@ -14,7 +14,7 @@ from opmark.predictors.inputs.arrays import Flags, Floats, Integers, single_thre
 from opmark.predictors.inputs.features import features
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.derived_kernels import RULES, derivation
-from opmark.predictors.model.intervals import outside
+from opmark.predictors.model.intervals import outside, unseen
 from opmark.predictors.model.network import NetworkPrediction, Parts, predict_network
 
 BYTES_MOVED = "bytes-moved"
@@ -45,7 +45,7 @@ class CostModel:
         self.bundle = bundle
         self.missing = missing
         self._row_of: dict[Kernel, int] = {}
-        self._table = np.empty((0, 6))
+        self._table = np.empty((0, 7))
 
     def kernels(self, kernels: Sequence[Kernel]) -> KernelPredictions:
         """Predict `kernels`. Raises `ContentError` listing every kind that the bundle does not know."""
@@ -86,6 +86,7 @@ class CostModel:
             extrapolated=table[:, 3] > 0,
             by_bytes=table[:, 4] > 0,
             derived=table[:, 5].astype(np.int64),
+            unseen=table[:, 6] > 0,
         )
 
     def _rows(self, kernels: Sequence[Kernel]) -> Integers:
@@ -134,13 +135,15 @@ class CostModel:
         width = np.where(beyond, errors.extrapolated_half_width, errors.half_width)
         by_bytes = np.full(len(kernels), float(kind == BYTES_MOVED))
         zeros = np.zeros(len(kernels))
-        return np.column_stack([latencies.hot_ns, latencies.rotated_ns, width, beyond, by_bytes, zeros])
+        # published tables hold one operation of many kinds, which stands for the others
+        foreign = zeros if self.bundle.manifest.derives else unseen(inputs, predictor.entry.range)
+        return np.column_stack([latencies.hot_ns, latencies.rotated_ns, width, beyond, by_bytes, zeros, foreign])
 
     def _by_bytes(self, kernels: Sequence[Kernel]) -> Floats:
         moved = np.array([work_of(kernel).moved_bytes for kernel in kernels], dtype=np.float64)
         latency = self.bundle.manifest.anything.latency_ns(np.zeros_like(moved), moved)
         ones = np.ones_like(moved)
-        return np.column_stack([latency, latency, _ANYTHING_HALF_WIDTH * ones, ones, ones, 0 * ones])
+        return np.column_stack([latency, latency, _ANYTHING_HALF_WIDTH * ones, ones, ones, 0 * ones, 0 * ones])
 
     def _derived(self, kernels: Sequence[Kernel]) -> Floats:
         """One row per kernel by its rule; what moves bytes is a known kind, so it does not count as unknown work."""
@@ -151,7 +154,7 @@ class CostModel:
         for row, one in zip(rows, found, strict=True):
             if one.parts:
                 row[:2] = sum((next(sums) * factor for _, factor in one.parts), np.zeros(2))
-            row[4:] = 0, RULES.index(one.rule)
+            row[4:] = 0, RULES.index(one.rule), 0
         return rows
 
 

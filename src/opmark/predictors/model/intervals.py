@@ -79,6 +79,12 @@ def outside(inputs: Inputs, known: TrainingRange) -> Flags:
     low, high = np.array(known.low)[numeric], np.array(known.high)[numeric]
     flags: Flags = np.any((values < low - 1e-9) | (values > high + 1e-9), axis=1)
     flags |= _work(inputs) > known.work + 1e-9
+    return flags | unseen(inputs, known)
+
+
+def unseen(inputs: Inputs, known: TrainingRange) -> Flags:
+    """Mark kernels with a code that no training row has: another operation, mode or element type."""
+    flags = np.zeros(len(inputs), dtype=bool)
     for column, codes in known.codes:
         flags |= ~np.isin(inputs.matrix[:, column], codes)
     return flags

@@ -16,13 +16,7 @@ from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.derived_kernels import RULES
 from opmark.predictors.model.intervals import COVERAGE
 from opmark.predictors.model.manifest import BundleManifest
-from opmark.predictors.model.unmodelled import (
-    MOST_COPIES,
-    MOST_MATRIX_COPIES,
-    UnmodelledOperator,
-    unmodelled_operators,
-    widened,
-)
+from opmark.predictors.model.unmodelled import UnmodelledOperator, largest_ratios, unmodelled_operators, widened
 
 _DRAWS = 2000
 _DRAWS_AT_ONCE = 100
@@ -33,6 +27,7 @@ ANYTHING_DEVIATION = 0.4
 class Parts:
     """The distinct kernels of a graph with both labels; `of_node` is the kernel of each node, -1 for a free node.
 
+    `by_bytes` marks those predicted from bytes alone, `unseen` those whose operation or element type was not measured.
     `derived` numbers the rule of `derived_kernels.RULES` behind each, 0 where none is.
     """
 
@@ -44,6 +39,7 @@ class Parts:
     extrapolated: Flags
     by_bytes: Flags
     derived: Integers
+    unseen: Flags
 
     @property
     def counts(self) -> Integers:
@@ -82,8 +78,9 @@ class NetworkPrediction:
     """A network's latency; it lies between `low_ns` and `high_ns` with probability `coverage`.
 
     `node_ns` has one entry per node of the graph, for a free node the time between calls alone; `rows` are sorted by
-    total time; `bytes_moved_share` is the share of time predicted from bytes alone, `unmodelled` its operators;
-    `rotated_share` is w, `derived_share` the share of time of kinds that a published table lacks.
+    total time; `bytes_moved_share` is the share of time predicted from bytes alone, `unmodelled` the
+    operators that no measurement covers; `rotated_share` is w, `derived_share` the share of time of kinds that a
+    published table lacks.
     """
 
     total_ns: float
@@ -114,9 +111,9 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
     kernel_ns = each * counts
     views_ns = int((parts.of_node < 0).sum()) * constants.gap_ns
     total = float(kernel_ns.sum()) + views_ns + wanted * constants.faults_per_byte * constants.ns_per_fault
-    unmodelled = unmodelled_operators(graph, parts.of_node, parts.by_bytes, each, total)
+    ratios = largest_ratios(parts.kernels, parts.by_bytes, parts.unseen)
+    unmodelled = unmodelled_operators(graph, parts.of_node, ratios, each, total)
     low, high = widened(*_interval(parts, kernel_ns, total, manifest, constants), total, unmodelled)
-    most = np.where(parts.matrix, MOST_MATRIX_COPIES, MOST_COPIES)
     order = np.argsort(-kernel_ns, kind="stable")
     rows = tuple(
         KernelRow(
@@ -124,7 +121,7 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
             count=int(counts[index]),
             ns=float(each[index]),
             low_ns=float(each[index] * np.exp(-parts.half_width[index])),
-            high_ns=float(each[index] * (most[index] if parts.by_bytes[index] else np.exp(parts.half_width[index]))),
+            high_ns=float(each[index] * max(ratios[index], np.exp(parts.half_width[index]))),
             extrapolated=bool(parts.extrapolated[index]),
             derived=RULES[parts.derived[index]],
         )
