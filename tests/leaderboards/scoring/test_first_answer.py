@@ -39,5 +39,6 @@ def test_plain_python_gives_the_compiled_answer(name: str, problem: Problem, tmp
     compiled = attempt(problem, name, budget_s=60, seed=3).evaluation
     assert told.stdout.split() == [str(compiled.cost), *map(str, compiled.placement.device)]
     assert "in the background" in told.stderr
+    assert "Warning" not in told.stderr
     assert ("first answer after" in told.stderr) == (name != "heft")
     assert not list((tmp_path / "nothing").rglob("*.nbc"))
