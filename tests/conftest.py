@@ -6,9 +6,9 @@ import pytest
 COMPILED = frozenset({"search", "placers", "simulator", "bounds", "scoring", "contracts", "e2e"})
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _compiled_search(request: pytest.FixtureRequest) -> None:
-    if any(COMPILED.intersection(item.path.parts) for item in request.session.items):
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Compile before the first test begins, so that no test's time limit pays for it."""
+    if not session.config.option.collectonly and any(COMPILED.intersection(item.path.parts) for item in session.items):
         from opmark.leaderboards.scoring.compilation import compile_once
 
         compile_once()

@@ -1,12 +1,16 @@
 """Lower bounds on the cost of a problem, which no placement can beat."""
 
+from opmark.leaderboards.bounds.interval_bound import interval_bound
 from opmark.leaderboards.bounds.relaxation import RELAXATIONS
 from opmark.leaderboards.bounds.solver_bound import solver_bound
+from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import groups_of
 
 # A linear program of this size is solved in a few hundredths of a second.
 PROGRAM_VARIABLES_AT_MOST = 600
+# The share of the solvers' time that the integer program gets, where constraint programming applies too.
+PROGRAM_SHARE = 0.2
 
 
 def lower_bound(problem: Problem) -> int:
@@ -24,11 +28,11 @@ def cheap_lower_bound(problem: Problem) -> int:
     return max(found)
 
 
-def bounds(problem: Problem, *, solver_s: float = 0.0) -> dict[str, int]:
+def bounds(problem: Problem, *, solver_s: float = 0.0, known: Placement | None = None) -> dict[str, int]:
     """Every bound that applies to the problem, by name, in whole cost steps.
 
-    A bound that is stored with the problem, such as a solver's, counts too; the solver looks for a better one for
-    `solver_s` seconds.
+    A bound that is stored with the problem, such as a solver's, counts too. The solvers look for better ones for
+    `solver_s` seconds; constraint programming needs a `known` valid answer to start from.
     """
     groups = groups_of(problem)
     found = dict(problem.reference.bounds) if problem.reference else {}
@@ -36,7 +40,12 @@ def bounds(problem: Problem, *, solver_s: float = 0.0) -> dict[str, int]:
         value = RELAXATIONS.load(name).bound(problem, groups)
         if value is not None:
             found[name.replace("-", "_")] = value
-    proved = solver_bound(problem, seconds=solver_s) if solver_s > 0 else None
-    if proved is not None:
-        found["solver"] = max(proved, found.get("solver", 0))
+    if solver_s > 0:
+        proved = {
+            "solver": solver_bound(problem, seconds=solver_s * PROGRAM_SHARE),
+            "intervals": None
+            if known is None
+            else interval_bound(problem, known, seconds=solver_s * (1 - PROGRAM_SHARE)),
+        }
+        found |= {name: max(value, found.get(name, 0)) for name, value in proved.items() if value is not None}
     return found

@@ -6,7 +6,7 @@ from opmark.cli.commands.leaderboards.plans import replay_plan
 from opmark.cli.commands.leaderboards.problems import import_problem, make_problem, problems
 from opmark.cli.commands.leaderboards.serving import serve
 from opmark.cli.commands.leaderboards.solutions import bound, check_trace, place, simulate
-from opmark.cli.commands.leaderboards.standings import freeze, score, site, standings
+from opmark.cli.commands.leaderboards.standings import freeze, prove, score, site, standings
 from opmark.cli.commands.leaderboards.submissions import check, submit
 from opmark.cli.commands.leaderboards.tracks import make_track, tracks
 
@@ -17,8 +17,8 @@ def leaderboards() -> None:
 
 
 for _command in (
-    *(bound, check, check_trace, freeze, import_problem, make_problem, make_track, place, problems, replay_plan),
-    *(score, serve, simulate, site, standings, submit, tracks),
+    *(bound, check, check_trace, freeze, import_problem, make_problem, make_track, place, problems, prove),
+    *(replay_plan, score, serve, simulate, site, standings, submit, tracks),
 ):
     leaderboards.add_command(_command)
 

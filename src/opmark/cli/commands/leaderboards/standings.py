@@ -1,4 +1,4 @@
-"""`opmark leaderboards score`, `standings`, `freeze` and `site`: the ranking of a track, from stored solutions."""
+"""`opmark leaderboards score`, `standings`, `freeze`, `prove` and `site`: the ranking of a track's answers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,23 @@ from opmark.cli.commands.leaderboards._options import (
     track_option,
 )
 from opmark.cli.completers import placers
+<<<<<<< HEAD
 from opmark.cli.options import FOLDER, cluster_option, json_option, on_cluster, workspace
 from opmark.cli.text.terminal import MISSING, map_progress, progress_bar, seconds_text, show_json, show_table
 from opmark.core.units import counted, format_ns
+=======
+from opmark.cli.options import DURATION, FOLDER, cluster_option, json_option, on_cluster, workspace
+from opmark.cli.text.terminal import (
+    MISSING,
+    counted,
+    map_progress,
+    progress_bar,
+    seconds_text,
+    show_json,
+    show_table,
+)
+from opmark.core.units import format_ns
+>>>>>>> 5c9434e (leaderboards: prove bounds of a track from its best answers)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -130,6 +144,33 @@ def freeze(
         return
     rows = [(name, format_ns(one.best_known_ns), format_ns(one.bound_ns)) for name, one in frozen.items()]
     show_table(("frozen", "best known", "lower bound"), rows)
+
+
+@click.command(epilog="Example: opmark leaderboards prove --track training-step --budget 60s")
+@track_option
+@click.option("--budget", type=DURATION, default="60s", show_default=True, help="The solvers' time per problem.")
+@cluster_option
+@json_option
+@click.pass_context
+def prove(ctx: click.Context, *, track_name: str, budget: float, cluster: str | None, as_json: bool) -> None:
+    """Prove better lower bounds for a track's problems, and store them.
+
+    Constraint programming (extra `solvers`) starts from the best stored answers. Problems whose bound equals their best
+    known cost are left out, and an interrupted run goes on from where it was.
+    """
+    from opmark.leaderboards.scoring.proving import prove_bounds
+    from opmark.leaderboards.scoring.track import load_track
+
+    track = load_track(workspace(ctx).leaderboards, track_name)
+    with on_cluster(cluster) as workers, map_progress(track_name) as show:
+        gained = prove_bounds(track, seconds=budget, progress=lambda _, now: show(now), place=workers)
+    rows = [(problem.name, problem.reference) for problem in load_track(track.folder.parent, track_name).problems()]
+    shares = {name: one.bound_ns / one.best_known_ns for name, one in rows if one is not None}
+    if as_json:
+        show_json({name: {"bound_over_best": share, "gained": gained.get(name, 0)} for name, share in shares.items()})
+        return
+    table = [(name, f"{share:.4f}", "better" if gained.get(name) else "") for name, share in shares.items()]
+    show_table(("problem", "bound / best known", ""), table)
 
 
 @click.command(epilog="Example: opmark leaderboards site -o site")

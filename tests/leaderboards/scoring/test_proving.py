@@ -1,0 +1,61 @@
+"""Bounds of a track's problems: stored as they are proved, never lower than before."""
+
+from pathlib import Path
+
+import pytest
+from tests.leaderboards.examples import heft_canonical
+
+from opmark.core.errors import CheckFailedError
+from opmark.leaderboards.problem.files import save_problem
+from opmark.leaderboards.scoring import proving
+from opmark.leaderboards.scoring.proving import prove_bounds
+from opmark.leaderboards.scoring.scoring_jobs import score_track
+from opmark.leaderboards.scoring.track import Track, freeze_track, load_track
+
+pytest.importorskip("ortools", reason="OR-tools is not installed (extra solvers)")
+
+
+@pytest.fixture
+def track(tmp_path: Path) -> Track:
+    folder = tmp_path / "latency"
+    (folder / "problems").mkdir(parents=True)
+    (folder / "track.yaml").write_text("schema: 1\ntitle: Latency\nversion: 1.0.0\nbudget_s: 5\n")
+    save_problem(heft_canonical(), folder / "problems" / "canonical.json")
+    found = load_track(tmp_path, "latency")
+    score_track(found, ["cp-sat"])
+    freeze_track(found)
+    return found
+
+
+def reference(track: Track):
+    return track.problems()[0].reference
+
+
+def test_a_proved_optimum_becomes_the_bound_and_is_not_proved_again(track: Track) -> None:
+    before = reference(track)
+    assert before.bound_ns < before.best_known_ns
+    gained = prove_bounds(track, seconds=30)
+    after = reference(track)
+    # 75 is the optimum of the canonical example under the rules of opsim 1, and cp-sat finds it.
+    assert after.bound_ns == after.bounds["intervals"] == after.best_known_ns == 75
+    assert gained == {"canonical": after.bound_ns - before.bound_ns}
+    assert after.bounds["critical_path"] == before.bounds["critical_path"]
+    assert prove_bounds(track, seconds=30) == {}
+
+
+def test_a_bound_above_a_valid_answer_is_refused(track: Track, monkeypatch: pytest.MonkeyPatch) -> None:
+    cost = reference(track).best_known_ns
+    monkeypatch.setattr(proving, "bounds", lambda *_, **__: {"wrong": cost + 1})
+    with pytest.raises(CheckFailedError, match="the bound wrong is"):
+        prove_bounds(track, seconds=1)
+    assert "wrong" not in reference(track).bounds
+
+
+def test_a_weaker_bound_changes_nothing(track: Track, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = track.path_of("canonical")
+    before = path.read_bytes()
+    known = reference(track)
+    monkeypatch.setattr(proving, "bounds", lambda *_, **__: {name: value - 1 for name, value in known.bounds.items()})
+    assert prove_bounds(track, seconds=1) == {"canonical": 0}
+    assert path.read_bytes() == before
+    assert reference(track) == known
