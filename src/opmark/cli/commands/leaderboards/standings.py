@@ -13,23 +13,9 @@ from opmark.cli.commands.leaderboards._options import (
     track_option,
 )
 from opmark.cli.completers import placers
-<<<<<<< HEAD
-from opmark.cli.options import FOLDER, cluster_option, json_option, on_cluster, workspace
+from opmark.cli.options import DURATION, FOLDER, cluster_option, json_option, on_cluster, workspace
 from opmark.cli.text.terminal import MISSING, map_progress, progress_bar, seconds_text, show_json, show_table
 from opmark.core.units import counted, format_ns
-=======
-from opmark.cli.options import DURATION, FOLDER, cluster_option, json_option, on_cluster, workspace
-from opmark.cli.text.terminal import (
-    MISSING,
-    counted,
-    map_progress,
-    progress_bar,
-    seconds_text,
-    show_json,
-    show_table,
-)
-from opmark.core.units import format_ns
->>>>>>> 5c9434e (leaderboards: prove bounds of a track from its best answers)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
