@@ -7,7 +7,7 @@ Colours and progress bars are our own commands; they are written to the stream b
 import contextlib
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
 from opmark.core.plain_text import lines
 
@@ -34,7 +34,7 @@ class GuardedStream:
 
 def unguarded(stream: TextIO) -> TextIO:
     """The stream behind a guard, for our own colours; the caller cleans foreign text."""
-    return cast("TextIO", stream.behind) if isinstance(stream, GuardedStream) else stream
+    return stream.behind if isinstance(stream, GuardedStream) else stream
 
 
 def guard_streams() -> None:

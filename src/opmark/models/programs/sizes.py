@@ -46,9 +46,9 @@ def input_shapes(
             raise UsageError(f"{place} was exported for {low} to {high or 'any size'}, not for {values[symbol]}")
     missing = [place for symbol, place in known.items() if symbol not in values]
     if missing:
-        name, _, axis = missing[0].rpartition(".")
+        name, _, last = missing[0].rpartition(".")
         raise ContentError(
-            f"its input {name!r} leaves dimension {axis} open",
+            f"its input {name!r} leaves dimension {last} open",
             where=str(path),
             hint=f"give {'them' if len(missing) > 1 else 'it'}: "
             + " ".join(
@@ -80,9 +80,9 @@ def _refuse_unknown(
             f"{path.name} has no open dimension {unknown[0]!r}",
             hint=f"its open dimensions: {', '.join(sorted(known.values()))}",
         )
-    for name, size in dimensions.items():
-        if size < 1:
-            raise UsageError(f"dimension {name!r} cannot be {size}", hint="give a whole number of at least 1")
+    for key, number in dimensions.items():
+        if number < 1:
+            raise UsageError(f"dimension {key!r} cannot be {number}", hint="give a whole number of at least 1")
 
 
 def _expression(size: Mapping[str, Any]) -> ast.expr | None:

@@ -135,7 +135,7 @@ def _check_categories(
     chosen = np.flatnonzero(categories)
     if not len(chosen):
         return
-    some = {name: [lines[name][tree] for tree in chosen] for name in ("threshold", *CATEGORY_LINES)}
+    some = {name: [lines[name][tree] for tree in chosen.tolist()] for name in ("threshold", *CATEGORY_LINES)}
     counts = categories[chosen]
     inside = np.repeat(np.isin(np.arange(len(nodes)), chosen), nodes)
     threshold = _parsed(" ".join(filter(None, some["threshold"])), "threshold", np.dtype(np.float64))
