@@ -2,14 +2,17 @@
 
 The reader of `opmark datasets import` reads the tables. The split `random` holds out one kernel in five, by its key;
 `real-model` trains on all random shapes and judges on shapes of real transformers. Errors are mean absolute
-percentages; `--gpu all` judges every GPU, where medians of the real-model split have limits of their own.
+percentages. `--gpu all` judges every GPU; medians of the real-model split have limits of their own. `--derived` judges
+the rule of bytes for kinds that a table lacks: softmax and layer norm at the rate of additions and GELU.
 
-    python benchmarks/external.py [--data FOLDER] [--gpu a100 …] [--estimator lightgbm …] [--table bmm …] [--json]
+    python benchmarks/external.py [--data FOLDER] [--gpu a100 …] [--estimator lightgbm …] [--table bmm …]
+        [--derived] [--json]
 
 FOLDER holds `neusight-a100/` and the like; default: OPMARK_EXTERNAL_DATA, else ../shared/data.
 """
 
 import argparse
+import itertools
 import json
 import os
 import sys
@@ -23,10 +26,12 @@ import numpy as np
 from opmark.core.kernels.kernel import Kernel
 from opmark.datasets.importing.foreign import facts_of
 from opmark.datasets.importing.importer import IMPORTERS
+from opmark.kinds import work_of
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.arrays import Floats, single_thread
 from opmark.predictors.inputs.features import Inputs, features, hardware_of
 from opmark.predictors.inputs.tables import Latencies
+from opmark.predictors.learners.roofline import fit_roofline
 from opmark.predictors.model.metrics import all_metrics
 
 DATA = Path(os.environ.get("OPMARK_EXTERNAL_DATA", "../shared/data"))
@@ -96,6 +101,25 @@ def judged(data: Path, gpu: str, table: str, estimator: str) -> list[Line]:
     return lines
 
 
+def derived(data: Path, gpu: str) -> list[dict[str, object]]:
+    """Median errors of the rule of bytes for kinds without matrix work, as if their own tables were missing."""
+    folder = data / f"neusight-{gpu}"
+    moved, latency = [], []
+    for table in ("add", "gelu"):
+        kernels, found = read(folder / "train" / f"{table}.csv")
+        moved.append(np.array([float(work_of(kernel).moved_bytes) for kernel in kernels]))
+        latency.append(found)
+    known = np.concatenate(moved)
+    rule = fit_roofline(np.zeros_like(known), known, np.concatenate(latency), ("bytes", "constant"))
+    rows: list[dict[str, object]] = []
+    for table, split in itertools.product(("softmax", "ln"), ("train", "test")):
+        kernels, truth = read(folder / split / f"{table}.csv")
+        asked = np.array([float(work_of(kernel).moved_bytes) for kernel in kernels])
+        error = np.abs(rule.latency_ns(np.zeros_like(asked), asked) / truth - 1)
+        rows.append({"gpu": gpu, "table": table, "split": split, "n": len(truth), "median": float(np.median(error))})
+    return rows
+
+
 def _line(
     gpu: str, table: str, split: str, estimator: str, known: Inputs, latency: Floats, asked: Inputs, truth: Floats
 ) -> Line:
@@ -140,12 +164,17 @@ def main() -> None:
     parser.add_argument("--gpu", nargs="+", default=["a100"], choices=[*GPUS, "all"])
     parser.add_argument("--estimator", nargs="+", default=["lightgbm"])
     parser.add_argument("--table", nargs="+", default=list(TABLES), choices=TABLES)
+    parser.add_argument("--derived", action="store_true")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     gpus = list(GPUS) if "all" in arguments.gpu else arguments.gpu
     for gpu in gpus:
         if not (arguments.data / f"neusight-{gpu}").is_dir():
             sys.exit(f"{arguments.data / f'neusight-{gpu}'} is not there; see OPMARK_EXTERNAL_DATA")
+    if arguments.derived:
+        rules = [row for gpu in gpus for row in derived(arguments.data, gpu)]
+        print(json.dumps(rules, indent=2) if arguments.json else "\n".join(map(str, rules)))
+        return
     lines = [
         line
         for gpu in gpus
