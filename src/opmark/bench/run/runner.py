@@ -249,7 +249,9 @@ class _Run:
             self._pool.dismiss(self._targets[name], process)
 
     def _is_seen(self, trial: Trial) -> bool:
-        return bool(self._blocks[trial.trial]) or trial.trial in self._lost
+        """Return True if `trial` has all its labels or cannot be measured; a kill may have cut a look short."""
+        found = {block.label for block in self._blocks[trial.trial]}
+        return trial.trial in self._lost or found.issuperset(first_look(trial).labels)
 
     def _is_elsewhere(self, trial: Trial) -> bool:
         """Return True if the current process has not measured `trial`."""

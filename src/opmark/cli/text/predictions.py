@@ -25,6 +25,7 @@ def prediction_document(found: "NetworkPrediction", mapping: str, target: str) -
         "low_ns": found.low_ns,
         "high_ns": found.high_ns,
         "coverage": found.coverage,
+        "noise_share": found.noise_share,
         "bytes_moved_share": found.bytes_moved_share,
         "unmodelled": found.unmodelled,
         "warnings": warnings_about(found.unmodelled),
@@ -67,6 +68,8 @@ def show_prediction(model: str, target: str, found: "NetworkPrediction", top: in
         f"{counted(kernels, 'kernel')}, {len(found.rows):,} distinct; {found.bytes_moved_share:.1%} of the time "
         f"is predicted from bytes moved alone, {beyond / total_ns:.1%} lies outside the measured range"
     )
+    if found.noise_share is not None:
+        click.echo(f"{found.noise_share:.0%} of the interval's variance is the noise of the measured labels")
     shown = found.rows[:top] if top else found.rows
     rows = [
         (

@@ -13,18 +13,44 @@ from opmark.predictors.inputs.arrays import Floats
 from opmark.predictors.inputs.features import Hardware, Inputs, features
 
 _UNKNOWN = float("nan")
+# The usual error of a prediction from similar kernels.
+_MODEL_ERROR = 0.05
+# A label with a larger error says nothing about the others.
+_MOST_ERROR = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Latencies:
-    """Both labels in nanoseconds, one entry per kernel."""
+    """Both labels in nanoseconds, one entry per kernel.
+
+    `error` are the standard errors of the hot labels, as fractions, NaN where unknown; None where no label has one.
+    """
 
     hot_ns: Floats
     rotated_ns: Floats
+    error: Floats | None = None
 
     def take(self, rows: Any) -> "Latencies":
         """Select rows by indices or by a mask."""
-        return Latencies(hot_ns=self.hot_ns[rows], rotated_ns=self.rotated_ns[rows])
+        error = None if self.error is None else self.error[rows]
+        return Latencies(hot_ns=self.hot_ns[rows], rotated_ns=self.rotated_ns[rows], error=error)
+
+    @property
+    def weight(self) -> Floats | None:
+        """The weight of each row in training; None where all rows count alike.
+
+        It is the share of a model's usual variance in that variance and the label's own.
+        """
+        if self.error is None:
+            return None
+        weight: Floats = _MODEL_ERROR**2 / (_MODEL_ERROR**2 + np.nan_to_num(self.error) ** 2)
+        return weight
+
+    @property
+    def label_error(self) -> float | None:
+        """The root mean square of the standard errors; None where none is known."""
+        known = self.error[np.isfinite(self.error)] if self.error is not None else np.empty(0)
+        return float(np.sqrt(np.mean(np.minimum(known, _MOST_ERROR) ** 2))) if len(known) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,8 +106,15 @@ def _table(rows: Sequence[Measurement], hardware: Hardware) -> Table:
         labels=Latencies(
             hot_ns=np.array([row.latency_hot_ns for row in rows], dtype=np.float64),
             rotated_ns=np.array([row.latency_rotated_ns or _UNKNOWN for row in rows], dtype=np.float64),
+            error=_errors([row.standard_error_hot for row in rows]),
         ),
         variation=np.array(
             [_UNKNOWN if row.between_process_variation is None else row.between_process_variation for row in rows]
         ),
     )
+
+
+def _errors(found: Sequence[float | None]) -> Floats | None:
+    if all(error is None for error in found):
+        return None
+    return np.array([_UNKNOWN if error is None else error for error in found], dtype=np.float64)

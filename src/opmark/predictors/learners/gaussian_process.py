@@ -75,11 +75,13 @@ def process_from(values: dict[str, Any]) -> GaussianProcess:
     return GaussianProcess(**arrays, mean=float(values["mean"]))
 
 
-def fit_process(matrix: Floats, target: Floats, folds: Integers) -> tuple[GaussianProcess, Floats]:
+def fit_process(
+    matrix: Floats, target: Floats, folds: Integers, weight: Floats | None = None
+) -> tuple[GaussianProcess, Floats]:
     """Fit a process to `target`; return it, and predictions of each row made without the row's fold.
 
-    Reweighting makes errors follow Student's t, so that outliers count little. Of more than 800 rows, an even spread of
-    800 is fitted.
+    A row's noise is the greater, the smaller its `weight`. Reweighting makes errors follow Student's t, so that outliers
+    count little. Of more than 800 rows, an even spread of 800 is fitted.
     """
     used = _spread(len(target), _MOST_ROWS)
     centre = matrix.mean(axis=0)
@@ -91,12 +93,13 @@ def fit_process(matrix: Floats, target: Floats, folds: Integers) -> tuple[Gaussi
     centred = values - mean
 
     search = _spread(len(used), _SEARCH_ROWS)
-    noise = np.ones(len(used))
+    given = np.ones(len(used)) if weight is None else 1 / weight[used]
+    noise = given
     hyper = _search(rows[search], centred[search], noise[search], _initial(rows.shape[1], centred))
     for _ in range(_ROBUST_ROUNDS):
-        noise = _student_noise(rows, centred, noise, hyper)
+        noise = given * _student_noise(rows, centred, noise, hyper)
     hyper = _search(rows[search], centred[search], noise[search], hyper)
-    noise = _student_noise(rows, centred, noise, hyper)
+    noise = given * _student_noise(rows, centred, noise, hyper)
 
     inverse = _inverse(rows, noise, hyper)
     weights = inverse @ centred

@@ -99,8 +99,8 @@ def residual_from(files: Mapping[str, str], label: str) -> Residual:
     )
 
 
-def fit_residual(inputs: Inputs, target: Floats, *, smooth: bool = True) -> Residual:
-    """Learn `target` (nats, one per kernel); with `smooth=False` by trees alone."""
+def fit_residual(inputs: Inputs, target: Floats, *, smooth: bool = True, weight: Floats | None = None) -> Residual:
+    """Learn `target` (nats, one per kernel); with `smooth=False` by trees alone. Rows count by their `weight`."""
     median = float(np.median(target))
     low, high = float(target.min()) - _MARGIN, float(target.max()) + _MARGIN
     if len(inputs) < LEAST_ROWS:
@@ -109,12 +109,12 @@ def fit_residual(inputs: Inputs, target: Floats, *, smooth: bool = True) -> Resi
         )
         return Residual(low=low, high=high, median=median, smooth_share=0.0, codes={}, held_out=held_out)
     folds = group_folds(shape_groups(inputs.kernels), 3 if len(inputs) > _FEWER_FOLDS_FROM else _FOLDS)
-    trained, by_trees = fit_trees(inputs.matrix, target, _varying(inputs), folds)
+    trained, by_trees = fit_trees(inputs.matrix, target, _varying(inputs), folds, weight)
     trees = compact_trees(trained)
     process, share, held_out = None, 0.0, by_trees
     codes = {column: tuple(np.unique(inputs.matrix[:, column]).tolist()) for column in inputs.categorical}
     if smooth and len(inputs) <= _MOST_SMOOTH_ROWS:
-        process, by_process = fit_process(_smooth_columns(inputs, codes), target, folds)
+        process, by_process = fit_process(_smooth_columns(inputs, codes), target, folds, weight)
         share = _best_share(target, by_process, by_trees)
         held_out = share * by_process + (1 - share) * by_trees
         process = process if share > 0 else None

@@ -26,7 +26,9 @@ _LEAF_DECIMALS = 8
 _THRESHOLD_DIGITS = 12
 
 
-def fit_trees(matrix: Floats, target: Floats, categorical: Sequence[int], folds: Integers) -> tuple[str, Floats]:
+def fit_trees(
+    matrix: Floats, target: Floats, categorical: Sequence[int], folds: Integers, weight: Floats | None = None
+) -> tuple[str, Floats]:
     """Fit a boosted ensemble; return its text, and predictions of each row made without the row's fold.
 
     The number of rounds is the mean, over folds, of the round after which the held-out error stopped falling.
@@ -41,8 +43,10 @@ def fit_trees(matrix: Floats, target: Floats, categorical: Sequence[int], folds:
         if not outside.any():
             held_out[inside] = float(np.median(target))
             continue
-        training = _dataset(matrix[outside], target[outside], categorical)
-        validation = lightgbm.Dataset(matrix[inside], target[inside], reference=training)
+        training = _dataset(matrix[outside], target[outside], categorical, None if weight is None else weight[outside])
+        validation = lightgbm.Dataset(
+            matrix[inside], target[inside], reference=training, weight=None if weight is None else weight[inside]
+        )
         booster = lightgbm.train(
             parameters,
             training,
@@ -56,7 +60,7 @@ def fit_trees(matrix: Floats, target: Floats, categorical: Sequence[int], folds:
         held_out[inside] = booster.predict(matrix[inside], num_iteration=booster.best_iteration, num_threads=1)
     chosen = round(float(np.mean(rounds))) if rounds else 1
     whole = lightgbm.train(
-        parameters, _dataset(matrix, target, categorical), num_boost_round=chosen, keep_training_booster=True
+        parameters, _dataset(matrix, target, categorical, weight), num_boost_round=chosen, keep_training_booster=True
     )
     text: str = whole.model_to_string()
     return text, held_out
@@ -111,11 +115,15 @@ def booster_from(text: str) -> Any:
         raise ValueError(str(error)) from error
 
 
-def _dataset(matrix: Floats, target: Floats, categorical: Sequence[int]) -> Any:
+def _dataset(matrix: Floats, target: Floats, categorical: Sequence[int], weight: Floats | None) -> Any:
     import lightgbm
 
     return lightgbm.Dataset(
-        matrix, target, categorical_feature=list(categorical), params={"verbose": -1, "feature_pre_filter": False}
+        matrix,
+        target,
+        weight=weight,
+        categorical_feature=list(categorical),
+        params={"verbose": -1, "feature_pre_filter": False},
     )
 
 

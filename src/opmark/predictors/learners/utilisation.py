@@ -71,7 +71,7 @@ class Utilisation(Estimator):
         """Fit one group of rows."""
         roofline = fit_roofline(inputs.flops, inputs.moved_bytes, labels.hot_ns)
         base = roofline.latency_ns(inputs.flops, inputs.moved_bytes)
-        above = fit_residual(inputs, np.log(labels.hot_ns / base), smooth=self.smooth)
+        above = fit_residual(inputs, np.log(labels.hot_ns / base), smooth=self.smooth, weight=labels.weight)
         known = np.isfinite(labels.rotated_ns)
         rotated = None
         assert above.held_out is not None
@@ -79,7 +79,7 @@ class Utilisation(Estimator):
         rotated_ns = hot_ns.copy()
         if known.any():
             target = np.log(labels.rotated_ns[known] / labels.hot_ns[known])
-            rotated = fit_residual(inputs.take(known), target, smooth=self.smooth)
+            rotated = fit_residual(inputs.take(known), target, smooth=self.smooth, weight=labels.take(known).weight)
             assert rotated.held_out is not None
             rotated_ns[known] *= np.exp(rotated.held_out)
         return FittedUtilisation(

@@ -32,17 +32,18 @@ def card(manifest: BundleManifest) -> str:
         "Errors are those of hot latencies, predicted without the kernel's shape group: nothing was learned from "
         "similar kernels, such as the same convolution with other channels. Nine in ten measured latencies should lie "
         "between the predicted one divided by the interval's factor and multiplied by it; the factor is larger for "
-        "kernels beyond the measured range.",
+        "kernels beyond the measured range. Label noise is the share of the interval's variance that comes from the "
+        "standard errors of the labels; releases before schema 2 have none.",
         "",
-        "| kind | rows | shape groups | median error | within ±10 % | 90 % interval | beyond the range |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| kind | rows | shape groups | median error | within ±10 % | 90 % interval | beyond the range | label noise |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for kind, entry in sorted(manifest.kinds.items()):
         errors = entry.errors
         lines.append(
             f"| {kind} | {entry.rows:,} | {errors.groups:,} | {_percent(entry.metrics.get('median'), 1)} "
             f"| {_percent(entry.metrics.get('acc10'), 0)} | ÷× {exp(errors.half_width):.2f} "
-            f"| ÷× {exp(errors.extrapolated_half_width):.2f} |"
+            f"| ÷× {exp(errors.extrapolated_half_width):.2f} | {_percent(errors.noise_share, 0)} |"
         )
     lines += [
         "",

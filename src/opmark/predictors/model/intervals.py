@@ -6,7 +6,7 @@ cross-conformal prediction (Vovk, 2015).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.estimator import Estimator, Fitted
 
 COVERAGE = 0.9
+# Nine in ten of a normal distribution lie within this many deviations.
+NORMAL_90 = 1.645
 # The half-width, in nats, of the interval of a kind with a handful of rows.
 _WIDEST = float(np.log(2.0))
 _FEW_EXTRAPOLATED = 10
@@ -34,7 +36,8 @@ class KindErrors:
     """Errors of one kind, in nats.
 
     `half_width` covers nine in ten kernels of unseen shape groups, `extrapolated_half_width` those beyond the training
-    range. The log error of a kernel is a(kind) + b(shape group) + c(kernel), with the three deviations given.
+    range. The log error of a kernel is a(kind) + b(shape group) + c(kernel), with the three deviations given. All of
+    them contain the noise of the labels, whose standard error is `label_error` (None where it is unknown).
     """
 
     half_width: float
@@ -44,6 +47,14 @@ class KindErrors:
     kernel_deviation: float
     rows: int
     groups: int
+    label_error: float | None = None
+
+    @property
+    def noise_share(self) -> float | None:
+        """The share of the labels' noise in the variance of an interval; None where it is unknown."""
+        if self.label_error is None:
+            return None
+        return min(1.0, (NORMAL_90 * self.label_error / max(self.half_width, 1e-9)) ** 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +120,7 @@ def calibrate(estimator: Estimator, fitted: Fitted, inputs: Inputs, labels: Late
         own = folds == fold
         if not own.all():
             beyond[own] = outside(inputs.take(own), training_range(inputs.take(~own)))
-    return kind_errors(errors, groups, beyond), predicted
+    return replace(kind_errors(errors, groups, beyond), label_error=labels.label_error), predicted
 
 
 def kind_errors(errors: Floats, groups: Sequence[str], beyond: Flags) -> KindErrors:
@@ -166,7 +177,7 @@ def _refitted(estimator: Estimator, inputs: Inputs, labels: Latencies, folds: In
     for fold in np.unique(folds):
         own = folds == fold
         training = ~own if not own.all() else own
-        known = Latencies(hot_ns=labels.hot_ns[training], rotated_ns=labels.rotated_ns[training])
+        known = labels.take(training)
         predicted = estimator.fit(inputs.take(training), known).predict(inputs.take(own))
         hot[own], rotated[own] = predicted.hot_ns, predicted.rotated_ns
     return Latencies(hot_ns=hot, rotated_ns=rotated)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import log
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from opmark.predictors.inputs.graphs import footprint_bytes, network_class
 from opmark.predictors.inputs.shape_groups import shape_groups
 from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.derived_kernels import RULES
-from opmark.predictors.model.intervals import COVERAGE
+from opmark.predictors.model.intervals import COVERAGE, NORMAL_90
 from opmark.predictors.model.manifest import BundleManifest
 from opmark.predictors.model.unmodelled import UnmodelledOperator, largest_ratios, unmodelled_operators, widened
 
@@ -80,7 +81,8 @@ class NetworkPrediction:
     `node_ns` has one entry per node of the graph, for a free node the time between calls alone; `rows` are sorted by
     total time; `bytes_moved_share` is the share of time predicted from bytes alone, `unmodelled` the
     operators that no measurement covers; `rotated_share` is w, `derived_share` the share of time of kinds that a
-    published table lacks.
+    published table lacks, `noise_share` the share of the labels' noise in the variance of the interval
+    (None for predictors whose labels have no standard errors).
     """
 
     total_ns: float
@@ -94,6 +96,7 @@ class NetworkPrediction:
     rows: tuple[KernelRow, ...]
     node_ns: Floats
     note: str
+    noise_share: float | None = None
 
 
 def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> NetworkPrediction:
@@ -139,7 +142,22 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
         rows=rows,
         node_ns=np.append(each, constants.gap_ns)[parts.of_node],
         note=constants.summary,
+        noise_share=_noise_share(parts, kernel_ns, total, log(high / low) / 2 if low > 0 else 0.0, manifest),
     )
+
+
+def _noise_share(
+    parts: Parts, kernel_ns: Floats, total: float, half_width: float, manifest: BundleManifest
+) -> float | None:
+    """Compute the share of the labels' noise in the variance of an interval of `half_width` nats."""
+    found = [
+        manifest.kinds[one.kind].errors.label_error if one.kind in manifest.kinds else None for one in parts.kernels
+    ]
+    if all(error is None for error in found):
+        return None
+    noise = np.array([0.0 if error is None else error for error in found])
+    deviation = float(np.sqrt(((kernel_ns * noise) ** 2).sum())) / max(total, 1e-9)
+    return min(1.0, (NORMAL_90 * deviation / half_width) ** 2) if half_width > 0 else 0.0
 
 
 def replaced(parts: Parts, known: Mapping[Kernel, tuple[float, float]]) -> Parts:

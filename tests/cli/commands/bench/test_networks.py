@@ -86,7 +86,8 @@ def test_models_measures_whole_networks_and_goes_on(workspace: Path) -> None:
     found = as_json("models", "plain-tiny", "--batch", "1,2", "--size", "1x,64", *QUICK)
     assert (found["planned"], found["done"], found["complete"]) == (4, 4, True)
     rows = found["networks"]
-    assert {(row["network"], row["status"]) for row in rows} == {("plain-tiny", "ok")}
+    assert {row["network"] for row in rows} == {"plain-tiny"}
+    assert {row["status"] for row in rows} <= {"ok", "coarse"}, "one process does not tell how much others differ"
     assert sorted(row["batch"] for row in rows) == [1, 1, 2, 2]
     assert all(row["peak_memory_bytes"] is None or row["peak_memory_bytes"] >= 0 for row in rows)
     again = opmark("models", "plain-tiny", "--batch", "1,2", "--size", "1x,64", *QUICK)
