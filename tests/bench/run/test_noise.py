@@ -41,11 +41,14 @@ def test_a_clock_on_which_nothing_happens_is_quiet(monkeypatch: pytest.MonkeyPat
             """Nothing to free."""
 
     monkeypatch.setattr(noise, "processor_sentinels", lambda: {"compute": Steady(), "memory": Steady()})
+    monkeypatch.setattr(noise, "pieces_of_work", lambda: {"kernels": time.work, "networks": time.work})
     monkeypatch.setattr(noise, "may_use_fifo", lambda: False)
     found = measure(1.0, time.timer())
     assert found.verdict == "quiet"
     assert found.clean_fraction == 1.0
     assert found.compute_spread == pytest.approx(0.0, abs=1e-4)
+    assert found.floor is not None
+    assert max(found.floor.kernels, found.floor.networks) < 0.003
 
 
 def test_waiting_is_told_from_the_rounds_that_were_seen() -> None:
@@ -98,6 +101,7 @@ def test_drift_and_interruptions_are_counted(monkeypatch: pytest.MonkeyPatch) ->
             """Nothing to free."""
 
     ticks = iter([(10, 1000), (30, 1100)])
+    monkeypatch.setattr(noise, "pieces_of_work", lambda: {"kernels": time.work, "networks": time.work})
     monkeypatch.setattr(noise, "processor_sentinels", lambda: {"compute": Slowing(), "memory": Slowing()})
     monkeypatch.setattr(noise, "may_use_fifo", lambda: False)
     monkeypatch.setattr(noise, "processor_times", lambda: next(ticks))

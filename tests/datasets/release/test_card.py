@@ -54,8 +54,7 @@ def test_the_card_says_what_a_training_step_has_and_how_much_is_doubtful(tmp_pat
     rows[0] = sample.measurement(kernels[0], status="low_quality", reason="noisy")
     text = (build_from([sample.contents(rows)], tmp_path).path / "README.md").read_text()
     assert "| float32 | 7 | 4 | 2 | 1 |" in text
-    assert "| `low_quality` among usable kernels | 14.3% |" in text
-    assert "| `low_quality` among usable networks | 0.0% |" in text
+    assert "1 low_quality" in text
     assert "| networks measured again, difference: median | not measured |\n" in text
     assert "time inside samples" not in text
 
@@ -70,13 +69,13 @@ def test_a_release_of_a_journal_says_what_sampling_took(tmp_path: Path) -> None:
 
 
 def test_the_card_of_an_earlier_release_says_less(release: Release) -> None:
-    later = {"phases", "low_quality", "network_low_quality", "sampled_s"}
+    later = {"phases", "standard_error", "network_standard_error", "noise_floor", "network_noise_floor", "sampled_s"}
     earlier = {
         target: {name: value for name, value in figures.items() if name not in later}
         for target, figures in release.manifest.statistics.items()
     }
     text = card(replace(release.manifest, statistics=earlier))
-    assert "`low_quality` among" not in text
+    assert "standard error of kernels" not in text
     assert "| call overhead, median |" in text
 
 

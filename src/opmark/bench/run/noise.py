@@ -8,6 +8,7 @@ from opmark.bench.clock.clock import Clock, Timer, machine_timer
 from opmark.bench.clock.machine import processor_times
 from opmark.bench.clock.protocol import FULL
 from opmark.bench.clock.scheduling import cpu_pressure, may_use_fifo
+from opmark.bench.run.noise_floor import NoiseFloor, measure_floor, pieces_of_work
 from opmark.bench.run.reference import Reference, measure_reference
 from opmark.bench.worker.backend import Prepared
 from opmark.bench.worker.sentinels import processor_sentinels
@@ -20,6 +21,8 @@ _QUIET_CLEAN = 0.8
 _ROUND_SAMPLES = 20
 # The half-width that the advice aims at.
 _WANTED = 0.01
+# The share of the time for the noise floor.
+_FLOOR_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +38,8 @@ class Noise:
     hypervisor gave to others. `drift` is the change of the compute sentinel from the first third of the rounds to the
     last. `quiet_share` is the share of undisturbed rounds, and `wait_s` the average time until such a round (None
     without one). `reference` is a kernel measured the way suites do; its label would need `samples_needed` samples in
-    `seconds_needed` seconds for an error of 1 %. `sentinels_ns` are the labels of the sentinels.
+    `seconds_needed` seconds for an error of 1 %. `sentinels_ns` are the labels of the sentinels, and `floor` tells how
+    well one look can tell a label here at best.
     """
 
     clean_fraction: float
@@ -55,6 +59,7 @@ class Noise:
     samples_needed: int | None = None
     seconds_needed: float | None = None
     sentinels_ns: Mapping[str, float] = field(default_factory=dict)
+    floor: NoiseFloor | None = None
 
 
 def measure(seconds: float = 4.0, timer: Timer | None = None, target: str = "") -> Noise:
@@ -66,7 +71,10 @@ def measure(seconds: float = 4.0, timer: Timer | None = None, target: str = "") 
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        found, compute = _measured(seconds, timer or machine_timer())
+        found, compute = _measured((1 - _FLOOR_SHARE) * seconds, timer or machine_timer())
+        clock = Clock(timer=timer or machine_timer(), protocol=FULL)
+        floor = measure_floor(clock, processor_sentinels(), pieces_of_work(), _FLOOR_SHARE * seconds)
+        found = replace(found, floor=floor)
     reference = measure_reference(target, seconds / 2) if target else compute
     return with_reference(found, reference)
 

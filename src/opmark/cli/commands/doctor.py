@@ -53,6 +53,11 @@ def _show(found: "Diagnosis") -> None:
         f"is {100 * noise.median_bias:.1f} % above the label; labels vary by {100 * noise.compute_spread:.1f} % "
         f"(compute) and {100 * noise.memory_spread:.1f} % (memory); processor pressure {pressure}."
     )
+    if noise.floor is not None:
+        show_text(
+            f"noise floor: one look tells a kernel within {100 * noise.floor.kernels:.1f} % and a network within "
+            f"{100 * noise.floor.networks:.1f} %, beside what processes differ; more looks tell it better."
+        )
     for sentence in found.advice:
         show_text(sentence, bullet="- ")
     if not found.advice:

@@ -80,8 +80,8 @@ def fit_process(
 ) -> tuple[GaussianProcess, Floats]:
     """Fit a process to `target`; return it, and predictions of each row made without the row's fold.
 
-    A row's noise is the greater, the smaller its `weight`. Reweighting makes errors follow Student's t, so that outliers
-    count little. Of more than 800 rows, an even spread of 800 is fitted.
+    A row's noise is the greater, the smaller its `weight`. Reweighting makes errors follow Student's t, so that
+    outliers count little. Of more than 800 rows, an even spread of 800 is fitted.
     """
     used = _spread(len(target), _MOST_ROWS)
     centre = matrix.mean(axis=0)

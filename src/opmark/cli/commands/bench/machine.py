@@ -56,6 +56,11 @@ def _show_noise(found: "Noise", clock: "ClockNow | None") -> None:
     ]
     if clock is not None:
         rows.append((f"time relative to {clock.release}", f"{clock.ratio - 1:+.1%}"))
+    if found.floor is not None:
+        rows += [
+            ("noise floor of kernels, one look", f"{found.floor.kernels:.1%}"),
+            ("noise floor of networks, one look", f"{found.floor.networks:.1%}"),
+        ]
     rows.append(("bias of a plain median", f"{found.median_bias:+.1%}"))
     if (reference := found.reference) is not None:
         rows += [
