@@ -114,13 +114,13 @@ const drawn = (shared, schedule, title) => {
     const what = `${schedule.lanes[lane]}: memory`;
     caption(top, what, peak);
     const box = made(plot, "svg", {
-      class: "memory", y: top + LABEL, width: "100%", height: CURVE, viewBox: "0 0 250 100", preserveAspectRatio: "none",
+      class: "memory", y: top + LABEL, width: "100%", height: CURVE, viewBox: "0 0 120 50", preserveAspectRatio: "none",
     });
     made(box, "title", {}, `${what}, ${peak}`);
     made(box, "rect", { class: "lane", width: "100%", height: "100%" });
-    let path = "M0 100";
-    for (let k = 0; k < levels.length; k += 2) path += `H${levels[k]}V${100 - 0.94 * levels[k + 1]}`;
-    made(box, "path", { d: `${path}H250V100z` });
+    let path = "M0 50";
+    for (let k = 0; k < levels.length; k += 2) path += `H${levels[k]}V${(50 - 0.94 * levels[k + 1]).toFixed(1)}`;
+    made(box, "path", { d: `${path}H120V50z` });
     top += pitch;
   }
   for (const [source, destination, start, finish, label] of schedule.arrows) {

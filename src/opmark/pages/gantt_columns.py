@@ -8,8 +8,8 @@ from opmark.core.units import format_bytes
 from opmark.pages.gantt import TRANSFER, Bar, GanttTimeline
 from opmark.pages.overlay import ARROWS_AT_MOST, Arrow, MemoryCurve
 
-# A script draws times to a millionth of the whole, and memory in so many steps across and down.
-FINEST, ACROSS, DOWN = 1_000_000, 250, 100
+# A script draws times to a hundred-thousandth of the whole, and memory in so many steps across and down.
+FINEST, ACROSS, DOWN = 100_000, 120, 50
 
 
 def columns_of(timeline: GanttTimeline) -> list[Any]:
