@@ -12,7 +12,7 @@ from opmark.core.measurements.measurement import FAILED, LOW_QUALITY, Measuremen
 from opmark.kinds import work_of
 from opmark.predictors.inputs.tables import tables
 from opmark.predictors.model.cost_model import CostModel
-from opmark.predictors.model.training import network_sums, train_on
+from opmark.predictors.model.training import _first_rows, network_sums, train_on
 
 
 def failed(row: Measurement) -> Measurement:
@@ -99,3 +99,12 @@ def test_nothing_to_learn_from_is_an_error() -> None:
         train_on([failed(law.rows(1)[0])], law.TARGET)
     with pytest.raises(UnknownNameError, match="no estimator"):
         train_on(law.rows(2), law.TARGET, estimator="oracle")
+
+
+def test_training_on_the_first_rows_by_key() -> None:
+    rows = law.rows(10)
+    kept = _first_rows(rows, 4)
+    for kind in law.KIND_NAMES:
+        keys = sorted(row.kernel.key for row in rows if row.kernel.kind == kind)
+        assert [row.kernel.key for row in kept if row.kernel.kind == kind] == keys[:4]
+    assert _first_rows(tuple(reversed(rows)), 4) == kept
