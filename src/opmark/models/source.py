@@ -93,6 +93,15 @@ def source_of(model: str) -> ModelSource:
     return ModelSource(name=f"{name}{ending}", base=name, family=family, path=file, variant=variant)
 
 
+def language_obstacle(source: ModelSource, language: str) -> str:
+    """The reason why graphs of `language` cannot express a model; empty where they may."""
+    if source.variant and source.language != language:
+        return f"the variant {source.variant!r} is for other targets"
+    if source.is_onnx and language == "aten":
+        return "an ONNX file, and torch has no kernels for one"
+    return ""
+
+
 def variants_of(model: str) -> tuple[str, ...]:
     """The variants of a zoo network; an ONNX file has no torch variants."""
     torch = family_of(model).onnx_path(model) is None

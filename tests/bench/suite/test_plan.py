@@ -10,8 +10,8 @@ from opmark.bench.clock.machine import block_width
 from opmark.bench.clock.protocol import PROTOCOLS
 from opmark.bench.suite.plan import PACES, Plan, estimated_duration, parse_shard, plan
 from opmark.bench.suite.sampling import Sampler
-from opmark.bench.suite.suite import AxisSpec, ExactKernel, KindSpec, Networks, Prior, Suite
-from opmark.core.errors import NothingSelectedError, UnavailableError, UnknownNameError, UsageError
+from opmark.bench.suite.suite import AxisSpec, ExactKernel, KindSpec, Networks, NetworkSpec, Prior, Suite
+from opmark.core.errors import ContentError, NothingSelectedError, UnavailableError, UnknownNameError, UsageError
 from opmark.core.kernels.kind import Choice, Setting
 from opmark.kinds import KINDS
 from opmark.models.resolve import graph_of
@@ -74,11 +74,61 @@ def test_nothing_is_drawn_from_a_held_out_network() -> None:
     assert planned.trials[0] in planned.networks, "networks come first"
 
 
-def test_an_onnx_file_is_not_for_torch() -> None:
+def test_a_bare_name_is_for_every_target_that_can_run_it(tmp_path: Path) -> None:
+    names = ("light-squeezenet", "plain-tiny", "plain-tiny@bf16")
+    both = Suite(name="s", targets=("onnxruntime-cpu-t1", "torch-eager-t1"), networks=Networks(training=names))
+    found = {(trial.target, trial.network) for trial in plan(both, cache=tmp_path).networks}
+    assert found == {
+        ("onnxruntime-cpu-t1", "light-squeezenet"),
+        ("onnxruntime-cpu-t1", "plain-tiny"),
+        ("torch-eager-t1", "plain-tiny"),
+        ("torch-eager-t1", "plain-tiny@bf16"),
+    }
+    one = replace(both, targets=("onnxruntime-cpu-t1",), networks=Networks(training=("plain-tiny",)))
+    planned = plan(one, cache=tmp_path)
+    assert [trial.network for trial in planned.networks] == ["plain-tiny"], "it planned nothing, and said nothing"
+    drawn = replace(one, networks=Networks(), kernels=20, prior=Prior(networks=("plain-tiny",), share=1.0))
+    real = {node.kernel.key for node in graph_of("plain-tiny", "onnxruntime-cpu-t1", cache=tmp_path).nodes}
+    assert real & {trial.kernel.key for trial in plan(drawn, cache=tmp_path).kernels}
+
+
+@pytest.mark.parametrize(
+    ("networks", "prior", "where", "sentence", "hint"),
+    [
+        (
+            ("plain-tiny", "light-squeezenet"),
+            (),
+            "networks.training.1",
+            "an ONNX file, and torch has no",
+            "add a target",
+        ),
+        (
+            ("plain-tiny@int8-dynamic",),
+            (),
+            "networks.training.0",
+            "'int8-dynamic' is for other targets",
+            "add a target",
+        ),
+        ((), ("light-squeezenet",), "prior.networks.0", "runs on no target of the suite", "add a target"),
+        (
+            (NetworkSpec(model="plain-tiny", targets=("onnxruntime-cpu-t1",)),),
+            (),
+            "networks.training.0",
+            "is for onnxruntime-cpu-t1, which the suite does not measure",
+            "write - plain-tiny, or {model: plain-tiny, targets: [torch-eager-t1]}",
+        ),
+    ],
+)
+def test_a_network_that_contributes_nothing_is_an_error(
+    networks: tuple[str | NetworkSpec, ...], prior: tuple[str, ...], where: str, sentence: str, hint: str
+) -> None:
     suite = Suite(
-        name="s", targets=("torch-eager-t1",), networks=Networks(held_out=("light-squeezenet", "inception-tiny"))
+        name="s", targets=("torch-eager-t1",), networks=Networks(training=networks), prior=Prior(networks=prior)
     )
-    assert [trial.network for trial in plan(suite).networks] == ["inception-tiny"]
+    with pytest.raises(ContentError, match=sentence) as caught:
+        plan(suite)
+    assert caught.value.where == f"suite 's': {where}"
+    assert hint in str(caught.value.hint)
 
 
 def test_a_variant_is_for_its_runtime_and_the_family_of_its_base(tmp_path: Path) -> None:

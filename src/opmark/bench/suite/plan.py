@@ -12,7 +12,7 @@ from opmark.bench.suite.suite import NetworkSpec, Suite, specs
 from opmark.bench.worker.backend import Backend, available_target, backend_of
 from opmark.bench.worker.calls import call_in
 from opmark.core.canonical import content_id
-from opmark.core.errors import NothingSelectedError, UsageError
+from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError, UsageError
 from opmark.core.hardware.target import Target, parse_target_name
 from opmark.core.kernels.graph import Graph, Node
 from opmark.core.kernels.kernel import Kernel
@@ -20,7 +20,7 @@ from opmark.core.kernels.work import Work
 from opmark.core.measurements.records import KernelTrial, NetworkTrial, Trial, trial_key
 from opmark.kinds import work_of
 from opmark.models.resolve import graph_of, onnx_file
-from opmark.models.source import source_of
+from opmark.models.source import language_obstacle, source_of
 from opmark.models.zoo import family_of
 
 # The device of targets that a plan only lists.
@@ -93,13 +93,14 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None, *, elsewh
             f"suite {suite.name!r} has targets on {' and on '.join(devices)}",
             hint="a run has one device: write one suite per device",
         )
+    planners = [_Planner(suite, backend, target, cache, is_absent=target.name in absent) for backend, target in pairs]
+    _need_every_network(suite, planners)
     kernels: list[KernelTrial] = []
     networks: list[NetworkTrial] = []
     models: dict[str, NetworkSpec] = {}
     shares: dict[str, Mapping[str, float]] = {}
     judging: set[str] = set()
-    for backend, target in pairs:
-        planner = _Planner(suite, backend, target, cache, is_absent=target.name in absent)
+    for planner, (_, target) in zip(planners, pairs, strict=True):
         for trial, spec in planner.networks():
             networks.append(trial)
             models[trial.trial] = spec
@@ -121,6 +122,31 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None, *, elsewh
         judging=frozenset(judging & {trial.trial for trial in kernels}),
         absent=absent,
     )
+
+
+def _need_every_network(suite: Suite, planners: "Sequence[_Planner]") -> None:
+    """Raise `ContentError` for a network that contributes to no target; the hint shows the form that does."""
+    places = {
+        "prior.networks": specs(suite.prior.networks),
+        "networks.training": suite.networks.of("training"),
+        "networks.held_out": suite.networks.of("held-out"),
+    }
+    for key, entries in places.items():
+        for index, spec in enumerate(entries):
+            if any(planner.runs(spec) for planner in planners):
+                continue
+            where = f"suite {suite.name!r}: {key}.{index}"
+            if spec.targets:
+                raise ContentError(
+                    f"{spec.model!r} is for {', '.join(spec.targets)}, which the suite does not measure",
+                    where=where,
+                    hint=f"write - {spec.model}, or {{model: {spec.model}, targets: [{suite.targets[0]}]}}",
+                )
+            raise ContentError(
+                f"{spec.model!r} runs on no target of the suite: {planners[0].obstacle(spec)}",
+                where=where,
+                hint="add a target that runs it to the suite's targets, or remove it; `opmark models list` has others",
+            )
 
 
 def _absent(suite: Suite) -> dict[str, str]:
@@ -166,6 +192,7 @@ class _Planner:
         self._target = target
         self._cache = cache
         self._graphs: dict[str, _Captured] = {}
+        self._obstacles: dict[str, str] = {}
         # Networks share many kernels: the whole graphs of a zoo would take half a gigabyte.
         self._shared: dict[tuple[Kernel, Work, bool], Node] = {}
 
@@ -174,7 +201,7 @@ class _Planner:
         found = []
         for role in ("training", "held-out"):
             for spec in self._suite.networks.of(role):
-                if not self._runs(spec):
+                if not self.runs(spec):
                     continue
                 graph = self._graph(spec)
                 source = source_of(spec.model)
@@ -216,7 +243,7 @@ class _Planner:
     def _judging(self) -> tuple[Kernel, ...]:
         """The kernels of hidden networks that the suite measures for judging only."""
         most = self._suite.judging.get(self._target.name, 0)
-        hidden = [spec for spec in self._suite.networks.of("held-out") if self._runs(spec)] if most else []
+        hidden = [spec for spec in self._suite.networks.of("held-out") if self.runs(spec)] if most else []
         networks = [(spec.family or source_of(spec.model).family, self._graph(spec).nodes) for spec in hidden]
         return judging_kernels(networks, most)
 
@@ -239,15 +266,35 @@ class _Planner:
             target=self._target.name,
             language=self._backend.language,
             block=block_width(),
-            prior=[self._graph(spec).nodes for spec in specs(suite.prior.networks) if self._runs(spec)],
-            excluded=frozenset(key for spec in hidden if self._runs(spec) for key in self._keys(spec)),
+            prior=[self._graph(spec).nodes for spec in specs(suite.prior.networks) if self.runs(spec)],
+            excluded=frozenset(key for spec in hidden if self.runs(spec) for key in self._keys(spec)),
         )
 
-    def _runs(self, spec: NetworkSpec) -> bool:
-        """Return True if the target runs `spec`; by default, a model runs in the runtimes of its language."""
+    def runs(self, spec: NetworkSpec) -> bool:
+        """Return True if the target runs `spec`: it is named, or nothing is named and the network can run there."""
         if spec.targets:
             return self._target.name in spec.targets
-        return self._backend.name == "null" or source_of(spec.model).language == self._backend.language
+        return not self.obstacle(spec)
+
+    def obstacle(self, spec: NetworkSpec) -> str:
+        """The reason why this target cannot run a network; empty where it can."""
+        key = content_id([spec.model, spec.dimensions])
+        if key not in self._obstacles:
+            self._obstacles[key] = self._found_obstacle(spec)
+        return self._obstacles[key]
+
+    def _found_obstacle(self, spec: NetworkSpec) -> str:
+        source = source_of(spec.model)
+        if self._backend.name == "null":
+            return ""
+        obstacle = language_obstacle(source, self._backend.language)
+        if obstacle or source.language == self._backend.language:
+            return obstacle
+        try:
+            self._graph(spec)  # a module that the other language must express
+        except OpMarkError as error:
+            return error.message
+        return ""
 
     def _runnable(self, spec: NetworkSpec) -> NetworkSpec:
         """The spec that a worker loads. For an ONNX runtime, modules are exported and files quantised here, once."""

@@ -66,8 +66,8 @@ class KindSpec:
 class NetworkSpec:
     """A network: a file or a name of the zoo. `dimensions` set its batch and size, or the open dimensions of a file.
 
-    `family` defaults to the zoo's. Without `targets`, ONNX runtimes measure ONNX files and torch measures modules; a
-    module with an ONNX runtime among its `targets` is exported.
+    `family` defaults to the zoo's. Without `targets`, every target of the suite that can run the network measures it:
+    modules are exported for ONNX runtimes, and torch runs no ONNX files.
     """
 
     model: str

@@ -8,7 +8,7 @@ from opmark.bench.suite.suite import Networks, NetworkSpec, Suite
 from opmark.bench.worker.backend import backend_of
 from opmark.core.errors import NothingSelectedError, OpMarkError, UsageError
 from opmark.models.resolve import graph_of
-from opmark.models.source import ModelSource, source_of
+from opmark.models.source import ModelSource, language_obstacle, source_of
 from opmark.models.zoo import FAMILIES, family_of, held_out
 
 SUITE = "models"
@@ -144,10 +144,9 @@ def _dimensions(source: ModelSource, batch: int, wanted: int | float) -> tuple[d
 
 def _problem(name: str, source: ModelSource, target: str, dimensions: dict[str, int], cache: Path | None) -> str:
     backend = backend_of(target)
-    if source.variant and source.language != backend.language and backend.name != "null":
-        return f"the variant {source.variant!r} is for other targets"
-    if source.is_onnx and backend.language == "aten":
-        return "an ONNX file, and torch has no kernels for one"
+    obstacle = "" if backend.name == "null" else language_obstacle(source, backend.language)
+    if obstacle:
+        return obstacle
     try:
         graph_of(name, target, cache=cache, dimensions=dimensions)
     except OpMarkError as error:
