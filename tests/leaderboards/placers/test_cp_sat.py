@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from tests.leaderboards import examples
 from tests.leaderboards.examples import heft_canonical, peft_canonical, pipeline
 
-from opmark.core.errors import SubmissionError
+from opmark.core.errors import MissingExtraError, SubmissionError
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
 
@@ -34,5 +34,5 @@ def test_opmark_is_as_good_as_cp_sat(problem: Problem) -> None:
 
 def test_cp_sat_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    with pytest.raises(SubmissionError, match="cp-sat needs OR-tools"):
+    with pytest.raises(MissingExtraError, match="cp-sat needs OR-tools"):
         attempt(heft_canonical(), "cp-sat", budget_s=1)

@@ -9,7 +9,7 @@ import pytest
 from tests.leaderboards.examples import heft_canonical, peft_canonical
 
 from opmark.core.canonical import plain
-from opmark.core.errors import SubmissionError
+from opmark.core.errors import MissingExtraError, SubmissionError
 from opmark.core.parallel.dask_map import OnDask
 from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Solution
@@ -118,3 +118,51 @@ def test_a_cluster_gives_the_same_bytes_although_a_worker_is_killed(tmp_path: Pa
         assert [(step.total, step.kept) for step in steps] == [(0, 6)], "a finished run is not repeated"
         assert freeze_track(there, place=cluster) == freeze_track(here)
         assert stored(there) == stored(here)
+
+
+class Lacking(Counting):
+    """Lacks a package for the entry `solver`."""
+
+    def attempt(self, problem: Problem, name: str, *, budget_s: float, seed: int = 0) -> Attempt:
+        if name == "solver":
+            raise MissingExtraError("solver needs a package", hint="pip install it")
+        return super().attempt(problem, name, budget_s=budget_s, seed=seed)
+
+
+def test_a_missing_package_is_no_result_and_is_not_remembered(tmp_path: Path) -> None:
+    track = track_in(tmp_path)
+    codes = {"heft": "1", "solver": "1"}
+    assert score_entries(track, codes, [Lacking(99)]) == {"solver": "solver needs a package: pip install it"}
+    assert set(track.runs()) == {"heft"}
+    assert [row.name for row in track.standings().rows] == ["heft"], "no row, no rank"
+    track.store("solver", "a", attempt(heft_canonical(), "heft", budget_s=1).solution)
+    track.rank()
+    before = stored(track)
+    assert score_entries(track, codes, [Lacking(99)]).keys() == {"solver"}
+    assert stored(track) == before, "what was stored where the package is there stays"
+
+
+def test_a_worker_without_a_package_says_not_run(tmp_path: Path) -> None:
+    """As `leaderboards score` where OR-tools is not installed: the import fails in the placer's own process."""
+    from click.testing import CliRunner
+
+    from opmark.cli.main import cli
+
+    (tmp_path / "ortools").mkdir()
+    (tmp_path / "ortools" / "__init__.py").write_text("raise ImportError('not here')")
+    for room in ("bench", "datasets", "predictors"):
+        (tmp_path / "w" / room).mkdir(parents=True)
+    track_in(tmp_path / "w" / "leaderboards")
+    words = ["--workspace", str(tmp_path / "w"), "leaderboards", "score", "--track", "t"]
+    chosen = ["--placer", "cp-sat", "--placer", "heft"]
+    path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    for _ in range(2):
+        found = CliRunner().invoke(cli, [*words, *chosen], env={"PYTHONPATH": path})
+        assert found.exit_code == 0, found.output
+        assert "cp-sat was not run: cp-sat needs OR-tools: pip install 'opmark[solvers]'" in found.stderr
+        row = next(line for line in found.stdout.splitlines() if "cp-sat" in line)
+        assert "not run" in row
+        assert "0.010" not in row
+    document = json.loads(CliRunner().invoke(cli, [*words, *chosen, "--json"], env={"PYTHONPATH": path}).stdout)
+    assert [(entry["rank"], entry["name"]) for entry in document] == [(1, "heft"), (None, "cp-sat")]
+    assert "cp-sat" not in (tmp_path / "w" / "leaderboards" / "t" / "standings.json").read_text()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from opmark.core.errors import NothingSelectedError
+from opmark.core.files import write_json
 from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit
 from opmark.leaderboards.problem.files import save_problem
@@ -13,6 +14,7 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.standings import Standings, rank_solutions
 from opmark.leaderboards.scoring.track import Rules, Track
 from opmark.leaderboards.site import exhibition
+from opmark.leaderboards.site.board import SUBMITTED
 from opmark.leaderboards.site.exhibition import board_of, board_of_track, publish
 
 NAMES = ("stem", "left", "right", "join")
@@ -119,3 +121,30 @@ def test_a_track_shows_its_stored_solutions(tmp_path: Path) -> None:
     outcome = board.entries[0].outcome("diamond")
     assert outcome
     assert outcome.cost == 130
+
+
+def test_the_board_shows_the_drop_and_says_what_protects_it(tmp_path: Path) -> None:
+    track = Track(folder=tmp_path / "tiny", rules=Rules(title="Tiny", version="1.0.0"))
+    names = ("one", "two", "three")
+    for name in names:
+        save_problem(problem(name), track.folder / "problems" / f"{name}.json")
+    split = Solution(device={"stem": "a", "left": "a", "right": "b", "join": "a"})
+    for name in names:
+        track.store("table", name, split)
+        track.store("own", name, Solution(device=dict.fromkeys(NAMES, "a")))
+    kept = track.folder / "submissions" / "table"
+    lost = {"score": 0.3, "low": 0.2, "high": 0.4, "instances": 3}
+    write_json(kept / "owner.json", {"schema": 1, "public_key": "00"})
+    write_json(kept / "counted.json", {"schema": 1, "sha256": "", "twins": lost, "unseen": lost, "source": "fresh"})
+    board = board_of_track(track)
+    table = next(entry for entry in board.entries if entry.name == "table")
+    assert (table.score, table.origin, table.recalls) == (0.3, SUBMITTED, True)
+    figures = {figure.name: figure.value for figure in table.figures}
+    assert (figures["public"], figures["twins"], figures["hidden"]) == (1.0, 0.3, 0.3)
+    assert figures["drop"] == pytest.approx(0.7)
+    assert [entry.name for entry in board.entries] == ["own", "table"], "the best stored answers, and the worse rank"
+    publish(tmp_path / "site", [board])
+    text = (tmp_path / "site" / "tiny" / "index.html").read_text()
+    assert "Protection of this board" in text
+    assert text.count("recalls answers</span>") == 1
+    assert all(f">{title}</th>" in text for title in ("public", "twins", "hidden", "drop"))

@@ -66,7 +66,7 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path, code: str, sentence: str)
         entry.attempt(PROBLEM, budget_s=0.1)
 
 
-def test_a_placer_without_place_is_not_ready(tmp_path: Path) -> None:
-    with pytest.raises(SubmissionError, match=r"was not ready to start: placer.py defines no function place"):
+def test_a_placer_without_place_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SubmissionError, match=r"printed no solution \(placer.py defines no function place"):
         runner(make(tmp_path / "s", "x = 1")).attempt(PROBLEM, budget_s=0.1)
     assert driver.READY.endswith(b"\n")

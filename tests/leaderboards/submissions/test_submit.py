@@ -56,7 +56,7 @@ def test_a_submission_is_packed_scored_everywhere_and_ranked(
     folder = make(tmp_path / "s", GREEDY, paper="https://example.org")
     score_track(track, ["heft"])
     receipt = submit(folder, [track], Unprotected(), key=key)
-    assert receipt.placed[0].hidden is None
+    assert receipt.placed[0].counted.unseen is None, "no recipe, and no seed of hidden instances"
     assert receipt.placed[0].entries == 2
     assert [result.problem for result in receipt.placed[0].row.results] == ["a", "b"]
     assert all(result.cost for result in receipt.placed[0].row.results)
@@ -69,12 +69,13 @@ def test_a_submission_is_packed_scored_everywhere_and_ranked(
 
     monkeypatch.setenv(VARIABLE, "s3cret")
     placed = submit(folder, [track], real_sandbox(), key=key, jobs=2).placed[0]
-    assert placed.hidden is not None
-    assert {result.problem for result in placed.hidden.results} == {"hidden-1", "hidden-2"}
+    assert placed.counted.unseen is not None
+    assert (placed.counted.source, placed.counted.unseen.instances) == ("hidden", 2)
+    assert placed.splits.hidden == placed.counted.unseen.score
     assert track.runs()["mine"]["a"].layers[0].startswith("no sandbox"), "the finished runs were kept"
     hidden = need_hidden(track)
     assert hidden.runs()["mine"]["hidden-1"].layers[0].startswith("namespaces")
-    assert (track.folder / "standings.json").read_bytes() == before
+    assert (track.folder / "standings.json").read_bytes() != before, "the hidden instances count"
     monkeypatch.setenv(VARIABLE, "guess")
     with pytest.raises(ContentError, match="not the seed that this track committed to"):
         hidden_track(track)

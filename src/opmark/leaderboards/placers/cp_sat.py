@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opmark.core.errors import PlacementError
+from opmark.core.errors import MissingExtraError
 from opmark.leaderboards.bounds.interval_model import IntervalModel
 from opmark.leaderboards.bounds.relaxation import profile_of
 from opmark.leaderboards.problem.placement import Placement, Solution
@@ -43,11 +43,11 @@ class CpSat(Placer):
             import ortools.sat.python.cp_model  # noqa: F401
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
-        """The solver's best. Raises `PlacementError` without OR-tools."""
+        """The solver's best. Raises `MissingExtraError` without OR-tools."""
         try:
             from ortools.sat.python import cp_model
         except ImportError as error:
-            raise PlacementError("cp-sat needs OR-tools", hint="pip install 'opmark[solvers]'") from error
+            raise MissingExtraError("cp-sat needs OR-tools", hint="pip install 'opmark[solvers]'") from error
         incumbent = Incumbent(problem, "cp-sat", budget_s * BUDGET_SHARE)
         incumbent.consider(Placement(device=best_single_device(problem)[0]))
         arrays = problem.arrays

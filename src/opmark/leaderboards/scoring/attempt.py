@@ -4,7 +4,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from opmark.core.errors import OpMarkError, SubmissionError
+from opmark.core.errors import MissingExtraError, OpMarkError, SubmissionError
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.placer import PLACERS, Placer
@@ -44,7 +44,8 @@ class Attempt:
 def attempt(problem: Problem, name: str, *, budget_s: float, seed: int = 0, placer: Placer | None = None) -> Attempt:
     """Run the placer `name` (or `placer` under that name) in this process, and evaluate its answer.
 
-    Raises `UnknownNameError`, or `SubmissionError` where the placer raises or its answer is not a valid solution.
+    Raises `UnknownNameError`, `MissingExtraError` where the placer lacks a package here, or `SubmissionError` where it
+    raises or its answer is not a valid solution.
     """
     solution, planning_s = plan(problem, name, budget_s=budget_s, seed=seed, placer=placer)
     try:
@@ -70,6 +71,8 @@ def plan(
         chosen.prepare()
         begun = time.perf_counter()
         solution: object = chosen.place(problem, budget_s=budget_s, seed=seed)
+    except MissingExtraError:
+        raise  # a missing package says nothing about the algorithm
     except OpMarkError as error:
         raise SubmissionError(f"placer {name!r} found no placement: {error}", where=problem.name) from error
     except Exception as error:  # code of others may raise anything

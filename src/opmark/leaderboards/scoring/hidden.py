@@ -59,6 +59,18 @@ def need_hidden(track: Track) -> Track:
     return found
 
 
+def fresh_problems(track: Track, seed: str) -> tuple[Problem, ...]:
+    """Instances of the track's hidden recipe from a seed of one's own; none where it has no such recipe.
+
+    Raises `OpMarkError` where a predictor or a graph that they need is missing.
+    """
+    recipe = load_recipe(track.folder) if (track.folder / FILE).is_file() else None
+    if recipe is None or recipe.hidden is None:
+        return ()
+    sources = Sources(workspace=Workspace(track.folder.parent.parent))
+    return tuple(drawn_problems(recipe, recipe.hidden, sources, track.rules.objective, seed))
+
+
 def hidden_problems(problems: Sequence[Problem], seed: str) -> tuple[Problem, ...]:
     """A disguised and rescaled copy of each problem, in random order."""
     generator = generator_of(seed)
@@ -119,11 +131,9 @@ def generator_of(seed: str) -> np.random.Generator:
 
 
 def _problems(track: Track, seed: str) -> tuple[Problem, ...]:
-    recipe = load_recipe(track.folder) if (track.folder / FILE).is_file() else None
-    if recipe is None or recipe.hidden is None:
+    drawn = fresh_problems(track, seed)
+    if not drawn:
         return hidden_problems(track.problems(), seed)
-    sources = Sources(workspace=Workspace(track.folder.parent.parent))
-    drawn = drawn_problems(recipe, recipe.hidden, sources, track.rules.objective, seed)
     known = read_references(track.folder / "hidden" / REFERENCES)
     return tuple(replace(problem, reference=known.get(problem.id)) for problem in drawn)
 

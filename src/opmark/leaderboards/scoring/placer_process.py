@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from opmark.core.canonical import plain
-from opmark.core.errors import OpMarkError, PlacementError, SubmissionError
+from opmark.core.errors import MissingExtraError, OpMarkError, PlacementError, SubmissionError
 from opmark.core.line_reader import LineReader
 from opmark.core.schema import convert
 from opmark.core.units import format_duration
@@ -54,7 +54,8 @@ class PlacerProcess:
     def attempt(self, problem: Problem, name: str, *, budget_s: float, seed: int = 0) -> Attempt:
         """Run the placer `name` for at most `hard_end_s(budget_s)` seconds and evaluate its last valid solution.
 
-        Raises `SubmissionError` with one sentence where there is none, `ContentError` for a wrong problem.
+        Raises `SubmissionError` with one sentence where there is none, `MissingExtraError` where the placer lacks a
+        package here, `ContentError` for a wrong problem.
         """
         problem.arrays  # noqa: B018 (report a faulty problem here, not as the death of a process)
         process = self._ask(problem, name, budget_s=budget_s, seed=seed)
@@ -67,6 +68,8 @@ class PlacerProcess:
                 break
             if "offer" in message:
                 offers.append((time.monotonic() - begun, message["offer"]))
+            if "unavailable" in message:
+                raise MissingExtraError(message["unavailable"], hint=message.get("hint"))
             planning_s = message.get("done")
             failed = message.get("failed", "")
         spent_s = time.monotonic() - begun if planning_s is None else float(planning_s)

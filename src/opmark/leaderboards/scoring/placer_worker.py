@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from opmark.core.canonical import plain
-from opmark.core.errors import OpMarkError, PlacementError
+from opmark.core.errors import MissingExtraError, OpMarkError, PlacementError
 from opmark.core.schema import convert
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
@@ -64,6 +64,8 @@ def main() -> int:
         try:
             with listening(heard):
                 solution, seconds = plan(problem, asked["placer"], budget_s=asked["budget_s"], seed=asked["seed"])
+        except MissingExtraError as error:
+            _say(answers, {"unavailable": error.message, "hint": error.hint})
         except OpMarkError as error:
             _say(answers, {"failed": error.message})
         else:

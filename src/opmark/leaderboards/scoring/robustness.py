@@ -57,7 +57,7 @@ def robustness_of_all(
         if plain:
             costs[draw, plain] = simulate_many(whole, devices, priorities, profile=profile, enforce_memory=False)
         for place in set(range(len(fixed))).difference(plain):
-            drawn = _drawn_with_parts(problem, row) if fixed[place].replicas else whole
+            drawn = drawn_problem(problem, row) if fixed[place].replicas else whole
             costs[draw, place] = simulate(drawn, fixed[place], profile).cost_ns
     return tuple(Robustness(costs=tuple(own)) for own in costs.T.tolist())
 
@@ -103,8 +103,8 @@ def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Fac
     return found
 
 
-def _drawn_with_parts(problem: Problem, factors: Factors) -> Problem:
-    """The problem with all times multiplied, also those of replicas' parts; it is compiled again."""
+def drawn_problem(problem: Problem, factors: Factors) -> Problem:
+    """The problem with all times multiplied by `factors` (units, device types); it is compiled again."""
     types = sorted({device.type for device in problem.cluster.devices})
     units = []
     for unit, row in zip(problem.units, factors.tolist(), strict=True):

@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from opmark.core.errors import SubmissionError
+from opmark.core.errors import MissingExtraError, SubmissionError
 from opmark.core.parallel.task_map import InThreads, TaskMap
 from opmark.leaderboards.problem.placement import Solution, solution_of
 from opmark.leaderboards.problem.problem import Problem
@@ -59,6 +59,13 @@ class _Answer:
     answered_s: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class _NotRun:
+    """An entry that lacks a package: no answer, and no failure of the algorithm either."""
+
+    reason: str
+
+
 def score_track(
     track: Track,
     names: Sequence[str],
@@ -74,20 +81,21 @@ def score_track(
     """Run OpMark's own placers on every problem of a track, store their answers, and rank all stored answers.
 
     An answer replaces the stored one of its entry; a failed run removes it. A finished run with the same code, problem,
-    budget and seed is not repeated unless `again`. `budget_s` defaults to the track's. With `cluster` its workers run
-    the placers instead of `jobs` processes here. Without `compiled` these run in plain Python.
+    budget and seed is not repeated unless `again`. A placer that lacks a package is not run: it gets no record, its
+    stored answers stay, and `not_run` names it. `budget_s` defaults to the track's. With `cluster` its workers run the
+    placers instead of `jobs` processes here. Without `compiled` these run in plain Python.
     """
     codes = {name: code_of_placer(name) for name in names}
     show = progress or (lambda _: None)
     with ExitStack() as stack:
         if cluster is None:
             processes = [stack.enter_context(PlacerProcess(compiled=compiled)) for _ in range(jobs)]
-            score_entries(track, codes, processes, budget_s=budget_s, seed=seed, again=again, progress=show)
+            not_run = score_entries(track, codes, processes, budget_s=budget_s, seed=seed, again=again, progress=show)
         else:
             tasks, kept = _tasks(track, codes, budget_s=budget_s, seed=seed, again=again, layers=())
             results = cluster.run(_run_on_worker, tasks, shared=None)
-            _score(track, tasks, kept=kept, place=cluster, results=results, progress=show)
-    return track.rank()
+            not_run = _score(track, tasks, kept=kept, place=cluster, results=results, progress=show)
+    return replace(track.rank(), not_run=not_run)
 
 
 def score_entries(
@@ -100,15 +108,18 @@ def score_entries(
     again: bool = False,
     layers: tuple[str, ...] = (),
     progress: Callable[[ScoringProgress], None] = lambda _: None,
-) -> None:
-    """Run entries with one job per runner, and store each answer at once; `codes` maps entries to code hashes."""
+) -> dict[str, str]:
+    """Run entries with one job per runner, and store each answer at once; `codes` maps entries to code hashes.
+
+    Returns the entries that could not run here for want of a package, with the reason.
+    """
     tasks, kept = _tasks(track, codes, budget_s=budget_s, seed=seed, again=again, layers=layers)
     free: queue.SimpleQueue[Runner] = queue.SimpleQueue()
     for runner in runners:
         free.put(runner)
     place = InThreads(len(runners))
     results = place.run(_run_free, tasks, shared=free)
-    _score(track, tasks, kept=kept, place=place, results=results, progress=progress)
+    return _score(track, tasks, kept=kept, place=place, results=results, progress=progress)
 
 
 def _score(
@@ -117,24 +128,29 @@ def _score(
     *,
     kept: int,
     place: TaskMap,
-    results: Generator[tuple[int, _Answer | str], None, None],
+    results: Generator[tuple[int, _Answer | _NotRun | str], None, None],
     progress: Callable[[ScoringProgress], None],
-) -> None:
-    """Store here each result of the tasks at `place`, as it comes."""
+) -> dict[str, str]:
+    """Store here each result of the tasks at `place`, as it comes; returns the entries that lack a package."""
     progress(ScoringProgress(done=0, total=len(tasks), kept=kept))
     spent_s = 0.0
+    not_run: dict[str, str] = {}
     records = _Records(track)
     try:
         with closing(results):
             for done, (number, found) in enumerate(results, 1):
-                spent_s += _keep(track, records, tasks[number], found)
+                if isinstance(found, _NotRun):
+                    not_run[tasks[number].name] = found.reason
+                else:
+                    spent_s += _keep(track, records, tasks[number], found)
                 left_s = spent_s / done * (len(tasks) - done) / place.slots
                 progress(ScoringProgress(done=done, total=len(tasks), kept=kept, left_s=left_s))
     finally:
         records.write()
+    return dict(sorted(not_run.items()))
 
 
-def _run_free(free: "queue.SimpleQueue[Runner]", task: _Task) -> _Answer | str:
+def _run_free(free: "queue.SimpleQueue[Runner]", task: _Task) -> _Answer | _NotRun | str:
     """Run a task with a runner that is free."""
     runner = free.get()
     try:
@@ -147,7 +163,7 @@ def _run_free(free: "queue.SimpleQueue[Runner]", task: _Task) -> _Answer | str:
 _OF_THREAD = threading.local()
 
 
-def _run_on_worker(_shared: None, task: _Task) -> _Answer | str:
+def _run_on_worker(_shared: None, task: _Task) -> _Answer | _NotRun | str:
     """Run a task with the process that belongs to this thread."""
     runner: PlacerProcess | None = getattr(_OF_THREAD, "runner", None)
     if runner is None:
@@ -156,11 +172,13 @@ def _run_on_worker(_shared: None, task: _Task) -> _Answer | str:
     return _run(runner, task)
 
 
-def _run(runner: Runner, task: _Task) -> _Answer | str:
+def _run(runner: Runner, task: _Task) -> _Answer | _NotRun | str:
     """The answer, or the reason why there is none."""
     record = task.record
     try:
         found = runner.attempt(task.problem, task.name, budget_s=record.budget_s, seed=record.seed)
+    except MissingExtraError as error:
+        return _NotRun(f"{error.message}: {error.hint}" if error.hint else error.message)
     except SubmissionError as error:
         return error.message
     answer = solution_of(task.problem, found.evaluation.placement, placer=task.name)

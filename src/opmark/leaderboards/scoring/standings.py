@@ -20,6 +20,7 @@ from opmark.leaderboards.scoring.score_formulas import (
     quality,
     shared_ranks,
 )
+from opmark.leaderboards.scoring.splits import Counted, Splits, score_counted, split_score
 from opmark.leaderboards.search.single import best_single_device
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
@@ -31,7 +32,10 @@ Costs = Mapping[tuple[str, str], int | str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One entry. `low` and `high` are the score's 95 % interval; `metrics` are the columns of `METRICS`."""
+    """One entry. `low` and `high` are the score's 95 % interval; `metrics` are the columns of `METRICS`.
+
+    The score of a submission follows from `counted`; its results on stored instances are shown, but do not count.
+    """
 
     rank: int
     name: str
@@ -40,13 +44,15 @@ class Row:
     high: float
     metrics: Mapping[str, float | None]
     results: tuple[Result, ...]
+    counted: Counted | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standings:
-    """Rows by rank. `evaluations`, `planning_s` and `reasons`, by (entry, problem), are not stored in the file.
+    """Rows by rank. The fields after `note` are not stored in the file; keys are (entry, problem) or entries.
 
-    `reasons` come from the records of runs without an answer.
+    `reasons` come from the records of runs without an answer. `not_run` are the entries that lack a package here, with
+    the reason; they have no row.
     """
 
     track: str
@@ -55,6 +61,8 @@ class Standings:
     evaluations: Mapping[tuple[str, str], Evaluation] = field(default_factory=dict, compare=False)
     planning_s: Mapping[tuple[str, str], float] = field(default_factory=dict, compare=False)
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict, compare=False)
+    splits: Mapping[str, Splits] = field(default_factory=dict, compare=False)
+    not_run: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def reason(self, entry: str, result: Result) -> str:
         """The reason for an invalid answer, from the run's record where it has one; empty for a valid answer."""
@@ -65,6 +73,8 @@ class Standings:
         rows = plain(self.rows)
         for row in rows:
             row["metrics"] = {name: value for name, value in row["metrics"].items() if value is not None}
+            if row["counted"] is None:
+                del row["counted"]
             for result in row["results"]:
                 if result["drawn"] is None:
                     del result["drawn"]
@@ -145,6 +155,21 @@ def rank_costs(
         for place, (score, low, high, name, results) in zip(ranks, unranked, strict=True)
     )
     return Standings(track=track, rows=rows, note=note)
+
+
+def with_counted(standings: Standings, counted: Mapping[str, Counted | None]) -> Standings:
+    """The standings in which submissions have the scores of the splits that count; those with None have no row."""
+    rows = []
+    for row in standings.rows:
+        own = counted.get(row.name)
+        if own is None:
+            rows += [] if row.name in counted else [row]
+            continue
+        score = score_counted(own, split_score(row.results))
+        rows.append(replace(row, score=score.score, low=score.low, high=score.high, counted=own))
+    rows.sort(key=lambda row: (-row.score, row.name))
+    ranks = shared_ranks([(row.score, row.low, row.high) for row in rows])
+    return replace(standings, rows=tuple(replace(row, rank=rank) for rank, row in zip(ranks, rows, strict=True)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +255,7 @@ def _entry(standings: Standings, row: Row, instances: bool) -> dict[str, Any]:
         "planning_s": median(known) if known else None,
         "robust_quality": row.metrics["robust-quality"],
         "p95_quality": _p95_quality(row),
+        **_split_columns(standings.splits.get(row.name)),
     }
     if instances:
         entry["instances"] = [
@@ -248,6 +274,10 @@ def _entry(standings: Standings, row: Row, instances: bool) -> dict[str, Any]:
             for result, seconds in zip(row.results, planned, strict=True)
         ]
     return entry
+
+
+def _split_columns(splits: Splits | None) -> dict[str, Any]:
+    return plain(splits) if splits else {}
 
 
 def _p95_quality(row: Row) -> float | None:

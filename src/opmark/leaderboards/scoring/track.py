@@ -23,7 +23,8 @@ from opmark.leaderboards.scoring.answers import SUFFIX, read_rows, row_of, row_t
 from opmark.leaderboards.scoring.attempt import budget_by_size_s
 from opmark.leaderboards.scoring.run_record import FILE as RUNS
 from opmark.leaderboards.scoring.run_record import RunRecord, read_runs
-from opmark.leaderboards.scoring.standings import Standings, rank_solutions
+from opmark.leaderboards.scoring.splits import Splits, hidden_scores, read_counted, splits_of
+from opmark.leaderboards.scoring.standings import Standings, rank_solutions, with_counted
 
 SCHEMA = 1
 REFERENCES = "references.json"
@@ -130,8 +131,13 @@ class Track:
             write_rows(path, rows)
 
     def standings(self) -> Standings:
-        """Rank the stored answers. Raises `NothingSelectedError` where there are none."""
-        solutions = self.solutions()
+        """Rank the stored answers. Raises `NothingSelectedError` where there are none.
+
+        A submission without counted splits is being scored, and has no row yet.
+        """
+        counted = {} if self.given else read_counted(self.folder)
+        unready = {name for name, found in counted.items() if found is None}
+        solutions = {name: rows for name, rows in self.solutions().items() if name not in unready}
         if not solutions:
             raise NothingSelectedError(
                 "no entry has a stored solution",
@@ -141,11 +147,27 @@ class Track:
         return self.with_runs(rank_solutions(self.problems(), solutions, track=self.name))
 
     def with_runs(self, standings: Standings) -> Standings:
-        """The standings with the planning times and the reasons of failures from the records of runs."""
+        """The standings with the planning times and the reasons of failures from the records of runs.
+
+        Submissions get the scores of the splits that count for them; one that is being scored loses its row.
+        """
         runs = {(entry, name): run for entry, row in self.runs().items() for name, run in row.items()}
         seconds = {key: run.planning_s for key, run in runs.items() if run.planning_s is not None}
         reasons = {key: run.reason for key, run in runs.items() if run.reason}
-        return replace(standings, planning_s=seconds, reasons=reasons)
+        found = replace(standings, planning_s=seconds, reasons=reasons)
+        if self.given:
+            return found
+        counted = read_counted(self.folder)
+        found = with_counted(found, counted) if counted else found
+        return replace(found, splits=self._splits(found))
+
+    def _splits(self, standings: Standings) -> dict[str, Splits]:
+        paths = self.problem_paths()
+        validation = frozenset(problem_name(path) for path in paths if self._split(path) == "validation")
+        hidden = hidden_scores(self.folder)
+        return {
+            row.name: splits_of(row.results, validation, row.counted, hidden.get(row.name)) for row in standings.rows
+        }
 
     def lock(self) -> AbstractContextManager[None]:
         """Hold the track: other processes wait before they read a file of it to change it."""

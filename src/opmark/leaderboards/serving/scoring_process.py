@@ -77,7 +77,7 @@ def _receipt(job: Mapping[str, Any], say: Any) -> dict[str, Any]:
 
 
 def public_receipt(receipt: Receipt, tracks: list[Track]) -> dict[str, Any]:
-    """The receipt as its owner sees it: costs and reasons of public problems, one score of the hidden ones.
+    """The receipt as its owner sees it: costs and reasons of public problems, one score of twins and of hidden ones.
 
     What a submission prints on problems that are not public stays here, so that it cannot tell them.
     """
@@ -102,7 +102,8 @@ def _placed(placed: Placed, public: set[str]) -> dict[str, Any]:
         "score": row.score,
         "low": row.low,
         "high": row.high,
-        "hidden_score": placed.hidden.score if placed.hidden else None,
+        "twins_score": placed.splits.twins,
+        "hidden_score": placed.splits.hidden,
         "problems": [
             {"problem": one.problem, "cost_ns": one.cost, "quality": one.quality, "reason": one.reason}
             for one in row.results

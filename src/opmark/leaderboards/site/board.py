@@ -87,6 +87,7 @@ class BoardEntry:
 
     `origin` is `OURS`, `PUBLISHED`, `BASELINE` or `SUBMITTED`; a published algorithm has a `reference`, which ends in
     the `year`.
+    An entry that `recalls` answers is clearly better on stored instances than on those drawn for it.
     """
 
     rank: int
@@ -100,6 +101,7 @@ class BoardEntry:
     origin: str = SUBMITTED
     reference: str = ""
     year: int | None = None
+    recalls: bool = False
 
     def outcome(self, instance: str) -> Outcome | None:
         """The outcome on `instance`, None where the entry was not tried."""

@@ -26,6 +26,15 @@ SCORE = "quality"
 Timelines = Mapping[tuple[str, str], GanttTimeline]
 Progress = Callable[[int, int], None]
 
+# The scores by split, as columns of a ranking.
+_SPLITS = {
+    "public": "the score on public instances, whose answers everybody can read; it does not count for submissions",
+    "validation": "the score on stored instances of other model families; it does not count for submissions",
+    "twins": "the score on twins of the stored instances, drawn for this submission",
+    "hidden": "the score on networks that no stored instance has, from a secret seed or drawn for this submission",
+    "drop": "the share of the score on stored instances that is lost on the worst of the other splits",
+}
+
 
 def board_of(
     problems: Sequence[Problem],
@@ -97,16 +106,28 @@ def _entry(row: Row, standings: Standings, timelines: Timelines) -> BoardEntry:
         high=row.high,
         outcomes=tuple(_outcome(row.name, result, standings, timelines) for result in row.results),
         description=_summary(row.name),
-        figures=tuple(
-            Figure(name=metric.title or name, value=row.metrics[name], summary=metric.summary)
-            for name in row.metrics
-            if name != SCORE
-            for metric in (METRICS.load(name),)
-        ),
+        figures=(*_split_figures(row.name, standings), *_metric_figures(row)),
         origin=origin.name,
         reference=origin.reference,
         year=origin.year,
+        recalls=row.name in standings.splits and standings.splits[row.name].recalls,
     )
+
+
+def _metric_figures(row: Row) -> tuple[Figure, ...]:
+    return tuple(
+        Figure(name=metric.title or name, value=row.metrics[name], summary=metric.summary)
+        for name in row.metrics
+        if name != SCORE
+        for metric in (METRICS.load(name),)
+    )
+
+
+def _split_figures(entry: str, standings: Standings) -> tuple[Figure, ...]:
+    """The scores by split that any entry of the board has."""
+    own = standings.splits.get(entry)
+    shown = [name for name in _SPLITS if any(getattr(row, name) is not None for row in standings.splits.values())]
+    return tuple(Figure(name=name, value=getattr(own, name, None), summary=_SPLITS[name]) for name in shown)
 
 
 def _outcome(entry: str, result: Result, standings: Standings, timelines: Timelines) -> Outcome:

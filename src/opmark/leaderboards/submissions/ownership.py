@@ -14,13 +14,13 @@ from opmark.core.errors import SubmissionError
 from opmark.core.file_lock import locked
 from opmark.core.files import write_bytes, write_json
 from opmark.core.schema import load
+from opmark.leaderboards.scoring.splits import OWNER
 from opmark.leaderboards.scoring.track import LOCK, Track
 from opmark.leaderboards.submissions.manifest import SubmissionManifest
 from opmark.leaderboards.submissions.pack import ARCHIVE, digest
 from opmark.leaderboards.submissions.signature import SignedSubmission
 
 SCHEMA = 1
-OWNER = "owner.json"
 RECEIPT = "receipt.json"
 
 

@@ -1,4 +1,4 @@
-"""Submit a folder: pack and sign it, run the packed files on every instance of its tracks, and rank the answers."""
+"""Submit a folder: pack and sign it, run the packed files on the instances of its tracks, and rank the answers."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -7,12 +7,13 @@ from functools import partial
 from pathlib import Path
 
 from opmark.core.errors import SubmissionError
-from opmark.leaderboards.scoring.hidden import hidden_track
-from opmark.leaderboards.scoring.scoring_jobs import ScoringProgress, score_entries
+from opmark.leaderboards.scoring.scoring_jobs import ScoringProgress
+from opmark.leaderboards.scoring.splits import Counted, Splits
 from opmark.leaderboards.scoring.standings import Row
 from opmark.leaderboards.scoring.track import Track
+from opmark.leaderboards.submissions.counting import CountingRun
 from opmark.leaderboards.submissions.manifest import Submission, load_submission
-from opmark.leaderboards.submissions.ownership import keep, owned
+from opmark.leaderboards.submissions.ownership import folder_of, keep, owned
 from opmark.leaderboards.submissions.pack import digest, pack, unpacked
 from opmark.leaderboards.submissions.runner import SubmissionRunner
 from opmark.leaderboards.submissions.sandbox.choice import Sandbox
@@ -21,12 +22,13 @@ from opmark.leaderboards.submissions.signature import SignedSubmission, Submitte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A submission's place on a track; `hidden` is its row on hidden instances, where their seed is known."""
+    """A submission's place on a track, by the splits that count; the results in `row` are those on stored instances."""
 
     track: str
     row: Row
     entries: int
-    hidden: Row | None = None
+    counted: Counted
+    splits: Splits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,9 @@ def submit_signed(
             raise SubmissionError(f"its files are those of {name!r}", where=signed.name)
         _check_tracks(submission, tracks)
         hidden = sandbox.hiding(*(track.folder.parent.parent for track in tracks), *(track.folder for track in tracks))
-        scorer = _Scorer(signed, submission, hidden, jobs=jobs, seed=seed, again=again, progress=progress)
+        scorer = _Scorer(
+            signed, submission, hidden, jobs=jobs, seed=seed, again=again, progress=progress, notice=notice
+        )
         placed = []
         for track in tracks:
             waits = partial(notice, f"{track.name}: {name} is being scored already; waiting for its end")
@@ -103,7 +107,7 @@ def submit_signed(
 
 
 class _Scorer:
-    """Scores one unpacked submission on the halves of tracks."""
+    """Scores one unpacked submission on tracks."""
 
     def __init__(
         self,
@@ -115,37 +119,42 @@ class _Scorer:
         seed: int,
         again: bool,
         progress: Callable[[str, ScoringProgress], None],
+        notice: Callable[[str], None],
     ) -> None:
         processors = sorted(os.sched_getaffinity(0))
         self._runners = [
             SubmissionRunner(submission=submission, sandbox=sandbox, processor=processors[job % len(processors)])
             for job in range(jobs)
         ]
-        self._signed, self._seed, self._again, self._progress = signed, seed, again, progress
+        self._name, self._sha256 = signed.name, digest(signed.archive)
+        self._seed, self._again, self._progress, self._notice = seed, again, progress, notice
         self.layers = sandbox.layers(self._runners[0].limits)
 
     def placed(self, track: Track) -> Placed:
-        """The submission's place on a track."""
-        half = hidden_track(track)
-        row, entries = self._scored(track, track.name)
-        hidden = None if half is None else self._scored(half, f"{track.name}, hidden")[0]
-        return Placed(track=track.name, row=row, entries=entries, hidden=hidden)
-
-    def _scored(self, half: Track, label: str) -> tuple[Row, int]:
-        name = self._signed.name
-        score_entries(
-            half,
-            {name: digest(self._signed.archive)},
-            self._runners,
+        """The submission's place on a track: first the instances that count, then the stored ones."""
+        run = CountingRun(
+            folder=folder_of(track, self._name),
+            name=self._name,
+            sha256=self._sha256,
+            runners=self._runners,
+            layers=self.layers,
             seed=self._seed,
             again=self._again,
-            layers=self.layers,
-            progress=partial(self._progress, label),
+            progress=self._progress,
+            notice=self._notice,
         )
-        standings = half.rank()
-        row = next(row for row in standings.rows if row.name == name)
-        results = tuple(replace(result, reason=standings.reason(name, result)) for result in row.results)
-        return replace(row, results=results), len(standings.rows)
+        counted = run.run(track)
+        run.score(track, f"{track.name}, stored instances")
+        standings = track.rank()
+        row = next(row for row in standings.rows if row.name == self._name)
+        results = tuple(replace(result, reason=standings.reason(self._name, result)) for result in row.results)
+        return Placed(
+            track=track.name,
+            row=replace(row, results=results),
+            entries=len(standings.rows),
+            counted=counted,
+            splits=standings.splits[self._name],
+        )
 
 
 def _check_tracks(submission: Submission, tracks: Sequence[Track]) -> None:

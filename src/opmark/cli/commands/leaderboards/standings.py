@@ -89,8 +89,9 @@ def score(
 def standings(ctx: click.Context, *, track_name: str, instances: bool, as_json: bool) -> None:
     """Rank the stored solutions of a track.
 
-    The ranking is also written into the track's standings.json. Beside the score stand the score on a bad day (95 % of
-    the draws of the predictors' errors are better) and the planning time.
+    The ranking is also written into the track's standings.json. Beside the score stand the scores by split (public and
+    validation instances, twins, hidden ones), the drop between them, the score on a bad day (95 % of the draws of the
+    predictors' errors are better) and the planning time.
     """
     from opmark.leaderboards.scoring.track import load_track
 
@@ -190,27 +191,52 @@ def _show_standings(found: "Standings", as_json: bool, *, instances: bool = Fals
         click.echo(f"Note: {found.note}.", err=True)
     entries = standings_table(found, instances=instances)
     if as_json:
-        show_json(entries)
+        absent = [{"rank": None, "name": name, "not_run": reason} for name, reason in found.not_run.items()]
+        show_json([*entries, *(one for one in absent if one["name"] not in {entry["name"] for entry in entries})])
         return
+    known = ("public", "validation", "twins", "hidden")
+    splits = [key for key in known if any(entry.get(key) is not None for entry in entries)]
     rows = [
         (
             str(entry["rank"]),
             entry["name"],
             f"{entry['score']:.3f}",
             f"{entry['low']:.3f} – {entry['high']:.3f}",
+            *(_decimals(entry.get(key)) for key in splits),
+            *([_drop(entry)] if splits else []),
             MISSING if entry["gain"] is None else f"{entry['gain']:.0%}",
             MISSING if entry["p95_quality"] is None else f"{entry['p95_quality']:.3f}",
             seconds_text(entry["planning_s"]),
         )
         for entry in entries
     ]
-    show_table(("rank", "entry", "score", "95 % interval", "gain", "on a bad day", "planning"), rows, left=2)
+    ranked = {entry["name"] for entry in entries}
+    width = len(rows[0]) if rows else 0
+    rows += [(MISSING, name, "not run", *[MISSING] * (width - 3)) for name in found.not_run if name not in ranked]
+    titles = ("rank", "entry", "score", "95 % interval", *splits, *(["drop"] if splits else []))
+    show_table((*titles, "gain", "on a bad day", "planning"), rows, left=2)
+    if any(entry.get("recalls") for entry in entries):
+        click.echo("! Clearly better on stored instances than on drawn ones: the worst split is the score.", err=True)
+    for name, reason in found.not_run.items():
+        kept = "; its stored answers stay" if name in ranked else ""
+        click.echo(f"{name} was not run: {reason}{kept}.", err=True)
     if instances:
         _show_instances(entries)
     for row in found.rows:
         for result in row.results:
             if result.reason:
                 click.echo(f"{row.name} on {result.problem}: {found.reason(row.name, result)}", err=True)
+
+
+def _decimals(score: float | None) -> str:
+    return MISSING if score is None else f"{score:.3f}"
+
+
+def _drop(entry: "Mapping[str, Any]") -> str:
+    """The share of the score that is lost on instances that nobody knows, with a mark where it is too large."""
+    if entry.get("drop") is None:
+        return MISSING
+    return f"{entry['drop']:.0%}{' !' if entry['recalls'] else ''}"
 
 
 def _show_instances(entries: "Sequence[Mapping[str, Any]]") -> None:

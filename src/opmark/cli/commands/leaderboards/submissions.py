@@ -159,8 +159,8 @@ def submit(
 ) -> None:
     """Score the submission in FOLDER, and rank it.
 
-    It runs on every problem of its tracks; its solutions are stored. Its name then belongs to your key: later
-    submissions under this name need the same key.
+    Twins of the track's problems and unseen problems count, drawn for this submission. It also runs on the stored
+    problems, and its solutions are stored. Its name belongs to your key: later submissions under it need the same key.
     """
     from opmark.leaderboards.submissions.manifest import load_submission
     from opmark.leaderboards.submissions.sandbox.choice import sandbox
@@ -190,13 +190,26 @@ def submit(
 def _show_receipt(receipt: "Receipt") -> None:
     rows = []
     for placed in receipt.placed:
-        row, hidden = placed.row, placed.hidden
-        interval = f"{row.low:.3f} – {row.high:.3f}"
-        on_hidden = MISSING if hidden is None else f"{hidden.score:.3f}"
-        rows.append((placed.track, f"{row.rank} of {placed.entries}", f"{row.score:.3f}", interval, on_hidden))
-    show_table(("track", "rank", "score", "95 % interval", "hidden"), rows)
+        row, splits = placed.row, placed.splits
+        scores = (splits.public, splits.validation, splits.twins, splits.hidden)
+        rows.append(
+            (
+                placed.track,
+                f"{row.rank} of {placed.entries}",
+                f"{row.score:.3f}",
+                f"{row.low:.3f} – {row.high:.3f}",
+                *(MISSING if score is None else f"{score:.3f}" for score in scores),
+                MISSING if splits.drop is None else f"{splits.drop:.0%}",
+            )
+        )
+    show_table(("track", "rank", "score", "95 % interval", "public", "validation", "twins", "hidden", "drop"), rows)
     _show_layers(receipt.layers)
     for placed in receipt.placed:
+        if placed.splits.recalls:
+            click.echo(
+                f"{placed.track}: clearly better on stored instances than on drawn ones; the worst split is its score.",
+                err=True,
+            )
         for result in placed.row.results:
             if result.reason:
                 click.echo(f"{placed.track}, {result.problem}: {result.reason}", err=True)

@@ -131,13 +131,13 @@ class View:
                 options += ["--symlink", str(path.readlink()), str(path)]
             elif path.is_dir():
                 options += ["--ro-bind", str(path), str(path)]
-        for path in ("/etc/ld.so.cache", "/etc/alternatives"):
-            if Path(path).exists():
-                options += [*_dirs(path), "--ro-bind", path, path]
+        for also in ("/etc/ld.so.cache", "/etc/alternatives"):
+            if Path(also).exists():
+                options += [*_dirs(also), "--ro-bind", also, also]
         for one, source in zip(self.moved, sources, strict=True):
             options += [*_dirs(one.inside), "--ro-bind", source, one.inside]
-        for path in self.masked:
-            options += ["--tmpfs", path, "--remount-ro", path]
+        for masked in self.masked:
+            options += ["--tmpfs", masked, "--remount-ro", masked]
         options += ["--dir", COMPILED, "--ro-bind", compiled, COMPILED]
         return [*options, "--dir", FOLDER, "--ro-bind", folder, FOLDER]
 
