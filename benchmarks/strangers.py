@@ -65,7 +65,7 @@ def outcome(model: CostModel, name: str, build: Callable[[], Any], seconds: floa
     except OpMarkError as error:
         return row | {"verdict": "refused", "operators": _sentence(error)}
     except Exception as error:  # noqa: BLE001 (a finding, not an end)
-        return row | {"verdict": "CRASHED", "operators": _sentence(error)}
+        return row | {"verdict": "CRASHED" if _runs(module, inputs) else "does not run", "operators": _sentence(error)}
     try:
         CostModel(model.bundle).network(graph)
         refused = False
@@ -85,6 +85,14 @@ def outcome(model: CostModel, name: str, build: Callable[[], Any], seconds: floa
         "share": found.bytes_moved_share,
         "operators": " ".join(one.operator.removeprefix("aten.") for one in found.unmodelled),
     }
+
+
+def _runs(module: torch.nn.Module, inputs: tuple[Any, ...]) -> bool:
+    try:
+        processor_ns(module, inputs, 0.0)
+    except Exception:  # noqa: BLE001
+        return False
+    return True
 
 
 def judged(rows: list[dict[str, Any]], scale: float) -> list[dict[str, Any]]:

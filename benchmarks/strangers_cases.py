@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 Case = tuple[str, Callable[[], Any]]
-IMAGE, TOKENS = (1, 3, 224, 224), (1, 128)
+IMAGE, TOKENS = (1, 3, 224, 224), (1, 64)
 
 # Config classes of transformers; the smallest settings that keep the design.
 TRANSFORMERS = (
