@@ -62,15 +62,33 @@ def run(
     if again:
         trials = again_plan(trials, read_journal(journal), again)
     with JournalWriter(journal, header) as writer:
-        return _Run(
+        return run_plan(
             trials,
-            writer=writer,
-            path=journal,
+            writer,
+            journal,
             budget_s=budget_s or suite.budget_s,
             progress=progress,
             command=command,
             again={trial.trial for trial in trials.trials} if again else frozenset(),
-        ).go(refine=refine)
+            refine=refine,
+        )
+
+
+def run_plan(
+    trials: Plan,
+    writer: JournalWriter,
+    path: Path,
+    *,
+    budget_s: float | None = None,
+    progress: Callable[[RunProgress], None] = lambda _: None,
+    command: Sequence[str] = COMMAND,
+    again: Collection[str] = frozenset(),
+    refine: bool = True,
+) -> RunSummary:
+    """Measure the trials of a plan into the journal of `writer`, as `run` does; `again` are measured once more."""
+    return _Run(
+        trials, writer=writer, path=path, budget_s=budget_s, progress=progress, command=command, again=again
+    ).go(refine=refine)
 
 
 class _Run:

@@ -102,13 +102,55 @@ class OnDask(TaskMap):
             )
 
     def submit(
-        self, function: Callable[[Any, Any], Any], common: Any, task: Any, *, resources: Mapping[str, float] = {}
+        self,
+        function: Callable[[Any, Any], Any],
+        common: Any,
+        task: Any,
+        *,
+        resource: str = "",
+        workers: Sequence[str] = (),
     ) -> "Future":
-        """One task; `resources` are those that its worker must have."""
+        """One task. `resource` is one that its worker must have; only `workers` may run it (none: all)."""
         with _large_tasks_allowed():
             return self.client.submit(
-                _run_checked, identity(), function, common, task, pure=False, resources=dict(resources) or None
+                _run_checked,
+                identity(),
+                function,
+                common,
+                task,
+                pure=False,
+                resources={resource: 1} if resource else None,
+                workers=list(workers) or None,
             )
+
+    def ended(self, future: "Future") -> "Future":
+        """The same task, once it has ended."""
+        from distributed import wait
+
+        wait(future)
+        return future
+
+    def first_ended(self, futures: "Sequence[Future]", within_s: float) -> "list[Future]":
+        """The tasks that have ended, after the first one did, or none after `within_s` seconds."""
+        from distributed import wait
+
+        try:
+            return list(wait(list(futures), timeout=within_s, return_when="FIRST_COMPLETED").done)
+        except TimeoutError:
+            return []
+
+    def resources(self) -> dict[str, frozenset[str]]:
+        """The names of the resources of each worker, by its address."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        return {address: frozenset(facts["resources"]) for address, facts in workers.items()}
+
+    def begun(self) -> set[str]:
+        """The keys of all tasks that a worker has."""
+        return {key for keys in self.client.processing().values() for key in keys}
+
+    def grant(self, worker: str, resource: str) -> None:
+        """Give one unit of a resource to the worker at an address."""
+        self.client.run(_take_resource, resource, workers=[worker], on_error="ignore")
 
     def lost(self, future: "Future") -> str:
         """The reason why a task has no result because its workers ended; empty otherwise.
@@ -193,6 +235,10 @@ def _run_checked(wanted: Mapping[str, str], function: Callable[[Any, Any], Any],
     return function(shared, task)
 
 
+async def _take_resource(name: str, dask_worker: Any = None) -> None:
+    await dask_worker.set_resources(**{name: 1})
+
+
 def _worker_name() -> str:
     from distributed import get_worker
 
@@ -211,7 +257,7 @@ def _local_workers(address: str) -> int:
 
 
 def _local_cluster(workers: int) -> Any:
-    """Worker processes of this machine with one thread each, and no page of their own."""
+    """Worker processes of this machine with one thread each; nothing listens to other machines."""
     import logging
 
     from distributed import LocalCluster
@@ -220,7 +266,7 @@ def _local_cluster(workers: int) -> Any:
         n_workers=workers,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         memory_limit=0,
         silence_logs=logging.CRITICAL,
     )

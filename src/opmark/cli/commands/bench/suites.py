@@ -8,8 +8,17 @@ import click
 
 from opmark.cli.commands.bench._options import budget_option, default_journal, journal_option, show_how_to_continue
 from opmark.cli.completers import suites as suite_names
-from opmark.cli.options import DURATION, FILE, PERCENT, cache_folder, json_option, suites_folder
-from opmark.cli.text.terminal import run_progress, show_json, show_table
+from opmark.cli.options import (
+    DURATION,
+    FILE,
+    PERCENT,
+    cache_folder,
+    cluster_option,
+    json_option,
+    on_cluster,
+    suites_folder,
+)
+from opmark.cli.text.terminal import run_progress, show_json, show_note, show_table
 from opmark.core.errors import ExitCode, NothingSelectedError, UsageError
 from opmark.core.units import counted, format_bytes, format_count, format_duration
 
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
     from opmark.bench.suite.plan import EstimatedDuration, Plan
     from opmark.bench.suite.suite import Suite
     from opmark.core.kernels.work import Work
+    from opmark.core.measurements.environment import Environment
     from opmark.studies.active_sampling.run import ActiveSummary
 
 _shard_option = click.option("--shard", default="1/1", show_default=True, metavar="I/N", help="Only part I of N.")
@@ -166,6 +176,7 @@ def _show_plan(planned: "Plan", takes: "EstimatedDuration") -> None:
     help="Measure again only the trials with this status in the journal; low_quality: coarse or doubtful.",
 )
 @_shard_option
+@cluster_option
 @click.option(
     "--journal",
     type=FILE,
@@ -181,13 +192,15 @@ def run_suite(
     target_error: float | None,
     again: str | None,
     shard: str,
+    cluster: str | None,
     journal: Path | None,
     as_json: bool,
 ) -> None:
     """Measure SUITE, or continue measuring it.
 
     SUITE is a name or a YAML file. The run looks at everything once, then refines the labels where it pays. It can be
-    stopped at any moment; running the same command again continues.
+    stopped at any moment; running the same command again continues. With --cluster every host measures one trial at a
+    time; like hosts share the work and a journal, unlike ones get a journal each: SUITE-DEVICE-….jsonl.
     """
     from opmark.bench.suite.plan import parse_shard
 
@@ -195,8 +208,13 @@ def run_suite(
         raise UsageError(f"a budget of {budget:g} s leaves no time to measure", hint="write it like 90s, 10m or 2h")
     if again and target_error is not None:
         raise UsageError("--again and --target-error exclude each other", hint="run twice, once with each option")
+    if cluster is not None and (again or target_error is not None):
+        raise UsageError("--cluster excludes --again and --target-error", hint="measure with it alone, then without it")
     part = parse_shard(shard)
     chosen = _suite_named(ctx, suite)
+    if cluster is not None:
+        _run_on_cluster(ctx, chosen, cluster, shard=part, budget_s=budget, journal=journal, as_json=as_json)
+        return
     if journal is None:
         suffix = "" if part[1] == 1 else f"-{part[0] + 1}-of-{part[1]}"
         journal = default_journal(ctx, f"{chosen.name}{suffix}")
@@ -226,6 +244,41 @@ def _run(
 
     with run_progress(suite.name) as show:
         return run(suite, journal=journal, budget_s=budget_s, shard=shard, progress=show, cache=cache, again=again)
+
+
+def _run_on_cluster(
+    ctx: click.Context,
+    suite: "Suite",
+    address: str,
+    *,
+    shard: tuple[int, int],
+    budget_s: float | None,
+    journal: Path | None,
+    as_json: bool,
+) -> None:
+    from opmark.bench.run.cluster_run import run_on_cluster
+
+    part = "" if shard[1] == 1 else f"-{shard[0] + 1}-of-{shard[1]}"
+    given: list[str] = []
+
+    def journal_of(environment: "Environment") -> Path:
+        given.append(environment.id)
+        if journal is not None and len(given) > 1:
+            raise UsageError("the cluster has unlike hosts, and each kind needs a journal", hint="leave out --journal")
+        return journal or default_journal(ctx, f"{suite.name}{part}-{environment.device}-{environment.id[:6]}")
+
+    with on_cluster(address) as workers, run_progress(suite.name) as show:
+        assert workers is not None
+        summaries = run_on_cluster(
+            suite, workers, journal_of=journal_of, budget_s=budget_s, shard=shard, progress=show, notice=show_note
+        )
+    if as_json:
+        show_json({"suite": suite.name, "journals": [_run_document(summary, None) for summary in summaries]})
+    else:
+        for summary in summaries:
+            _show_run(summary, None)
+    if any(summary.interrupted for summary in summaries):
+        ctx.exit(ExitCode.INTERRUPTED)
 
 
 def _run_in_rounds(
