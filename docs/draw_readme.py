@@ -8,7 +8,8 @@ from pathlib import Path
 
 from readme_translation import replace_part
 
-from opmark.core.files import read_json, write_text
+from opmark.core.files import write_text
+from opmark.core.reading import read_json
 from opmark.core.units import format_ns
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.scoring.track import load_track

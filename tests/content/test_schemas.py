@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 
 from opmark.core.canonical import plain
-from opmark.core.files import read_json
-from opmark.core.schema import read_yaml
+from opmark.core.reading import read_json
+from opmark.core.yaml_file import read_yaml
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.scoring.track import load_track, track_names
 

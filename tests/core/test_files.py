@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from opmark.core.errors import ContentError, OpMarkError
-from opmark.core.files import atomic_path, json_text, read_json, read_text, sha256, write_bytes, write_json, write_text
+from opmark.core.files import atomic_path, json_text, sha256, write_bytes, write_json, write_text
+from opmark.core.reading import read_json, read_text
 
 
 def no_space(*_: Any) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from opmark.core.errors import ContentError
-from opmark.core.schema import convert, json_schema, load, read_yaml
+from opmark.core.schema import convert, json_schema, load
+from opmark.core.yaml_file import read_yaml
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

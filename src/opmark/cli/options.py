@@ -112,12 +112,14 @@ missing_option = click.option(
     show_default=True,
     help="How to treat kernels without a predictor and matrix work without a kind: refuse them, or go by their bytes.",
 )
+_DIGITS = 12
+_SIZE = click.IntRange(1, 10**_DIGITS)
 SIZES = (
     click.option(
         "--dimension", "dimensions", multiple=True, help="A size the model leaves open: NAME=NUMBER; repeatable."
     ),
-    click.option("--batch", type=click.IntRange(min=1), help="Batch size of a network of the zoo."),
-    click.option("--size", type=click.IntRange(min=1), help="Image side or sequence length of a network of the zoo."),
+    click.option("--batch", type=_SIZE, help="Batch size of a network of the zoo."),
+    click.option("--size", type=_SIZE, help="Image side or sequence length of a network of the zoo."),
 )
 
 
@@ -140,7 +142,7 @@ def chosen_sizes(dimensions: tuple[str, ...], batch: int | None, size: int | Non
     sizes = {}
     for pair in dimensions:
         name, equals, value = pair.partition("=")
-        if not (name and equals and value.isdecimal() and int(value) > 0):
+        if not (name and equals and value.isdecimal() and len(value) <= _DIGITS and int(value) > 0):
             raise UsageError(f"{pair!r} is not a dimension", hint="write it like batch=8")
         sizes[name] = int(value)
     for name, given in (("batch", batch), ("size", size)):

@@ -1,4 +1,4 @@
-"""Read and write files; a write is atomic, so that a file is either complete or unchanged."""
+"""Write files; a write is atomic, so that a file is either complete or unchanged."""
 
 import contextlib
 import hashlib
@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from opmark.core.canonical import plain
-from opmark.core.errors import ContentError, OpMarkError
-
-# Text files with this suffix are compressed.
-PACKED = ".gz"
+from opmark.core.checksums import with_checksum
+from opmark.core.errors import OpMarkError
+from opmark.core.reading import PACKED
 
 
 @contextlib.contextmanager
@@ -122,42 +121,14 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json_text(value))
 
 
+def write_sealed(path: Path, text: str) -> None:
+    """Write `text`, a JSON object, with its checksum as the last key; `reading.read_json` compares it."""
+    write_text(path, with_checksum(text))
+
+
 def json_text(value: Any) -> str:
     """The indented JSON of `value` (dataclasses allowed), as in files and in the output of `--json`."""
     return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def read_json(path: Path) -> Any:
-    """Parse a JSON file. Raises `ContentError` with the file and the line."""
-    try:
-        return json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise ContentError(f"not JSON: {error.msg}", where=f"{path}:{error.lineno}") from error
-
-
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, decompressed if its name ends in `.gz`.
-
-    Raises `ContentError` if it is absent, a folder, or not text.
-    """
-    try:
-        return _unpacked(path) if path.suffix == PACKED else path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ContentError("no such file", where=str(path)) from None
-    except UnicodeDecodeError as error:
-        raise ContentError("not a text file", where=str(path)) from error
-    except OSError as error:
-        raise ContentError(f"cannot be read: {error.strerror}", where=str(path)) from error
-
-
-def _unpacked(path: Path) -> str:
-    import gzip
-    import zlib
-
-    try:
-        return gzip.decompress(path.read_bytes()).decode()
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ContentError("not a complete gzip file", where=str(path)) from error
 
 
 def sha256(path: Path) -> str:

@@ -5,18 +5,33 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from opmark.core.errors import ContentError
-from opmark.core.files import read_json, read_text
+from opmark.core.reading import USUAL_BYTES, read_json
+from opmark.core.yaml_file import read_yaml
 
 T = TypeVar("T")
+# Whole numbers take at most 64 bits, with or without a sign.
+_SINGLE: dict[str, dict[str, Any]] = {
+    "int": {"ge": -(2**63), "lt": 2**64},
+    **{name: {} for name in ("float", "bool", "str")},
+}
 
 
-def load(path: Path, kind: type[T], *, schema: int, oldest: int | None = None) -> T:
+def load(
+    path: Path,
+    kind: type[T],
+    *,
+    schema: int,
+    oldest: int | None = None,
+    sealed: bool = False,
+    at_most: int = USUAL_BYTES,
+) -> T:
     """Read `path` (YAML by its suffix, else JSON) as the dataclass `kind`; the file starts with `schema: N`.
 
-    Files from the schema `oldest` on can be read too. A field `schema` of the dataclass gets the number. Raises
-    `ContentError` with the file and every wrong key.
+    Files from the schema `oldest` on can be read too. A field `schema` of the dataclass gets the number. `sealed` and
+    `at_most` are those of `reading.read_json`. Raises `ContentError` with the file and every wrong key.
     """
-    content = read_yaml(path) if path.suffix in {".yaml", ".yml"} else read_json(path)
+    yaml = path.suffix in {".yaml", ".yml"}
+    content = read_yaml(path) if yaml else read_json(path, sealed=sealed, at_most=at_most)
     if not isinstance(content, dict):
         raise ContentError("expected a mapping at the top", where=str(path))
     check_schema(content, schema, path, oldest=oldest)
@@ -30,7 +45,7 @@ def convert(content: Any, kind: type[T], *, where: str) -> T:
     import pydantic
 
     try:
-        result: T = _adapter(kind).validate_python(content)  # type: ignore[arg-type]
+        result: T = _validator(kind).validate_python(content)
     except pydantic.ValidationError as error:
         raise ContentError("; ".join(_sentences(error.errors())), where=where, hint=_unknown_key_hint(error)) from None
     return result
@@ -61,19 +76,6 @@ def check_schema(content: dict[str, Any], schema: int, path: Path, *, oldest: in
         raise ContentError(f"version {found} is older than {schema}", where=where, hint="make the file again")
 
 
-def read_yaml(path: Path) -> Any:
-    """Parse a YAML file. Raises `ContentError` with the file and the line."""
-    import yaml
-
-    try:
-        return yaml.safe_load(read_text(path))
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ContentError(f"not YAML: {error.problem}", where=f"{path}{line}") from error
-    except yaml.YAMLError as error:
-        raise ContentError("not YAML", where=str(path)) from error
-
-
 @cache
 def _adapter(kind: type[Any]) -> Any:
     import pydantic
@@ -85,6 +87,27 @@ def _adapter(kind: type[Any]) -> Any:
     if not hasattr(kind, "__pydantic_config__"):
         kind.__pydantic_config__ = _Strict.__pydantic_config__  # type: ignore[attr-defined]
     return pydantic.TypeAdapter(kind)
+
+
+@cache
+def _validator(kind: type[Any]) -> Any:
+    """The validator of `kind`: a number is a number, a text a text; lists become tuples and mappings dataclasses.
+
+    Strict pydantic would refuse the latter two, so the types of single values alone are strict.
+    """
+    from pydantic_core import SchemaValidator
+
+    return SchemaValidator(_strict(_adapter(kind).core_schema))
+
+
+def _strict(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        found = {key: _strict(value) for key, value in schema.items()}
+        limits = _SINGLE.get(found["type"]) if isinstance(found.get("type"), str) else None
+        return found if limits is None else {**limits, **found, "strict": True}
+    if isinstance(schema, list | tuple):
+        return type(schema)(map(_strict, schema))
+    return schema
 
 
 def _sentences(items: list[Any]) -> list[str]:

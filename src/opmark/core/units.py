@@ -5,6 +5,7 @@ import re
 
 from opmark.core.errors import UsageError
 
+_MOST_SECONDS = 10 * 366 * 24 * 3600.0
 NS_PER_S = 1_000_000_000
 _DURATION = re.compile(r"^\s*(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>ms|s|m|h)?\s*$")
 _SECONDS_PER_UNIT = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -16,16 +17,17 @@ _BYTES_PER_UNIT |= {"ki": 2**10, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2*
 def parse_duration_s(text: str) -> float:
     """The seconds in a text such as `90`, `90s`, `10m`, `2h` or `500ms`. Raises `UsageError`."""
     match = _DURATION.fullmatch(text)
-    if match is None:
-        raise UsageError(f"{text!r} is not a duration", hint="write it like 90, 90s, 10m or 2h")
-    return float(match["value"]) * _SECONDS_PER_UNIT[match["unit"] or "s"]
+    seconds = float(match["value"]) * _SECONDS_PER_UNIT[match["unit"] or "s"] if match else math.inf
+    if seconds > _MOST_SECONDS:
+        raise UsageError(f"{text[:40]!r} is not a duration", hint="write it like 90, 90s, 10m or 2h; ten years at most")
+    return seconds
 
 
 def parse_size_bytes(text: str) -> int:
     """The bytes in a text such as `4096`, `64KiB`, `2GiB` or `1.5GB`. Raises `UsageError`."""
     match = _SIZE.fullmatch(text)
-    if match is None:
-        raise UsageError(f"{text!r} is not a size", hint="write it like 4096, 64KiB or 2GiB")
+    if match is None or len(match["value"]) > 24:
+        raise UsageError(f"{text[:40]!r} is not a size", hint="write it like 4096, 64KiB or 2GiB")
     return round(float(match["value"]) * (_BYTES_PER_UNIT[match["unit"]] if match["unit"] else 1))
 
 

@@ -1,5 +1,6 @@
 """Reading an ONNX file: checks before a runtime sees it, and values for its open dimensions."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
@@ -7,9 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmark.core.errors import ContentError, UsageError
+from opmark.core.reading import read_bytes
 
 if TYPE_CHECKING:
     import onnx
+
+# Protobuf allows no more; larger models keep their weights in other files.
+_AT_MOST_BYTES = 2**31
+_WHOLE = re.compile(r"[0-9]{1,18}", re.ASCII)
+# No axis of a tensor that fits a machine is longer.
+SIZE_AT_MOST = 2**40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +56,7 @@ def _parsed(path: Path) -> "onnx.ModelProto":
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
     where = str(path)
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise ContentError("no such file", where=where) from None
-    except OSError as error:
-        raise ContentError(f"cannot be read: {error.strerror}", where=where) from error
+    content = read_bytes(path, at_most=_AT_MOST_BYTES)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(content)
@@ -79,11 +82,20 @@ def _check_external(model: "onnx.ModelProto", path: Path) -> None:
                 where=str(path),
                 hint="put the external-data file beside the ONNX file",
             )
-        end = int(entries.get("offset", 0)) + int(entries.get("length", 0))
+        end = sum(_external_bytes(tensor.name, key, entries, path) for key in ("offset", "length"))
         if file.stat().st_size < end:
             raise ContentError(
                 f"{entries['location']!r} ends before the weights of {tensor.name!r} do", where=str(path)
             )
+
+
+def _external_bytes(tensor: str, key: str, entries: Mapping[str, str], path: Path) -> int:
+    text = entries.get(key, "0")
+    if not _WHOLE.fullmatch(text):
+        raise ContentError(
+            f"the {key} of the weights of {tensor!r} is {text[:40]!r}, not a number of bytes", where=str(path)
+        )
+    return int(text)
 
 
 def _check_flow(model: "onnx.ModelProto", path: Path) -> None:
@@ -111,8 +123,10 @@ def _check_acyclic(model: "onnx.ModelProto", path: Path) -> None:
 
 def _with_dimensions(model: "onnx.ModelProto", path: Path, dimensions: Mapping[str, int]) -> OnnxFile:
     for name, size in dimensions.items():
-        if size < 1:
-            raise UsageError(f"dimension {name!r} cannot be {size}", hint="give a whole number of at least 1")
+        if not 1 <= size <= SIZE_AT_MOST:
+            raise UsageError(
+                f"dimension {name!r} cannot be {size}", hint=f"give a whole number from 1 to {SIZE_AT_MOST:,}"
+            )
     named: set[str] = set()
     known: set[str] = set()
     missing: list[tuple[str, int, str]] = []

@@ -167,7 +167,7 @@ def test_a_first_line_of_another_format_is_refused(tmp_path: Path, first: str, s
 
 
 def test_an_empty_or_absent_file_is_no_journal(tmp_path: Path) -> None:
-    with pytest.raises(ContentError, match="cannot be read"):
+    with pytest.raises(ContentError, match="no such file"):
         read_journal(tmp_path / "none.jsonl")
     path = tmp_path / "empty.jsonl"
     path.write_text("")

@@ -52,7 +52,7 @@ def test_max_load_optima(name: str, placer: str, optimum: float) -> None:
 
 
 def test_the_experts_split_of_bert24() -> None:
-    from opmark.core.files import read_json
+    from opmark.core.reading import read_json
 
     problem = partitioning("layer_bert24")
     expert = read_json(EXTERNAL / "dnn-partitioning" / "expert_bert24_inference.json")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from tests.leaderboards import examples
 from tests.leaderboards.examples import device, graph, pair
+from tests.sealing import unsealed
 
 from opmark.core.errors import ContentError
 from opmark.core.hardware.cluster import Cluster, Device, Link
@@ -20,7 +21,7 @@ from opmark.leaderboards.problem.problem import Problem
 
 def written(path: Path, problem: Problem, change: dict[str, object]) -> Path:
     save_problem(problem, path)
-    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    path.write_text(json.dumps({**json.loads(unsealed(path.read_text())), **change}))
     return path
 
 

@@ -7,7 +7,8 @@ import pytest
 from tests.leaderboards.examples import heft_canonical
 
 from opmark.core.errors import ContentError
-from opmark.core.files import read_text, write_text
+from opmark.core.files import write_text
+from opmark.core.reading import read_text
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.scoring.answers import WIDTH, read_rows, row_of, row_text, solution_in, write_rows
 

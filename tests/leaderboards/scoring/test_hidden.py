@@ -9,7 +9,7 @@ from tests.leaderboards.examples import heft_canonical, peft_canonical
 from tests.leaderboards.scoring.test_selection import RECIPE, TRACK, workspace
 
 from opmark.core.errors import ContentError, UsageError
-from opmark.core.files import read_json
+from opmark.core.reading import read_json
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.disguise import disguise
 from opmark.leaderboards.making.instances import Sources

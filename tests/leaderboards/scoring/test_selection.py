@@ -11,7 +11,7 @@ from tests.leaderboards.making.test_device_table import ANALYTIC, EFFICIENCY
 
 from opmark.cli.main import cli
 from opmark.core.errors import ContentError
-from opmark.core.files import read_text
+from opmark.core.reading import read_text
 from opmark.core.workspace import ROOMS, Workspace
 from opmark.leaderboards.making.instances import Sources, needed_bytes, problem_of
 from opmark.leaderboards.making.recipe import Candidate, load_recipe, recipe_names

@@ -7,7 +7,8 @@ import pytest
 from tests.leaderboards.examples import heft_canonical
 
 from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError
-from opmark.core.files import read_json, write_text
+from opmark.core.files import write_text
+from opmark.core.reading import read_json
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.problem.fields import ReferenceCosts
 from opmark.leaderboards.problem.files import save_problem

@@ -10,7 +10,7 @@ from tests.leaderboards.submissions.folders import make, on, program
 from tests.leaderboards.submissions.test_submit import track
 
 from opmark.core.errors import SubmissionError
-from opmark.core.files import read_json
+from opmark.core.reading import read_json
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.track import Track, load_track
 from opmark.leaderboards.submissions.manifest import load_submission

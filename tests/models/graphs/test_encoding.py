@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from tests.sealing import unsealed
 
 from opmark.core.errors import ContentError
 from opmark.models import zoo
@@ -41,7 +42,7 @@ def test_equal_kernels_are_written_once(graph, tmp_path):
 def test_a_damaged_file_is_refused_by_name(graph, tmp_path, damage, sentence):
     path = tmp_path / "graph.json"
     store.save(graph, path)
-    path.write_text(damage(path.read_text()))
+    path.write_text(damage(unsealed(path.read_text())))
     with pytest.raises(ContentError, match=sentence) as caught:
         store.load(path)
     assert str(path) in str(caught.value)

@@ -22,6 +22,10 @@ from opmark.models.source import split_variant
 from opmark.models.zoo import held_out, models
 
 SCHEMA = 1
+# A year of measuring on one machine; a plan of more would only fill memory.
+_MOST_KERNELS = 1_000_000
+_COUNT = f"must not be negative, and at most {_MOST_KERNELS:,}"
+_LONGEST_AXIS = 2**40
 _NO_IDENTITY = frozenset({"budget", "description", "only", "first"})
 
 
@@ -40,8 +44,8 @@ class AxisSpec:
             return "choice and low/high exclude each other" if self.low is not None or self.high is not None else None
         if self.low is None or self.high is None:
             return "give a choice, or low and high"
-        if not 1 <= self.low <= self.high:
-            return f"low and high must be positive and in order, not {self.low} and {self.high}"
+        if not 1 <= self.low <= self.high <= _LONGEST_AXIS:
+            return f"low and high must be positive and in order, at most 2^40, not {self.low} and {self.high}"
         return None if self.multiple >= 1 else f"multiple must be at least 1, not {self.multiple}"
 
     @property
@@ -252,12 +256,17 @@ def _count_problems(suite: Suite) -> Iterator[str]:
         for dtype, number in counts.items():
             if dtype not in DTYPE_BYTES:
                 yield f"counts.{target}.{dtype}: unknown element type {dtype!r}"
-            if number < 0:
-                yield f"counts.{target}.{dtype}: must not be negative, not {number}"
-    for key in ("kernels", "at_least", "at_least_per_operator", "seed"):
+            if not 0 <= number <= _MOST_KERNELS:
+                yield f"counts.{target}.{dtype}: {_COUNT}, not {number}"
+    for target, number in suite.judging.items():
+        if not 0 <= number <= _MOST_KERNELS:
+            yield f"judging.{target}: {_COUNT}, not {number}"
+    for key in ("kernels", "at_least", "at_least_per_operator"):
         number = getattr(suite, key)
-        if number < 0:
-            yield f"{key}: must not be negative, not {number}"
+        if not 0 <= number <= _MOST_KERNELS:
+            yield f"{key}: {_COUNT}, not {number}"
+    if suite.seed < 0:
+        yield f"seed: must not be negative, not {suite.seed}"
     if not 0 <= suite.prior.share <= 1:
         yield f"prior.share: must be between 0 and 1, not {suite.prior.share}"
 
@@ -268,8 +277,8 @@ def _kind_problems(suite: Suite) -> Iterator[str]:
         if name not in known:
             yield f"kinds.{name}: {_nearest('kind', name, known)}"
             continue
-        if spec.count is not None and spec.count < 0:
-            yield f"kinds.{name}.count: must not be negative, not {spec.count}"
+        if spec.count is not None and not 0 <= spec.count <= _MOST_KERNELS:
+            yield f"kinds.{name}.count: {_COUNT}, not {spec.count}"
         space = KINDS.load(name).space
         for axis, content in spec.space.items():
             problem = content.problem() if axis in space else _nearest("axis", axis, space)

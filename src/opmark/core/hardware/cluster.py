@@ -6,6 +6,15 @@ from dataclasses import dataclass
 from opmark.core.errors import ContentError
 
 PROVENANCES = ("measured", "imported", "analytic")
+# Bytes and ns stay below this, so that a float holds each of them exactly.
+LIMIT = 2**53
+_RATE_AT_MOST = 1e18
+_DEVICE_RANGES = (
+    ("memory_bytes", 1, 2**62),
+    ("slots", 1, 2**20),
+    ("dispatch_ns", 0, LIMIT),
+    ("price_per_hour", 0, 10**6),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +73,11 @@ class Cluster:
         found += [f"devices: {name!r} appears twice" for name in sorted({n for n in names if names.count(n) > 1})]
         for device in self.devices:
             key = f"devices.{device.name}"
-            if device.memory_bytes <= 0:
-                found.append(f"{key}.memory_bytes: must be positive, not {device.memory_bytes}")
-            if device.slots < 1:
-                found.append(f"{key}.slots: must be at least 1, not {device.slots}")
-            if device.dispatch_ns < 0 or device.price_per_hour < 0:
-                found.append(f"{key}: dispatch_ns and price_per_hour must not be negative")
+            for name, least, limit in _DEVICE_RANGES:
+                value = getattr(device, name)
+                if not least <= value < limit:
+                    sign = "positive" if least else "0 or more"
+                    found.append(f"{key}.{name}: must be {sign} and below {limit:,}, not {value}")
             if device.provenance not in PROVENANCES:
                 found.append(f"{key}.provenance: one of {', '.join(PROVENANCES)}, not {device.provenance!r}")
         for link in self.links:
@@ -77,18 +85,25 @@ class Cluster:
             found += [
                 f"{key}: no device is called {end!r}" for end in (link.source, link.destination) if end not in names
             ]
-            if not link.bandwidth_bytes_per_s > 0:
-                found.append(f"{key}.bandwidth_bytes_per_s: must be positive, not {link.bandwidth_bytes_per_s}")
+            if not 0 < link.bandwidth_bytes_per_s <= _RATE_AT_MOST:
+                found.append(
+                    f"{key}.bandwidth_bytes_per_s: must be positive and at most {_RATE_AT_MOST:.0e}, "
+                    f"not {link.bandwidth_bytes_per_s}"
+                )
             sizes = [size for size, _ in link.points]
-            if sizes != sorted(set(sizes)) or any(size < 0 or ns < 0 for size, ns in link.points):
-                found.append(f"{key}.points: must be pairs of (bytes, ns) in ascending bytes, none negative")
-            if link.latency_ns < 0:
-                found.append(f"{key}.latency_ns: must not be negative, not {link.latency_ns}")
+            if sizes != sorted(set(sizes)) or any(
+                not (0 <= size < LIMIT and 0 <= ns < LIMIT) for size, ns in link.points
+            ):
+                found.append(f"{key}.points: must be pairs of (bytes, ns) in ascending bytes, from 0 to 2^53")
+            if not 0 <= link.latency_ns < LIMIT:
+                found.append(f"{key}.latency_ns: must not be negative, and below 2^53, not {link.latency_ns}")
         joined = {(link.source, link.destination) for link in self.links}
         for route in self.routes:
             key = f"routes.{'->'.join(route)}"
             if len(route) < 2:
                 found.append(f"{key}: a route has at least two devices")
+            if len(set(route)) < len(route):
+                found.append(f"{key}: a route passes no device twice")
             hops = itertools.pairwise(route)
             found += [f"{key}: no link goes from {a!r} to {b!r}" for a, b in hops if (a, b) not in joined]
         if self.host and self.host not in names:

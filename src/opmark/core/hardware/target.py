@@ -7,7 +7,7 @@ from opmark.core.canonical import content_id
 from opmark.core.errors import UsageError
 from opmark.core.slug import Slug, SlugOrEmpty
 
-_NAME = re.compile(r"(?P<runtime>[a-z0-9]+(?:-[a-z0-9]+)*)-t(?P<threads>[0-9]{1,9})")
+_NAME = re.compile(r"(?P<runtime>[a-z0-9]+(?:-[a-z0-9]+)*)-t(?P<threads>[1-9][0-9]{0,3})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """A kernel: one kind with concrete parameters, identified by its content."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,12 @@ def frozen(value: Any) -> Parameter:
     if isinstance(value, (list, tuple)):
         return tuple(frozen(item) for item in value)
     return value  # type: ignore[no-any-return]
+
+
+def _is_parameter(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_parameter, value))
+    return value is None or isinstance(value, str) or (isinstance(value, int | float) and abs(value) < math.inf)
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,11 @@ class Kernel:
             return content
         if not isinstance(content, Mapping) or content.keys() != {"kind", "parameters"}:
             raise ValueError("expected a kernel with its kind and parameters")
+        if not isinstance(content["kind"], str) or not isinstance(content["parameters"], Mapping):
+            raise ValueError("kind must be a text and parameters a mapping")
+        wrong = next((name for name, value in content["parameters"].items() if not _is_parameter(value)), None)
+        if wrong is not None:
+            raise ValueError(f"parameters.{wrong}: expected a finite number, a text, or a list of them")
         return cls.of(content["kind"], content["parameters"])
 
     @cached_property

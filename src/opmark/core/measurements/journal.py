@@ -37,6 +37,7 @@ from opmark.core.measurements.records import (
     repeat_key,
     trial_key,
 )
+from opmark.core.reading import LARGE_BYTES, read_bytes
 
 # No trial is repeated more often than this.
 _REPEATS_AT_MOST = 64
@@ -287,11 +288,7 @@ def _group(trial: KernelTrial | NetworkTrial) -> str:
 
 def read_records(path: Path) -> tuple[list[Record], int]:
     """Every whole record of `path` and their size in bytes. Raises `ContentError` naming file and line."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ContentError(f"cannot be read: {error.strerror}", where=str(path)) from error
-    return records_of(path, content)
+    return records_of(path, read_bytes(path, at_most=LARGE_BYTES))
 
 
 def _check_trials(path: Path, records: Sequence[Record]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from opmark.core.errors import ContentError
 from opmark.core.measurements.records import SCHEMA, Record, decode, encode
+from opmark.core.reading import parse_json
 
 # CRC-32 finds every flipped bit, and every damaged stretch of up to four bytes.
 _CHECKSUM = re.compile(rb',"crc":"([0-9a-f]{8})"\}$')
@@ -45,9 +46,9 @@ def _record(where: str, line: bytes, number: int, sealed: bool) -> Record:
     elif sealed:
         raise ContentError("damaged: it has no checksum", where=where)
     try:
-        content = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ContentError("damaged: not a JSON record", where=where) from error
+        content = parse_json(line, where)
+    except ContentError as error:
+        raise ContentError(f"damaged: not a JSON record ({error.message})", where=where) from error
     if number == 1 and isinstance(content, dict):
         _check_schema(content.get("schema"), where)
     try:
@@ -70,8 +71,8 @@ def _check_schema(schema: object, where: str) -> None:
 
 def _is_object(text: bytes) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
+        return isinstance(parse_json(text, ""), dict)
+    except ContentError:
         return False
 
 

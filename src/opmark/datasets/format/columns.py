@@ -7,7 +7,6 @@ Format history (`schema` in manifest.json and in the metadata of every Parquet f
 """
 
 import functools
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from opmark.core.kernels.fusion import FusionMeasurement
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.work import Work
 from opmark.core.measurements.measurement import Measurement, NetworkMeasurement
+from opmark.core.reading import parse_json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -271,9 +271,9 @@ def measurement_of(row: Mapping[str, Any]) -> Measurement:
 def kernel_of(kind: str, parameters: str) -> Kernel:
     """Make the kernel of a row. Raises `ContentError` unless `parameters` is a JSON object."""
     try:
-        content = json.loads(parameters)
-    except json.JSONDecodeError as error:
-        raise ContentError(f"parameters are not JSON: {error.msg}", where=kind) from None
+        content = parse_json(parameters.encode(), kind)
+    except ContentError as error:
+        raise ContentError(f"parameters are {error.message}", where=kind) from None
     if not isinstance(content, dict):
         raise ContentError("parameters are not a JSON object", where=kind)
     return Kernel.of(kind, content)

@@ -7,6 +7,7 @@ from typing import Any
 
 from opmark.core import schema
 from opmark.core.canonical import content_id, plain
+from opmark.core.checksums import check_listed, with_checksum
 from opmark.core.errors import ContentError
 from opmark.core.files import json_text
 from opmark.core.hardware.target import Target
@@ -15,6 +16,8 @@ from opmark.core.slug import Slug, Version
 from opmark.datasets.format.columns import READABLE, SCHEMA
 
 FILE = "manifest.json"
+# The checksums of manifests that were published without one of their own, beside the folders of the devices.
+CHECKSUMS = "SHA256SUMS"
 LICENCE = "CC-BY-4.0"
 
 
@@ -115,7 +118,7 @@ def identity(device: str, files: tuple[FileEntry, ...], schema: int = SCHEMA) ->
 
 def text(manifest: ReleaseManifest) -> str:
     """Write the manifest as the text of its file."""
-    return json_text(plain(manifest))
+    return with_checksum(json_text(plain(manifest)))
 
 
 def read(folder: Path) -> ReleaseManifest:
@@ -126,7 +129,8 @@ def read(folder: Path) -> ReleaseManifest:
     path = folder / FILE
     if not folder.is_dir():
         raise ContentError("no such release folder", where=str(folder))
-    manifest = schema.load(path, ReleaseManifest, schema=SCHEMA, oldest=min(READABLE))
+    listed = check_listed(path, folder.parent.parent / CHECKSUMS)
+    manifest = schema.load(path, ReleaseManifest, schema=SCHEMA, oldest=min(READABLE), sealed=not listed)
     for entry in manifest.files:
         if entry.name == FILE:
             raise ContentError(f"{entry.name!r} is not a file of this folder", where=f"{path}: files")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from opmark.core.errors import ContentError
-from opmark.core.files import read_text
 from opmark.core.kernels.kernel import Kernel
+from opmark.core.reading import read_text
 from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter, kernel_with
 
 _FIRST = re.compile(r"^firstconv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(?:_(?P<activation>[a-z_]+))?$")
@@ -60,6 +60,8 @@ def _pairs(path: Path) -> list[tuple[str, int, Any]]:
     text = read_text(path)
     try:
         pairs = json.loads(text, object_pairs_hook=list)
+    except RecursionError:
+        raise ContentError("nested too deep", where=str(path)) from None
     except json.JSONDecodeError as error:
         raise ContentError(
             f"not JSON: {error.msg}", where=f"{path}: line {error.lineno}: column {error.colno}"

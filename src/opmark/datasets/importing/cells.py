@@ -1,6 +1,7 @@
 """Published tables, CSV or Parquet, read cell by cell so that an error names the place."""
 
 import csv
+import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmark.core.errors import ContentError
+from opmark.core.reading import LARGE_BYTES, read_text
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -66,15 +68,8 @@ def rows(path: Path, needed: Sequence[str]) -> Iterator[Cells]:
     if path.suffix == ".parquet":
         yield from _parquet(path, needed)
         return
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            yield from _csv(path, csv.reader(stream, strict=True), needed)
-    except FileNotFoundError:
-        raise ContentError("no such file", where=str(path)) from None
-    except UnicodeDecodeError as error:
-        raise ContentError("not a text file", where=str(path)) from error
-    except OSError as error:
-        raise ContentError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    text = read_text(path, at_most=LARGE_BYTES).removeprefix("\ufeff")
+    yield from _csv(path, csv.reader(io.StringIO(text, newline=""), strict=True), needed)
 
 
 def _csv(path: Path, lines: "Reader", needed: Sequence[str]) -> Iterator[Cells]:

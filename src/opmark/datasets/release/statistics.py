@@ -1,6 +1,5 @@
 """The figures of a release, all derived from its rows: counts, statuses, noise and agreement of repeats."""
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +9,15 @@ import numpy
 
 from opmark.core.kernels.fusion import VERDICTS, pair_verdicts
 from opmark.core.measurements.measurement import STATUSES, USABLE
-from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, NETWORK_REPEATS, NETWORKS, fusion_of
+from opmark.datasets.format.columns import (
+    FUSION,
+    KERNEL_REPEATS,
+    KERNELS,
+    NETWORK_REPEATS,
+    NETWORKS,
+    fusion_of,
+    kernel_of,
+)
 from opmark.datasets.release.contents import Contents, Row
 
 # Fewer repeats than this tell less than the standard errors.
@@ -56,7 +63,7 @@ def phase_of(row: Row) -> str:
     kind = str(row["kind"])
     if kind == "update":
         return "update"
-    operator = str(json.loads(row["parameters"]).get("op", ""))
+    operator = str(kernel_of(row["kind"], row["parameters"]).params.get("op", ""))
     return "backward" if kind.endswith("-backward") or operator.endswith("-backward") else "forward"
 
 

@@ -18,6 +18,13 @@ from opmark.leaderboards.making.rooflines import ANY, KindRoofline, RooflineCost
 
 SCHEMA = 1
 FOLDER = "devices"
+_RATE_LIMIT = 1e21
+_RANGES = (
+    ("memory_bytes", 1, 2**62),
+    ("price_per_hour", 0, 1e6),
+    ("bandwidth_bytes_per_s", 0, 1e18),
+    ("launch_ns", 0, 1e12),
+)
 EFFICIENCIES = "efficiency"
 
 
@@ -69,8 +76,10 @@ class DeviceTable:
             found.append(f"provenance: one of {', '.join(PROVENANCES)}, not {self.provenance!r}")
         if not self.source.strip():
             found.append("source: must name where the figures come from")
-        if self.memory_bytes <= 0:
-            found.append(f"memory_bytes: must be positive, not {self.memory_bytes}")
+        for name, least, limit in _RANGES:
+            if not least <= getattr(self, name) < limit:
+                sign = "positive" if least else "0 or more"
+                found.append(f"{name}: must be {sign} and below {limit:.0e}, not {getattr(self, name)}")
         ways = {"bundle": self.bundle, "rooflines": self.rooflines, "peak_flops_per_s": self.peak_flops_per_s}
         given = [name for name, value in ways.items() if value]
         if len(given) != 1:
@@ -79,8 +88,8 @@ class DeviceTable:
             found.append(f"rooflines: one for all other kinds is needed, called {ANY!r}")
         if self.peak_flops_per_s and not (self.bandwidth_bytes_per_s > 0 and self.efficiency):
             found.append("peak_flops_per_s: needs bandwidth_bytes_per_s and efficiency beside it")
-        if any(not peak > 0 for peak in self.peak_flops_per_s.values()) or self.launch_ns < 0:
-            found.append("peak_flops_per_s must be positive and launch_ns not negative")
+        if any(not 0 < peak < _RATE_LIMIT for peak in self.peak_flops_per_s.values()):
+            found.append(f"peak_flops_per_s: must be positive and below {_RATE_LIMIT:.0e}")
         return found
 
     def target(self, name: str) -> str:

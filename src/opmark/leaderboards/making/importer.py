@@ -11,6 +11,9 @@ from typing import ClassVar
 from opmark.core.registry import Registry
 from opmark.leaderboards.problem.problem import Problem
 
+# Each has a link to every other.
+DEVICES_AT_MOST = 1024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:

@@ -7,11 +7,14 @@ from pathlib import Path
 from opmark.core.errors import ContentError
 from opmark.core.schema import load
 from opmark.core.slug import NAME, Slug, SlugOrEmpty
-from opmark.leaderboards.problem.fields import MEMORY_MODES
+from opmark.leaderboards.problem.fields import COPIES_AT_MOST, MEMORY_MODES
 from opmark.leaderboards.problem.rules.objective import OBJECTIVES
 
 SCHEMA = 1
 FILE = "recipe.yaml"
+# A week of planning for one problem.
+SECONDS_AT_MOST = 7 * 24 * 3600
+_HIDDEN_AT_MOST = 10_000
 SPLITS = ("public", "validation")
 # Quick placers with different strengths: their best answer shows whether a placement can win anything.
 JUDGES = ("heft", "peft", "m-topo", "etf", "local-search", "opmark")
@@ -78,8 +81,8 @@ class HiddenPart:
     def problems(self) -> list[str]:
         """List the faults of this part, one sentence each."""
         found = []
-        if self.count < 1 or not self.models or not self.clusters:
-            found.append("hidden: count, models and clusters must not be empty")
+        if not 1 <= self.count <= _HIDDEN_AT_MOST or not self.models or not self.clusters:
+            found.append(f"hidden: count must be from 1 to {_HIDDEN_AT_MOST:,}, and models and clusters not empty")
         found += [
             f"hidden.{name}: must be from 0 to 1, not {share:g}"
             for name, share in (("pairs", self.pairs), ("tight", self.tight), ("contiguous", self.contiguous))
@@ -115,6 +118,15 @@ class Recipe:
         if self.memory_mode not in MEMORY_MODES:
             found.append(f"memory_mode: one of {', '.join(MEMORY_MODES)}, not {self.memory_mode!r}")
         found += [f"candidates: {name!r} appears twice" for name in sorted({n for n in names if names.count(n) > 1})]
+        if not 0 < self.judge_s <= SECONDS_AT_MOST:
+            found.append(f"judge_s: must be positive and at most {SECONDS_AT_MOST:,}, not {self.judge_s}")
+        found += [
+            f"{name}: must not be negative, not {number}"
+            for name, number in (("units_at_most", self.units_at_most), ("seed", self.seed))
+            if number < 0
+        ]
+        if not 0 <= self.headroom_at_least <= 1000:
+            found.append(f"headroom_at_least: must be from 0 to 1000, not {self.headroom_at_least}")
         if self.hidden:
             found += self.hidden.problems()
         for name, candidate in zip(names, self.candidates, strict=True):
@@ -130,8 +142,15 @@ class Recipe:
                 found.append(f"{key}.objective: one of {known}, not {candidate.objective!r}")
             if candidate.memory_mode and candidate.memory_mode not in MEMORY_MODES:
                 found.append(f"{key}.memory_mode: one of {', '.join(MEMORY_MODES)}, not {candidate.memory_mode!r}")
-            if candidate.micro_batches < 0:
-                found.append(f"{key}.micro_batches: must not be negative")
+            if not 0 <= candidate.micro_batches <= COPIES_AT_MOST:
+                found.append(f"{key}.micro_batches: must not be negative, and at most {COPIES_AT_MOST:,}")
+            if not 0 < candidate.load <= 1000:
+                found.append(f"{key}.load: must be positive and at most 1000, not {candidate.load}")
+            found += [
+                f"{key}.dimensions.{name}: must be at least 1, not {size}"
+                for name, size in candidate.dimensions.items()
+                if size < 1
+            ]
             if min(candidate.memory_share, candidate.host_memory_share) < 0:
                 found.append(f"{key}: shares of memory must not be negative")
         return found

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from opmark.leaderboards.problem.fields import COPIES_AT_MOST, MEMORY_MODES, SEMANTICS
+from opmark.leaderboards.problem.fields import COPIES_AT_MOST, MEMORY_MODES, SEMANTICS, ReferenceCosts
 from opmark.leaderboards.problem.graph_checks import graph_findings, refuse
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.objective import OBJECTIVES, UNITS
@@ -44,8 +44,10 @@ def rule_findings(problem: Problem) -> Iterator[str]:
         yield f"unit: one of {', '.join(known)}, not {problem.unit!r}"
     if not 0 <= problem.optimizer_state < 2**20:
         yield f"optimizer_state: must be from 0 to 2^20 times the weight's bytes, not {problem.optimizer_state}"
-    if problem.micro_batches < 0:
-        yield f"micro_batches: must not be negative, not {problem.micro_batches}"
+    if not 0 <= problem.micro_batches <= COPIES_AT_MOST:
+        yield f"micro_batches: must not be negative, and at most {COPIES_AT_MOST:,}, not {problem.micro_batches}"
+    if problem.reference is not None:
+        yield from _reference_findings(problem.reference)
     if problem.in_micro_batches:
         yield from _step_findings(problem)
     if problem.contiguous and len(problem.cluster.devices) > 62:
@@ -58,6 +60,16 @@ def rule_findings(problem: Problem) -> Iterator[str]:
                     yield f"{key}: must be from 1 to {FACTOR_AT_MOST:g}, not {factor}"
     if problem.memory_mode not in MEMORY_MODES:
         yield f"memory_mode: {', '.join(MEMORY_MODES[:-1])} or {MEMORY_MODES[-1]}, not {problem.memory_mode!r}"
+
+
+def _reference_findings(reference: ReferenceCosts) -> Iterator[str]:
+    costs = {"bound_ns": reference.bound_ns, "best_known_ns": reference.best_known_ns}
+    costs |= {f"bounds.{name}": value for name, value in reference.bounds.items()}
+    if reference.guarantee_ns is not None:
+        costs["guarantee_ns"] = reference.guarantee_ns
+    for name, value in costs.items():
+        if not 0 <= value < 2**63:
+            yield f"reference.{name}: must not be negative, and below 2^63, not {value}"
 
 
 def _step_findings(problem: Problem) -> Iterator[str]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from opmark.core.canonical import plain
-from opmark.core.files import write_text
+from opmark.core.files import write_sealed
 from opmark.core.hardware.cluster import Device, Link
+from opmark.core.reading import LARGE_BYTES
 from opmark.core.schema import load
 from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.fields import Arrivals, Tensor, Unit
@@ -28,7 +29,7 @@ def load_problem(path: Path) -> Problem:
     # Reading makes millions of objects and no garbage in cycles: each collection would walk all of them in vain.
     gc.disable()
     try:
-        problem = checked(load(path, Problem, schema=SCHEMA), str(path))
+        problem = checked(load(path, Problem, schema=SCHEMA, sealed=True, at_most=LARGE_BYTES), str(path))
         if len(problem.units) > _FROZEN_FROM:
             gc.freeze()
         return problem
@@ -39,7 +40,7 @@ def load_problem(path: Path) -> Problem:
 
 def save_problem(problem: Problem, path: Path) -> None:
     """Write `problem` to `path`, whole or not at all."""
-    write_text(path, problem_text(problem))
+    write_sealed(path, problem_text(problem))
 
 
 def problem_text(problem: Problem) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from opmark.core.errors import ContentError
+from opmark.core.hardware.cluster import LIMIT
 from opmark.leaderboards.problem.fields import PHASES, ProblemFields, Tensor, Unit
 from opmark.leaderboards.problem.graph import cycle_finding, numbered
 
-# Times in ns stay below this, so that a float holds each of them exactly.
-_NS_LIMIT = 2**53
+_RANGE = "must not be negative, and below 2^53"
 
 
 def graph_findings(problem: ProblemFields) -> list[str]:
@@ -30,18 +30,18 @@ def unit_findings(unit: Unit) -> Iterator[str]:
     """One sentence for each wrong number of a unit, and for a phase that does not exist."""
     key = f"units.{unit.name}"
     for type_name, value in unit.exec_ns.items():
-        if not 0 <= value < _NS_LIMIT:
+        if not 0 <= value < LIMIT:
             yield f"{key}.exec_ns.{type_name}: must be a number of ns from 0 to 2^53, not {value}"
     for type_name, row in unit.split_ns.items():
         if type_name not in unit.exec_ns:
             yield f"{key}.split_ns.{type_name}: the unit has no exec_ns for that type"
-        if any(not 0 <= value < _NS_LIMIT for value in row):
+        if any(not 0 <= value < LIMIT for value in row):
             yield f"{key}.split_ns.{type_name}: must be numbers of ns from 0 to 2^53"
     for type_name, (low, high) in unit.interval.items():
         if not 0 < low <= 1 <= high < 2**20:
             yield f"{key}.interval.{type_name}: must be two factors around 1, not {low} and {high}"
-    if unit.workspace_bytes < 0:
-        yield f"{key}.workspace_bytes: must not be negative, not {unit.workspace_bytes}"
+    if not 0 <= unit.workspace_bytes < LIMIT:
+        yield f"{key}.workspace_bytes: {_RANGE}, not {unit.workspace_bytes}"
     if unit.phase not in PHASES:
         yield f"{key}.phase: one of {', '.join(PHASES)}, not {unit.phase!r}"
 
@@ -50,7 +50,7 @@ def _content_findings(problem: ProblemFields) -> Iterator[str]:
     if not problem.units:
         yield "units: at least one is needed"
     yield from (
-        f"weights.{name}: must not be negative, not {size}" for name, size in problem.weights.items() if size < 0
+        f"weights.{name}: {_RANGE}, not {size}" for name, size in problem.weights.items() if not 0 <= size < LIMIT
     )
     graph = numbered(problem)
     types = {device.type for device in problem.cluster.devices}
@@ -59,11 +59,11 @@ def _content_findings(problem: ProblemFields) -> Iterator[str]:
         if types.isdisjoint(unit.exec_ns):
             known = ", ".join(sorted(types))
             yield f"units.{unit.name}.exec_ns: runs on no device of the cluster (needs one of {known})"
-        if unit.split_ns or unit.interval or unit.workspace_bytes < 0 or unit.phase not in PHASES:
+        if unit.split_ns or unit.interval or not 0 <= unit.workspace_bytes < LIMIT or unit.phase not in PHASES:
             yield from unit_findings(unit)
             continue
         for value in unit.exec_ns.values():
-            if not 0 <= value < _NS_LIMIT:
+            if not 0 <= value < LIMIT:
                 yield from unit_findings(unit)
                 break
     yield from _repeated("units", [unit.name for unit in problem.units])
@@ -92,14 +92,14 @@ def _tensor_findings(problem: ProblemFields, *, every: bool) -> Iterator[str]:
     units = {unit.name for unit in problem.units} if every else set()
     devices = {device.name for device in problem.cluster.devices}
     for tensor in problem.tensors:
-        if every or tensor.size_bytes < 0 or tensor.home or tensor.boundary_ns:
+        if every or not 0 <= tensor.size_bytes < LIMIT or tensor.home or tensor.boundary_ns:
             yield from _sentences(tensor, units if every else {tensor.producer, *tensor.consumers}, devices)
 
 
 def _sentences(tensor: Tensor, units: set[str], devices: set[str]) -> Iterator[str]:
     key = f"tensors.{tensor.name}"
-    if tensor.size_bytes < 0:
-        yield f"{key}.size_bytes: must not be negative, not {tensor.size_bytes}"
+    if not 0 <= tensor.size_bytes < LIMIT:
+        yield f"{key}.size_bytes: {_RANGE}, not {tensor.size_bytes}"
     if tensor.producer and tensor.producer not in units:
         yield f"{key}.producer: no unit is called {tensor.producer!r}"
     yield from (f"{key}.consumers: no unit is called {name!r}" for name in tensor.consumers if name not in units)
@@ -110,5 +110,5 @@ def _sentences(tensor: Tensor, units: set[str], devices: set[str]) -> Iterator[s
     if tensor.home and tensor.home not in devices:
         yield f"{key}.home: no device is called {tensor.home!r}"
     for type_name, value in tensor.boundary_ns.items():
-        if not 0 <= value < _NS_LIMIT:
+        if not 0 <= value < LIMIT:
             yield f"{key}.boundary_ns.{type_name}: must be a number of ns from 0 to 2^53, not {value}"

@@ -11,7 +11,8 @@ import numpy as np
 
 from opmark.core.canonical import plain
 from opmark.core.errors import PlacementError
-from opmark.core.files import write_json
+from opmark.core.files import json_text, write_sealed
+from opmark.core.reading import LARGE_BYTES
 from opmark.core.schema import load
 from opmark.leaderboards.problem.contiguity import returning_unit
 from opmark.leaderboards.problem.graph import class_names, named_cycle
@@ -65,7 +66,7 @@ def load_solution(path: Path, problem: Problem | None = None) -> Solution:
 
     Raises `ContentError` naming the file and every wrong key, `PlacementError` if it names another problem.
     """
-    solution = load(path, Solution, schema=SCHEMA)
+    solution = load(path, Solution, schema=SCHEMA, sealed=True, at_most=LARGE_BYTES)
     if problem is not None and solution.problem not in {"", problem.name}:
         raise PlacementError(f"it is a solution of {solution.problem!r}, not of {problem.name!r}", where=str(path))
     return solution
@@ -73,7 +74,7 @@ def load_solution(path: Path, problem: Problem | None = None) -> Solution:
 
 def save_solution(solution: Solution, path: Path) -> None:
     """Write `solution` to `path`, whole or not at all."""
-    write_json(path, solution_content(solution))
+    write_sealed(path, json_text(solution_content(solution)))
 
 
 def solution_content(solution: Solution) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError
 from opmark.core.files import write_text
+from opmark.core.reading import LARGE_BYTES
 from opmark.core.schema import convert, load
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
@@ -44,7 +45,7 @@ class _File:
 
 def read_rows(path: Path) -> dict[str, Mapping[str, Any]]:
     """The rows of a file by problem, not yet decoded; empty without a file. Raises `ContentError`."""
-    return dict(load(path, _File, schema=SCHEMA).answers) if path.is_file() else {}
+    return dict(load(path, _File, schema=SCHEMA, at_most=LARGE_BYTES).answers) if path.is_file() else {}
 
 
 def write_rows(path: Path, rows: Rows) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError
-from opmark.core.files import read_json, write_json
+from opmark.core.files import write_json
+from opmark.core.reading import LARGE_BYTES, read_json
 from opmark.core.schema import check_schema, convert
 from opmark.leaderboards import placers
 
@@ -44,7 +45,7 @@ class _File:
 
 def read_runs(path: Path) -> dict[str, dict[str, RunRecord]]:
     """Records by entry and problem; empty without a file. Raises `ContentError` for a wrong one."""
-    content = read_json(path) if path.is_file() else {}
+    content = read_json(path, at_most=LARGE_BYTES) if path.is_file() else {}
     if not isinstance(content, dict):
         raise ContentError("expected a mapping at the top", where=str(path))
     if "schema" not in content:

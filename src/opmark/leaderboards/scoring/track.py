@@ -14,7 +14,7 @@ from opmark.core.registry import unknown_name
 from opmark.core.schema import load
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.response_time import guarantee_ns
-from opmark.leaderboards.making.recipe import SPLITS
+from opmark.leaderboards.making.recipe import SECONDS_AT_MOST, SPLITS
 from opmark.leaderboards.problem.fields import ReferenceCosts
 from opmark.leaderboards.problem.files import load_problem, save_problem
 from opmark.leaderboards.problem.placement import Solution
@@ -244,7 +244,13 @@ def load_track(leaderboards: Path, name: str) -> Track:
     names = track_names(leaderboards)
     if name not in names:
         raise unknown_name("track", name, names)
-    return Track(folder=leaderboards / name, rules=load(leaderboards / name / "track.yaml", Rules, schema=SCHEMA))
+    path = leaderboards / name / "track.yaml"
+    rules = load(path, Rules, schema=SCHEMA)
+    if rules.budget_s is not None and not 0 < rules.budget_s <= SECONDS_AT_MOST:
+        raise ContentError(
+            f"budget_s: must be positive and at most {SECONDS_AT_MOST:,}, not {rules.budget_s}", where=str(path)
+        )
+    return Track(folder=path.parent, rules=rules)
 
 
 def track_names(leaderboards: Path) -> tuple[str, ...]:

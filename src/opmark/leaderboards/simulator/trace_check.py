@@ -10,8 +10,8 @@ import numpy as np
 
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, PlacementError
-from opmark.core.files import read_json
 from opmark.core.hardware.cluster import Device, Link
+from opmark.core.reading import LARGE_BYTES, read_json
 from opmark.leaderboards.problem.fields import Tensor
 from opmark.leaderboards.problem.interference import slowed_ends
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
@@ -252,7 +252,7 @@ def check_trace_file(problem: Problem, path: Path, solution: Solution | None = N
     Raises `ContentError` for a file that is no trace of OpMark, `PlacementError` for a trace that is impossible or
     states a wrong cost. Both name the file.
     """
-    trace = read_json(path)
+    trace = read_json(path, at_most=LARGE_BYTES)
     try:
         cost = check_trace(problem, trace)
         facts, rows = trace["otherData"], [event["pid"] for event in trace["traceEvents"] if event["ph"] == "X"]

@@ -11,6 +11,7 @@ from typing import Any
 
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, OpMarkError, SubmissionError
+from opmark.core.reading import parse_json
 from opmark.core.schema import convert
 from opmark.leaderboards.problem.fields import CostOrigin
 from opmark.leaderboards.problem.files import SCHEMA as PROBLEM_SCHEMA
@@ -60,9 +61,10 @@ def read_solution(problem: Problem, line: bytes, *, most: int) -> Solution:
     if len(line) > most:
         raise SubmissionError(f"a line of {len(line)} bytes is longer than any solution of this problem ({most})")
     try:
-        said: Any = json.loads(line, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise SubmissionError(f"not JSON: {_shown(line)}") from None
+        said: Any = parse_json(line, "")
+    except ContentError as error:
+        said = "not JSON" if error.message.startswith("not JSON") else error.message
+        raise SubmissionError(f"{said}: {_shown(line)}") from None
     if not isinstance(said, dict):
         raise SubmissionError(f"not a JSON object: {_shown(line)}")
     if said.pop("schema", SOLUTION_SCHEMA) != SOLUTION_SCHEMA:
@@ -99,10 +101,6 @@ def _candidates(output: bytes, *, complete: bool) -> Iterator[tuple[bytes, int]]
         stop = start
     if complete and output.count(b"\n", 0, last) > 1:
         yield output.strip(), last
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(constant)
 
 
 def _shown(line: bytes) -> str:

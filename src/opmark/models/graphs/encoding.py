@@ -3,15 +3,16 @@
 import json
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from opmark.core.canonical import canonical_json, plain
 from opmark.core.errors import ContentError
-from opmark.core.files import read_json, write_text
+from opmark.core.files import write_sealed
 from opmark.core.kernels.graph import Graph, Node
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.kernels.work import Work
+from opmark.core.reading import read_json
 from opmark.core.schema import check_schema, convert
 
 SCHEMA = 1
@@ -21,12 +22,12 @@ _WORK = ("flops", "read_bytes", "written_bytes", "weight_bytes")
 def save(graph: Graph, path: Path) -> None:
     """Write `graph` to `path`."""
     text = json.dumps(encode(graph), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    write_text(path, text + "\n")
+    write_sealed(path, text + "\n")
 
 
 def load(path: Path) -> Graph:
     """The graph that `save` wrote. Raises `ContentError` naming the file."""
-    return decode(read_json(path), path)
+    return decode(read_json(path, sealed=True), path)
 
 
 def encode(graph: Graph) -> dict[str, Any]:
@@ -84,7 +85,7 @@ class _Content:
     tensors: dict[str, tuple[str | int, ...]]
     weights: dict[str, tuple[str | int, ...]]
     kernels: list[tuple[str, dict[str, Any], tuple[int, int, int, int]]]
-    nodes: list[tuple[str, int, tuple[str, ...], tuple[str, ...], tuple[str, ...], str, str, bool]]
+    nodes: list[tuple[str, int, tuple[str, ...], tuple[str, ...], tuple[str, ...], str, str, Literal[0, 1]]]
 
 
 _FIELDS = frozenset(item.name for item in fields(_Content))
@@ -134,5 +135,5 @@ def _node(item: tuple[Any, ...], kernels: list[tuple[Kernel, Work]]) -> Node:
         origins=origins,
         scope=scope,
         phase=phase,
-        free=free,
+        free=bool(free),
     )

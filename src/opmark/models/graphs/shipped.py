@@ -16,8 +16,9 @@ from typing import Any
 
 from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, UnavailableError
-from opmark.core.files import read_json, write_text
+from opmark.core.files import write_sealed
 from opmark.core.kernels.graph import Graph
+from opmark.core.reading import read_json
 from opmark.core.schema import convert
 from opmark.core.shipped import shipped_content
 from opmark.models.graphs import encoding
@@ -78,7 +79,7 @@ def save(graph: Graph, origin: GraphOrigin, folder: Path) -> Path:
     content = {**encoding.encode(graph), "origin": plain(origin)}
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     path = graph_path(origin, folder)
-    write_text(path, text)
+    write_sealed(path, text)
     return path
 
 

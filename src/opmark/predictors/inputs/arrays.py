@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from opmark.core.errors import ContentError
+from opmark.core.reading import parse_json
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -21,9 +24,12 @@ def to_text(values: Mapping[str, Any]) -> str:
 def from_text(text: str) -> dict[str, Any]:
     """Read the JSON of `to_text`; arrays come back as lists.
 
-    Raises `ValueError` for NaN and infinity.
+    Raises `ValueError` for NaN, infinity, and all else that `reading.parse_json` refuses.
     """
-    values: dict[str, Any] = json.loads(text, parse_constant=_refuse_constant)
+    try:
+        values: dict[str, Any] = parse_json(text.encode(), "")
+    except ContentError as error:
+        raise ValueError(error.message) from error
     return values
 
 
@@ -34,10 +40,6 @@ def check_shapes(**shaped: tuple[Any, tuple[int, ...]]) -> None:
             raise ValueError(f"{name}: holds a number that is not finite")
         if np.shape(array) != shape:
             raise ValueError(f"{name}: has the shape {np.shape(array)} instead of {shape}")
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no finite number")
 
 
 @contextmanager

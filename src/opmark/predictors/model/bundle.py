@@ -16,6 +16,7 @@ from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, OpMarkError
 from opmark.core.files import json_text
 from opmark.core.hardware.target import Target
+from opmark.core.reading import read_bytes
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.estimator import Fitted
@@ -140,10 +141,7 @@ def _verified(folder: Path, name: str, expected: str) -> bytes:
     file = folder / name
     if Path(name).name != name or not file.is_file():
         raise ContentError("missing from the bundle", where=str(file), hint=AGAIN)
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise ContentError(f"cannot be read: {error.strerror}", where=str(file)) from error
+    content = read_bytes(file)
     if hashlib.sha256(content).hexdigest() != expected:
         raise ContentError("changed since it was written", where=str(file), hint=AGAIN)
     return content

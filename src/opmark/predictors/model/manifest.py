@@ -7,8 +7,8 @@ from pathlib import Path
 from opmark.core import schema
 from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError
-from opmark.core.files import read_json
 from opmark.core.hardware.target import Target
+from opmark.core.reading import read_json
 from opmark.core.slug import Slug, Version
 from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.learners.roofline import Roofline

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from opmark.core.errors import ContentError
+from opmark.core.reading import parse_json
 from opmark.predictors.model.manifest import AGAIN
 
 SUFFIX = ".json.gz"
@@ -48,9 +49,9 @@ def unpack(content: bytes, where: str) -> dict[str, str]:
     if stream.unused_data:
         raise ContentError("goes on after its end", where=where, hint=AGAIN)
     try:
-        texts = json.loads(unpacked)
-    except (ValueError, RecursionError) as error:
-        raise ContentError(f"unpacks to no JSON: {error}", where=where, hint=AGAIN) from error
+        texts = parse_json(unpacked, where)
+    except ContentError as error:
+        raise ContentError(f"unpacks to no JSON: {error.message}", where=where, hint=AGAIN) from error
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
         raise ContentError("unpacks to no JSON object of texts", where=where, hint=AGAIN)
     return texts

@@ -177,7 +177,7 @@ def make_problem(
 @click.option(
     "--contiguous/--no-contiguous", default=True, show_default=True, help="Forbid paths that return to a device."
 )
-@click.option("--devices", type=click.IntRange(min=1), help="The number of accelerators. Default: the file's own.")
+@click.option("--devices", type=click.IntRange(1, 1024), help="The number of accelerators. Default: the file's own.")
 @click.option("--bandwidth", type=click.FloatRange(min=0, min_open=True), help="The bytes per second between machines.")
 @json_option
 def import_problem(

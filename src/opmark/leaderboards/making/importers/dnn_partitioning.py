@@ -15,10 +15,10 @@ from typing import Annotated, ClassVar
 from pydantic import ConfigDict, Field, Strict
 
 from opmark.core.errors import ContentError, UsageError
-from opmark.core.files import read_json
 from opmark.core.hardware.cluster import Cluster, Device, Link
+from opmark.core.reading import read_json
 from opmark.core.schema import convert
-from opmark.leaderboards.making.importer import ImportOptions, ProblemImporter
+from opmark.leaderboards.making.importer import DEVICES_AT_MOST, ImportOptions, ProblemImporter
 from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit
 from opmark.leaderboards.problem.problem import Problem
@@ -87,7 +87,7 @@ class DnnPartitioning(ProblemImporter):
         return checked(
             Problem(
                 name=path.stem,
-                cluster=_cluster(content, options),
+                cluster=_cluster(content, options, str(path)),
                 units=units,
                 tensors=_tensors(content.edges, {unit.name: unit for unit in units}, path),
                 weights={str(node.id): ceil(node.size_bytes) for node in content.nodes if node.size_bytes},
@@ -102,8 +102,10 @@ class DnnPartitioning(ProblemImporter):
         )
 
 
-def _cluster(content: _File, options: ImportOptions) -> Cluster:
+def _cluster(content: _File, options: ImportOptions, where: str) -> Cluster:
     accelerators = int(content.accelerators) if options.devices is None else options.devices
+    if max(accelerators, content.hosts) > DEVICES_AT_MOST:
+        raise ContentError(f"maxFPGAs and maxCPUs: must be at most {DEVICES_AT_MOST:,}", where=where)
     devices = [
         Device(name=f"cpu{number}", type="cpu", memory_bytes=UNLIMITED_BYTES, provenance="imported")
         for number in range(max(1, int(content.hosts)))

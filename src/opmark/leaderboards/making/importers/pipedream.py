@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 
 from opmark.core.errors import ContentError, UsageError
-from opmark.core.files import read_text
 from opmark.core.hardware.cluster import Cluster, Device, Link
+from opmark.core.reading import read_text
 from opmark.leaderboards.making.importer import ImportOptions, ProblemImporter
 from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit

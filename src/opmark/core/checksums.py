@@ -1,0 +1,77 @@
+"""The checksum at the end of a JSON file that OpMark wrote, and the list of files that were read without one.
+
+It is the last key of the file and covers every other byte, so that any change shows. Files that people write need none.
+"""
+
+import hashlib
+import re
+from pathlib import Path
+
+from opmark.core.errors import ContentError
+
+KEY = "checksum"
+HINT = 'copy or make the file again; if you edited it yourself, remove its last key, "checksum"'
+_ENTRY = re.compile(rb',\s*"checksum":\s*"([0-9a-f]{64})"(\s*\}\s*)$')
+_END = re.compile(r"(?P<indent>\n?)\}\n?$")
+# No entry and its end are longer.
+_ENTRY_BYTES = 200
+_without: dict[Path, None] = {}
+
+
+def with_checksum(text: str) -> str:
+    """`text`, a JSON object, with its checksum as the last key."""
+    end = _END.search(text)
+    if end is None:
+        raise ValueError("not a JSON object")
+    head, tail = text[: end.start()], text[end.start() :]
+    digest = hashlib.sha256(head.encode())
+    digest.update(tail.encode())
+    separator = ',\n  "checksum": ' if end["indent"] else ',"checksum":'
+    return f'{head}{separator}"{digest.hexdigest()}"{tail}'
+
+
+def checksum_fits(content: bytes) -> bool | None:
+    """True if the checksum of a file fits the rest of it, False if not, None if it has none."""
+    start = max(0, len(content) - _ENTRY_BYTES)
+    found = _ENTRY.search(content[start:])
+    if found is None:
+        return None
+    digest = hashlib.sha256(memoryview(content)[: start + found.start()])
+    digest.update(found[2])
+    return digest.hexdigest() == found[1].decode()
+
+
+def check_listed(path: Path, listing: Path) -> bool:
+    """Compare a file with its row in `listing`, as `sha256sum` writes it; False if there is none.
+
+    Raises `ContentError` naming the file if they differ.
+    """
+    if not listing.is_file() or not path.is_relative_to(listing.parent):
+        return False
+    name = path.relative_to(listing.parent).as_posix()
+    for row in listing.read_text(encoding="utf-8", errors="replace").splitlines():
+        digest, _, listed = row.partition("  ")
+        if listed == name:
+            if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+                raise ContentError(
+                    f"changed since it was written: it does not fit its checksum in {listing.name}",
+                    where=str(path),
+                    hint="copy the folder again",
+                )
+            return True
+    return False
+
+
+def without_checksum(path: Path) -> None:
+    """Note that `path` was read although damage to it could not be seen."""
+    _without[path] = None
+
+
+def files_without() -> tuple[Path, ...]:
+    """The files that were noted since the list was emptied."""
+    return tuple(_without)
+
+
+def forget_files() -> None:
+    """Empty the list: a command begins."""
+    _without.clear()

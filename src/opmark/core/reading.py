@@ -1,0 +1,254 @@
+"""Read files of others: one reader of bytes, of text, and of JSON, each with limits.
+
+Only plain files are read, up to a size after decompression. JSON has no key twice, no NaN, no number beyond 64 bits or
+the range of a float, no lone surrogates, and no more than `DEPTH_AT_MOST` levels. YAML has a reader beside this one.
+"""
+
+import json
+import math
+import os
+import stat
+from pathlib import Path
+from typing import Any, NoReturn
+
+from opmark.core.checksums import HINT, checksum_fits, without_checksum
+from opmark.core.errors import ContentError
+
+# Text files with this suffix are compressed.
+PACKED = ".gz"
+DEPTH_AT_MOST = 100
+# A problem of a million units takes 0.25 GB; most files are far smaller.
+LARGE_BYTES = 2**30
+USUAL_BYTES = 2**26
+# Our own files shrink to a tenth. Small files may shrink more, larger ones that do are bombs.
+_SHRINKS_AT_MOST = 100
+_DIGITS_AT_MOST = 20
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+_DIGITS = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
+_QUICK_FROM_BYTES = 2**20
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+def read_bytes(path: Path, *, at_most: int = USUAL_BYTES) -> bytes:
+    """The bytes of a plain file of at most `at_most` bytes. Raises `ContentError` naming the file."""
+    where = str(path)
+    try:
+        # A pipe without a writer would block, and a device may do anything: neither is opened.
+        _check_plain(path.stat(), where, at_most)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as stream:
+            _check_plain(os.fstat(descriptor), where, at_most)
+            content = stream.read(at_most + 1)
+    except FileNotFoundError:
+        raise ContentError("no such file", where=where) from None
+    except OSError as error:
+        raise ContentError(f"cannot be read: {error.strerror or error}", where=where) from error
+    except ValueError as error:  # a zero byte in the name
+        raise ContentError(f"cannot be read: {error}", where=repr(where)) from error
+    if len(content) > at_most:
+        raise _too_large(where, at_most)
+    return content
+
+
+def read_text(path: Path, *, at_most: int = USUAL_BYTES) -> str:
+    """The text of a UTF-8 file, decompressed if its name ends in `.gz`.
+
+    Raises `ContentError` if it is absent, no plain file, larger than `at_most` bytes, or not text.
+    """
+    return _decoded(_content(path, at_most), str(path))
+
+
+def read_json(path: Path, *, at_most: int = USUAL_BYTES, sealed: bool = False) -> Any:
+    """The content of a JSON file, its checksum checked and left out.
+
+    OpMark writes `sealed` files with a checksum; one without is noted (`checksums.files_without`). Raises
+    `ContentError` with the file and the line or key.
+    """
+    where = str(path)
+    content = _content(path, at_most)
+    fits = checksum_fits(content)
+    if fits is False:
+        raise ContentError("changed since it was written: it does not fit its checksum", where=where, hint=HINT)
+    found = parse_json(content, where, written_by_us=bool(fits))
+    if isinstance(found, dict) and fits:
+        del found["checksum"]
+    elif sealed and path.suffix != PACKED:
+        without_checksum(path)
+    return found
+
+
+def parse_json(content: bytes, where: str, *, written_by_us: bool = False) -> Any:
+    """The value of JSON text. What OpMark wrote, as a checksum shows, has no key twice and is read faster.
+
+    Raises `ContentError` naming `where`, and the line or key.
+    """
+    if written_by_us or len(content) > _QUICK_FROM_BYTES:
+        found = _parsed_quickly(content, written_by_us)
+        if found is not None:
+            return found
+    text = _decoded(content, where)
+    if _is_deeper(content, DEPTH_AT_MOST):
+        raise _too_deep(where)
+    reader = _Reader(where)
+    try:
+        found = json.loads(
+            text,
+            object_pairs_hook=reader.mapping,
+            parse_constant=reader.constant,
+            parse_int=reader.integer,
+            parse_float=reader.number,
+        )
+    except json.JSONDecodeError as error:
+        raise ContentError(f"not JSON: {error.msg}", where=f"{where}:{error.lineno}") from error
+    except RecursionError as error:
+        raise _too_deep(where) from error
+    if b"\\u" in content:
+        _check_characters(found, where)
+    return found
+
+
+def unpacked(content: bytes, where: str, *, at_most: int = USUAL_BYTES) -> bytes:
+    """Decompress gzip `content`. Raises `ContentError` for what is damaged, cut off, or a bomb."""
+    import zlib
+
+    at_most = min(at_most, max(USUAL_BYTES, _SHRINKS_AT_MOST * len(content)))
+    pieces, room = [], at_most
+    while content:
+        stream = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        try:
+            pieces.append(stream.decompress(content, room + 1))
+        except zlib.error as error:
+            raise ContentError("not a complete gzip file", where=where) from error
+        room -= len(pieces[-1])
+        if room < 0:
+            raise _too_large(where, at_most)
+        if not stream.eof:
+            raise ContentError("not a complete gzip file", where=where)
+        content = stream.unused_data.lstrip(b"\0")
+    if not pieces:
+        raise ContentError("not a complete gzip file", where=where)
+    return b"".join(pieces)
+
+
+def _parsed_quickly(content: bytes, written_by_us: bool) -> Any:
+    """The value of JSON text without anything that is refused; None where the slow reader must look.
+
+    That reader calls Python for every mapping and number. This one compares the colons of the text with those of the
+    value written again: a key that appears twice would leave fewer. Without escapes, both have the same in strings.
+    """
+    from pydantic_core import from_json, to_json
+
+    try:
+        found = from_json(content, allow_inf_nan=False, cache_strings="keys")
+        if written_by_us:
+            return found
+        if b"\\" in content or _is_deeper(content, DEPTH_AT_MOST) or b"0" * 19 in content.translate(_DIGITS):
+            return None
+        again = to_json(found, inf_nan_mode="constants")
+    except ValueError:
+        return None
+    same = again.count(b":") == content.count(b":")
+    return found if same and b"Infinity" not in again else None
+
+
+class _Reader:
+    """The functions that the parser calls for mappings and numbers."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def mapping(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            seen: set[str] = set()
+            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            raise ContentError(f"the key {twice!r} appears twice", where=self._where)
+        return found
+
+    def integer(self, text: str) -> int:
+        if len(text) <= _DIGITS_AT_MOST and -(2**63) <= int(text) < 2**64:
+            return int(text)
+        raise ContentError(f"the number {_shortened(text)} takes more than 64 bits", where=self._where)
+
+    def number(self, text: str) -> float:
+        value = float(text)
+        if math.isfinite(value):
+            return value
+        raise ContentError(f"the number {_shortened(text)} is too large", where=self._where)
+
+    def constant(self, text: str) -> NoReturn:
+        raise ContentError(f"{text} is not a number of JSON", where=self._where)
+
+
+def _content(path: Path, at_most: int) -> bytes:
+    content = read_bytes(path, at_most=at_most)
+    return unpacked(content, str(path), at_most=at_most) if path.suffix == PACKED else content
+
+
+def _check_plain(status: os.stat_result, where: str, at_most: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((name for check, name in _KINDS if check(status.st_mode)), "something else")
+        raise ContentError(f"cannot be read: it is {kind}, not a plain file", where=where)
+    if status.st_size > at_most:
+        raise _too_large(where, at_most)
+
+
+def _decoded(content: bytes, where: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ContentError("not a text file", where=where) from error
+
+
+def _is_deeper(content: bytes, levels: int) -> bool:
+    """True if lists and mappings nest more than `levels` deep.
+
+    The brackets alone are collapsed from the inside; only brackets in strings need the exact, slow count.
+    """
+    brackets = content.translate(None, _NO_BRACKETS)
+    for _ in range(levels):
+        inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(inner) == len(brackets):
+            break
+        brackets = inner
+    return bool(brackets) and _depth(content) > levels
+
+
+def _depth(content: bytes) -> int:
+    import re
+
+    depth = deepest = 0
+    for found in re.finditer(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', content, re.DOTALL):
+        byte = found[0]
+        if byte in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif byte in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _check_characters(value: Any, where: str) -> None:
+    """Refuse half of a surrogate pair, which cannot be written to any file or terminal."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ContentError("a text holds half of a surrogate pair", where=where) from error
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 24 else f"{text[:16]}… ({len(text):,} characters)"
+
+
+def _too_large(where: str, at_most: int) -> ContentError:
+    return ContentError(f"larger than {at_most >> 20:,} MiB", where=where)
+
+
+def _too_deep(where: str) -> ContentError:
+    return ContentError(f"nested more than {DEPTH_AT_MOST} levels deep", where=where)
