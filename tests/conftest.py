@@ -1,9 +1,17 @@
-"""The search is compiled once, before the tests that need it; parallel workers wait for the one that compiles."""
+"""Options of the tests of readers. The search is compiled once, before the tests that need it."""
 
 import pytest
 
 # Folders with tests that place or simulate.
 COMPILED = frozenset({"search", "placers", "simulator", "bounds", "scoring", "contracts", "e2e"})
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a nightly run mutate files for longer."""
+    group = parser.getgroup("readers")
+    group.addoption("--fuzz-seconds", type=float, default=0.0, help="Mutate each kind of file for this long.")
+    group.addoption("--fuzz-seed", type=int, default=0, help="The seed of the mutations.")
+    group.addoption("--flips", type=int, default=0, help="Flip this many bits of each kind of file.")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -47,7 +47,7 @@ def test_what_is_not_a_size(text: str) -> None:
         parse_size_bytes(text)
 
 
-@given(st.integers(min_value=0, max_value=10**7), st.sampled_from(["s", "m", "h"]))
+@given(st.integers(min_value=0, max_value=80_000), st.sampled_from(["s", "m", "h"]))
 def test_duration_units_scale(count: int, unit: str) -> None:
     assert parse_duration_s(f"{count}{unit}") == count * {"s": 1, "m": 60, "h": 3600}[unit]
 

@@ -11,7 +11,8 @@ import click
 
 from opmark.cli.options import FOLDER
 from opmark.cli.text.guard import guard_streams, guarded_streams
-from opmark.cli.text.terminal import show_error
+from opmark.cli.text.terminal import show_error, show_files_without_checksum
+from opmark.core.checksums import forget_files
 from opmark.core.errors import ExitCode, MissingExtraError, OpMarkError
 from opmark.core.registry import Registry, install_hint
 
@@ -74,6 +75,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand. Only here does an error become a message and an exit code."""
+        forget_files()
         try:
             return super().invoke(ctx)
         except OpMarkError as error:
@@ -88,6 +90,8 @@ class LazyGroup(click.Group):
         except (KeyboardInterrupt, click.Abort):
             click.echo("Interrupted. Finished work is stored; run the same command again to continue.", err=True)
             ctx.exit(ExitCode.INTERRUPTED)
+        finally:
+            show_files_without_checksum()
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:

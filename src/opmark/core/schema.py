@@ -45,7 +45,7 @@ def convert(content: Any, kind: type[T], *, where: str) -> T:
     import pydantic
 
     try:
-        result: T = _validator(kind).validate_python(content)
+        result: T = _validator(kind).validate_python(content)  # type: ignore[arg-type]
     except pydantic.ValidationError as error:
         raise ContentError("; ".join(_sentences(error.errors())), where=where, hint=_unknown_key_hint(error)) from None
     return result
@@ -97,14 +97,14 @@ def _validator(kind: type[Any]) -> Any:
     """
     from pydantic_core import SchemaValidator
 
-    return SchemaValidator(_strict(_adapter(kind).core_schema))
+    return SchemaValidator(_strict(_adapter(kind).core_schema))  # type: ignore[arg-type]
 
 
 def _strict(schema: Any) -> Any:
     if isinstance(schema, dict):
         found = {key: _strict(value) for key, value in schema.items()}
         limits = _SINGLE.get(found["type"]) if isinstance(found.get("type"), str) else None
-        return found if limits is None else {**limits, **found, "strict": True}
+        return found if limits is None else {"strict": True, **limits, **found}
     if isinstance(schema, list | tuple):
         return type(schema)(map(_strict, schema))
     return schema

@@ -122,7 +122,7 @@ def _loader() -> Any:
         for start, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
     kept = {f"{prefix}{name}" for name in ("null", "bool", "seq")}
-    Loader.yaml_constructors = {
+    constructors: dict[str | None, Any] = {
         tag: reader for tag, reader in yaml.SafeLoader.yaml_constructors.items() if tag in kept
     } | {
         f"{prefix}str": text,
@@ -131,6 +131,7 @@ def _loader() -> Any:
         f"{prefix}map": mapping,
         None: other,
     }
+    Loader.yaml_constructors = constructors
     return Loader
 
 

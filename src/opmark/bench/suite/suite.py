@@ -24,7 +24,6 @@ from opmark.models.zoo import held_out, models
 SCHEMA = 1
 # A year of measuring on one machine; a plan of more would only fill memory.
 _MOST_KERNELS = 1_000_000
-_COUNT = f"must not be negative, and at most {_MOST_KERNELS:,}"
 _LONGEST_AXIS = 2**40
 _NO_IDENTITY = frozenset({"budget", "description", "only", "first"})
 
@@ -256,19 +255,22 @@ def _count_problems(suite: Suite) -> Iterator[str]:
         for dtype, number in counts.items():
             if dtype not in DTYPE_BYTES:
                 yield f"counts.{target}.{dtype}: unknown element type {dtype!r}"
-            if not 0 <= number <= _MOST_KERNELS:
-                yield f"counts.{target}.{dtype}: {_COUNT}, not {number}"
+            yield from _count_problem(f"counts.{target}.{dtype}", number)
     for target, number in suite.judging.items():
-        if not 0 <= number <= _MOST_KERNELS:
-            yield f"judging.{target}: {_COUNT}, not {number}"
+        yield from _count_problem(f"judging.{target}", number)
     for key in ("kernels", "at_least", "at_least_per_operator"):
-        number = getattr(suite, key)
-        if not 0 <= number <= _MOST_KERNELS:
-            yield f"{key}: {_COUNT}, not {number}"
+        yield from _count_problem(key, getattr(suite, key))
     if suite.seed < 0:
         yield f"seed: must not be negative, not {suite.seed}"
     if not 0 <= suite.prior.share <= 1:
         yield f"prior.share: must be between 0 and 1, not {suite.prior.share}"
+
+
+def _count_problem(key: str, number: int) -> Iterator[str]:
+    if number < 0:
+        yield f"{key}: must not be negative, not {number}"
+    elif number > _MOST_KERNELS:
+        yield f"{key}: must be at most {_MOST_KERNELS:,}, not {number}"
 
 
 def _kind_problems(suite: Suite) -> Iterator[str]:
@@ -277,8 +279,8 @@ def _kind_problems(suite: Suite) -> Iterator[str]:
         if name not in known:
             yield f"kinds.{name}: {_nearest('kind', name, known)}"
             continue
-        if spec.count is not None and not 0 <= spec.count <= _MOST_KERNELS:
-            yield f"kinds.{name}.count: {_COUNT}, not {spec.count}"
+        if spec.count is not None:
+            yield from _count_problem(f"kinds.{name}.count", spec.count)
         space = KINDS.load(name).space
         for axis, content in spec.space.items():
             problem = content.problem() if axis in space else _nearest("axis", axis, space)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from opmark.cli.text.guard import unguarded
+from opmark.core.canonical import plain
+from opmark.core.checksums import files_without
 from opmark.core.errors import OpMarkError
 from opmark.core.files import json_text
 from opmark.core.plain_text import json_lines, one_line
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from opmark.core.parallel.task_map import MapProgress
 
 MISSING = "–"
+WITHOUT_CHECKSUM = "without_checksum"
 _LONGEST_NAME = 24
 _PIPED_WIDTH = 160
 # Where no progress bar can be drawn, a line says so often how far the work is.
@@ -53,8 +56,20 @@ def show_labelled(label: str, message: str, *, colour: str = "yellow", bold: boo
     click.echo(f"{click.style(label, fg=colour, bold=bold)} {one_line(message)}", file=unguarded(sys.stderr))
 
 
+def show_files_without_checksum() -> None:
+    """Print one note about the files that were read although damage to them could not be seen."""
+    paths = [str(path) for path in files_without()]
+    if paths:
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        verb = "has" if len(paths) == 1 else "have"
+        show_note(f"{', '.join(paths[:3])}{more} {verb} no checksum: damage would not show")
+
+
 def show_json(value: Any) -> None:
-    """Print `value` (dataclasses allowed) as JSON on stdout."""
+    """Print `value` (dataclasses allowed) as JSON on stdout; a mapping also lists files read without a checksum."""
+    value = plain(value)
+    if isinstance(value, dict) and files_without():
+        value = {**value, WITHOUT_CHECKSUM: [str(path) for path in files_without()]}
     click.echo(json_lines(json_text(value)), nl=False, color=False)
 
 

@@ -8,6 +8,7 @@ import re
 import zlib
 from pathlib import Path
 
+from opmark.core.checksums import without_checksum
 from opmark.core.errors import ContentError
 from opmark.core.measurements.records import SCHEMA, Record, decode, encode
 from opmark.core.reading import parse_json
@@ -31,6 +32,8 @@ def records_of(path: Path, content: bytes) -> tuple[list[Record], int]:
     if _is_object(rest[:-1]):
         raise ContentError("damaged: the last record is whole, but its line does not end", where=f"{path}:{len(lines)}")
     sealed = bool(lines) and _CHECKSUM.search(lines[0]) is not None
+    if lines and not sealed:
+        without_checksum(path)
     # Text after the last line end is a record that a kill cut short.
     records = [_record(f"{path}:{number}", line, number, sealed) for number, line in enumerate(lines, start=1)]
     return records, len(content) - len(rest)

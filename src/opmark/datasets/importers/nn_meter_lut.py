@@ -15,7 +15,7 @@ from typing import Any
 
 from opmark.core.errors import ContentError
 from opmark.core.kernels.kernel import Kernel
-from opmark.core.reading import read_text
+from opmark.core.reading import parse_json, read_text
 from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter, kernel_with
 
 _FIRST = re.compile(r"^firstconv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(?:_(?P<activation>[a-z_]+))?$")
@@ -58,18 +58,11 @@ class NnMeterLut(TableImporter):
 
 def _pairs(path: Path) -> list[tuple[str, int, Any]]:
     text = read_text(path)
-    try:
-        pairs = json.loads(text, object_pairs_hook=list)
-    except RecursionError:
-        raise ContentError("nested too deep", where=str(path)) from None
-    except json.JSONDecodeError as error:
-        raise ContentError(
-            f"not JSON: {error.msg}", where=f"{path}: line {error.lineno}: column {error.colno}"
-        ) from error
-    if not (isinstance(pairs, list) and all(isinstance(pair, tuple) for pair in pairs)):
+    content = parse_json(text.encode(), str(path))
+    if not isinstance(content, dict):
         raise ContentError("not an object of names and milliseconds", where=f"{path}: line 1")
     found, at, line = [], 0, 1
-    for name, value in pairs:
+    for name, value in content.items():
         place = text.find(json.dumps(name), at)
         if place >= 0:
             line += text.count("\n", at, place)

@@ -41,8 +41,8 @@ class _Node:
     cpu_ms: Annotated[_Number, Field(alias="cpuLatency")]
     accelerator_ms: Annotated[_Number | None, Field(alias="fpgaLatency")] = None
     size_bytes: Annotated[_Number, Field(alias="size")] = 0.0
-    supported: Annotated[bool, Field(alias="supportedOnFpga")] = True
-    backward: Annotated[bool, Field(alias="isBackwardNode")] = False
+    supported: Annotated[bool, Strict(strict=False), Field(alias="supportedOnFpga")] = True
+    backward: Annotated[bool, Strict(strict=False), Field(alias="isBackwardNode")] = False
     colour: Annotated[int | str | None, Field(alias="colorClass")] = None
 
 
