@@ -56,7 +56,7 @@ def flipped(content: bytes, place: int) -> bytes:
 def mutated(draw: random.Random, name: str, content: bytes) -> bytes:
     """A damaged copy of the file `name`: half of the time a value in it is another, and its checksums fit again."""
     if draw.random() < 0.6:
-        with contextlib.suppress(RecursionError, UnicodeDecodeError):
+        with contextlib.suppress(OverflowError, RecursionError, UnicodeDecodeError):
             return _with_other_values(draw, name, content)
     return _with_other_bytes(draw, content)
 

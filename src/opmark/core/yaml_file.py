@@ -129,7 +129,7 @@ def _loader() -> Any:
         f"{prefix}int": integer,
         f"{prefix}float": number,
         f"{prefix}map": mapping,
-        None: other,
+        None: other,  # type: ignore[dict-item]
     }
     Loader.yaml_constructors = constructors
     return Loader

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from tests.leaderboards.serving.live_server import PROBLEMS, LiveServer, lives, upload, workspace_in
 
-from opmark.core.files import read_json
+from opmark.core.reading import read_json
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -293,9 +293,9 @@ def encode(record: Record) -> dict[str, Any]:
 
 def decode(content: Any) -> Record:
     """The record that `encode` wrote as `content`. Raises `ContentError` naming every wrong field."""
-    if not isinstance(content, dict) or content.get("type") not in _TYPES:
+    name = content.get("type") if isinstance(content, dict) else None
+    if not isinstance(name, str) or name not in _TYPES:
         raise ContentError("not a record of a journal")
-    name = content["type"]
     fields = {key: value for key, value in content.items() if key != "type"}
     try:
         return cast("Record", convert(fields, _TYPES[name], where=""))

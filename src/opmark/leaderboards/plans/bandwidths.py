@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from opmark.core.errors import ContentError
-from opmark.core.files import read_json
+from opmark.core.reading import read_json
 
 BETWEEN, WITHIN = "multizone_bandwidths_het.json", "intra_node_bandwidths.json"
 MEGABYTE = 1e6

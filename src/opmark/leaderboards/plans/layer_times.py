@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from opmark.core.errors import ContentError
-from opmark.core.files import read_json
+from opmark.core.reading import read_json
 from opmark.core.registry import unknown_name
 from opmark.core.schema import convert
 

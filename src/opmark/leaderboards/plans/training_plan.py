@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from opmark.core.errors import ContentError
-from opmark.core.files import read_json
+from opmark.core.reading import read_json
 from opmark.core.schema import convert
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opmark.core.errors import ContentError, OpMarkError, UnknownNameError, UsageError
-from opmark.core.files import read_json, write_bytes
+from opmark.core.files import write_bytes
+from opmark.core.reading import read_json
 from opmark.leaderboards.scoring.track import Track, load_track, track_names
 from opmark.leaderboards.serving import web_pages
 from opmark.leaderboards.serving.scoring_loop import ScoringLoop

@@ -13,7 +13,8 @@ from typing import Any
 import opmark.leaderboards
 from opmark.core.canonical import content_id
 from opmark.core.errors import OpMarkError
-from opmark.core.files import read_json, write_text
+from opmark.core.files import write_text
+from opmark.core.reading import read_json
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.metric import Drawn

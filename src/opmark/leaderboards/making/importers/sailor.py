@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from opmark.core.errors import UsageError
-from opmark.core.files import read_json
 from opmark.core.hardware.cluster import Cluster, Device, Link
+from opmark.core.reading import read_json
 from opmark.core.shipped import shipped_content
 from opmark.leaderboards.making.importer import ImportOptions, ProblemImporter
 from opmark.leaderboards.plans.bandwidths import Bandwidths
