@@ -73,48 +73,6 @@ def _loader() -> Any:
             except (ValueError, OverflowError, KeyError) as error:
                 raise _refused(node, str(error)) from error
 
-    def text(loader: Any, node: Any) -> str:
-        value: str = loader.construct_scalar(node)
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise _refused(node, "a text holds half of a surrogate pair") from None
-        return value
-
-    def integer(loader: Any, node: Any) -> int:
-        if len(node.value) > 70:
-            raise _refused(node, "a number takes more than 64 bits")
-        value: int = loader.construct_yaml_int(node)
-        if not -(2**63) <= value < 2**64:
-            raise _refused(node, f"the number {value} takes more than 64 bits")
-        return value
-
-    def number(loader: Any, node: Any) -> float:
-        value: float = loader.construct_yaml_float(node)
-        if not math.isfinite(value):
-            raise _refused(node, f"the number {node.value[:24]} is not finite")
-        return value
-
-    def mapping(loader: Any, node: Any) -> Any:
-        if not isinstance(node, yaml.MappingNode):
-            raise _refused(node, "expected a mapping")
-        found: dict[Any, Any] = {}
-        yield found
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
-                raise _refused(key_node, "merged mappings are not read here")
-            key = loader.construct_object(key_node, deep=True)
-            if not isinstance(key, str | int | float | None):
-                raise _refused(key_node, "a key is not a text")
-            if key in seen:
-                raise _refused(key_node, f"the key {key!r} appears twice")
-            seen.add(key)
-        found.update(loader.construct_mapping(node))
-
-    def other(_loader: Any, node: Any) -> Any:
-        raise _refused(node, f"values of type {node.tag.rpartition(':')[2]!r} are not read here")
-
     prefix = "tag:yaml.org,2002:"
     # A day such as 2026-11-21 is a text.
     Loader.yaml_implicit_resolvers = {
@@ -125,14 +83,63 @@ def _loader() -> Any:
     constructors: dict[str | None, Any] = {
         tag: reader for tag, reader in yaml.SafeLoader.yaml_constructors.items() if tag in kept
     } | {
-        f"{prefix}str": text,
-        f"{prefix}int": integer,
-        f"{prefix}float": number,
-        f"{prefix}map": mapping,
-        None: other,  # type: ignore[dict-item]
+        f"{prefix}str": _text,
+        f"{prefix}int": _integer,
+        f"{prefix}float": _number,
+        f"{prefix}map": _mapping,
+        None: _other,  # type: ignore[dict-item]
     }
     Loader.yaml_constructors = constructors
     return Loader
+
+
+def _text(loader: Any, node: Any) -> str:
+    value: str = loader.construct_scalar(node)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise _refused(node, "a text holds half of a surrogate pair") from None
+    return value
+
+
+def _integer(loader: Any, node: Any) -> int:
+    if len(node.value) > 70:
+        raise _refused(node, "a number takes more than 64 bits")
+    value: int = loader.construct_yaml_int(node)
+    if not -(2**63) <= value < 2**64:
+        raise _refused(node, f"the number {value} takes more than 64 bits")
+    return value
+
+
+def _number(loader: Any, node: Any) -> float:
+    value: float = loader.construct_yaml_float(node)
+    if not math.isfinite(value):
+        raise _refused(node, f"the number {node.value[:24]} is not finite")
+    return value
+
+
+def _mapping(loader: Any, node: Any) -> Any:
+    import yaml
+
+    if not isinstance(node, yaml.MappingNode):
+        raise _refused(node, "expected a mapping")
+    found: dict[Any, Any] = {}
+    yield found
+    seen: set[Any] = set()
+    for key_node, _ in node.value:
+        if key_node.tag == "tag:yaml.org,2002:merge":
+            raise _refused(key_node, "merged mappings are not read here")
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str | int | float | None):
+            raise _refused(key_node, "a key is not a text")
+        if key in seen:
+            raise _refused(key_node, f"the key {key!r} appears twice")
+        seen.add(key)
+    found.update(loader.construct_mapping(node))
+
+
+def _other(_loader: Any, node: Any) -> Any:
+    raise _refused(node, f"values of type {node.tag.rpartition(':')[2]!r} are not read here")
 
 
 def _too_large(mark: Any) -> Any:
