@@ -3,7 +3,7 @@
 import pytest
 
 # Folders with tests that place or simulate.
-COMPILED = frozenset({"search", "placers", "simulator", "bounds", "scoring", "contracts", "e2e"})
+COMPILED = frozenset({"search", "placers", "simulator", "bounds", "scoring", "contracts", "e2e", "readers"})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

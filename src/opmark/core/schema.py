@@ -102,7 +102,8 @@ def _validator(kind: type[Any]) -> Any:
 
 def _strict(schema: Any) -> Any:
     if isinstance(schema, dict):
-        found = {key: _strict(value) for key, value in schema.items()}
+        # A key of JSON is always a text, also where it stands for a number.
+        found = {key: value if key == "keys_schema" else _strict(value) for key, value in schema.items()}
         limits = _SINGLE.get(found["type"]) if isinstance(found.get("type"), str) else None
         return found if limits is None else {"strict": True, **limits, **found}
     if isinstance(schema, list | tuple):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.datasets import sample
 from tests.datasets.journals import write_journal
 from tests.datasets.tampering import change_manifest, fit_manifest, set_value
+from tests.sealing import unsealed
 
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError, UnknownNameError, UsageError
 from opmark.core.files import sha256
@@ -244,7 +245,7 @@ def test_a_missing_or_shortened_file_is_refused_by_name(release: Release) -> Non
 def test_parquet_that_is_none_is_refused(release: Release) -> None:
     (release.path / "networks.parquet").write_bytes(b"PAR1 not really PAR1")
     change_manifest(release.path, lambda content: content["files"][1].update(size_bytes=20))
-    fixed = json.loads((release.path / "manifest.json").read_text())
+    fixed = json.loads(unsealed((release.path / "manifest.json").read_text()))
     fixed["files"][1]["sha256"] = sha256(release.path / "networks.parquet")
     (release.path / "manifest.json").write_text(json.dumps(fixed))
     with pytest.raises(ContentError, match="is not the id of the listed tables"):

@@ -92,9 +92,11 @@ class Cluster:
                 )
             sizes = [size for size, _ in link.points]
             if sizes != sorted(set(sizes)) or any(
-                not (0 <= size < LIMIT and 0 <= ns < LIMIT) for size, ns in link.points
+                not (0 <= size < 2**62 and 0 <= ns < 2**62) for size, ns in link.points
             ):
-                found.append(f"{key}.points: must be pairs of (bytes, ns) in ascending bytes, from 0 to 2^53")
+                found.append(
+                    f"{key}.points: must be pairs of (bytes, ns) in ascending bytes, none negative or beyond 2^62"
+                )
             if not 0 <= link.latency_ns < LIMIT:
                 found.append(f"{key}.latency_ns: must not be negative, and below 2^53, not {link.latency_ns}")
         joined = {(link.source, link.destination) for link in self.links}
