@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests.sealing import unsealed
 
 from opmark.core.files import sha256
 from opmark.datasets.format import manifest
@@ -48,6 +49,6 @@ def fit_manifest(folder: Path) -> None:
 def change_manifest(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Let `change` edit the manifest's JSON."""
     path = folder / manifest.FILE
-    content = json.loads(path.read_text())
+    content = json.loads(unsealed(path.read_text()))
     change(content)
     path.write_text(json.dumps(content))
