@@ -13,7 +13,7 @@ from tests.leaderboards.submissions.sandbox.cell import real_sandbox
 
 from opmark.cli.main import cli
 from opmark.core.canonical import plain
-from opmark.core.files import read_json
+from opmark.core.reading import read_json
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.scoring.hidden import fresh_problems
 from opmark.leaderboards.scoring.scoring_jobs import score_track

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opmark.core.files import read_json
+from opmark.core.reading import read_json
 from opmark.core.schema import load
 from opmark.leaderboards.scoring.metric import Result
 from opmark.leaderboards.scoring.score_formulas import geometric_mean, interval
