@@ -58,7 +58,7 @@ def interval_bound(problem: Problem, known: Placement, *, seconds: float, seed: 
         return None
     model.hint(known)
     steps = _proved(model, cp_model, seconds - (time.monotonic() - begun), seed)
-    return None if steps is None else min(limit_ns, _in_ns(steps, grid_ns, limit_ns))
+    return None if steps is None else min(limit_ns, steps * grid_ns)
 
 
 def _proved(model: IntervalModel, cp_model: Any, seconds: float, seed: int) -> int | None:
@@ -72,9 +72,4 @@ def _proved(model: IntervalModel, cp_model: Any, seconds: float, seed: int) -> i
     status = solver.solve(model.model)
     if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN}:
         return None
-    return max(0, round(solver.best_objective_bound))
-
-
-def _in_ns(steps: int, grid_ns: int, limit_ns: int) -> int:
-    """Steps in ns; no schedule is shorter than the known one if none takes fewer steps."""
-    return limit_ns if grid_ns == 1 and steps >= limit_ns else steps * grid_ns
+    return max(0, int(solver.best_objective_bound + 0.5))

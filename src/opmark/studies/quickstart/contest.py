@@ -79,6 +79,7 @@ def hold_contest(
     compiled = is_compiled() or end - time.monotonic() > COMPILING_S
     names = PLACERS.names()
     share_s = SHARE * (end - time.monotonic() - (0.0 if is_compiled() or not compiled else COMPILING_S)) / len(names)
+    assert RULES.budget_s is not None
     budget_s = round(min(RULES.budget_s, max(LEAST_BUDGET_S, share_s)), 1)
     standings = score_track(track, names, budget_s=budget_s, compiled=compiled)
     return Contest(problem=problem, standings=standings, compiled=compiled)

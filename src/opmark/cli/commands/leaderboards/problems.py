@@ -159,8 +159,8 @@ def make_problem(
         found = {"name": problem.name, "id": problem.id, "units": len(problem.units), "tensors": len(problem.tensors)}
         show_json({**found, "problem": str(output)})
         return
-    sizes = ((problem.units, "unit"), (problem.tensors, "tensor"), (cluster.devices, "device"))
-    click.echo(f"{output}: {', '.join(counted(len(rows), noun) for rows, noun in sizes)}")
+    parts = ((problem.units, "unit"), (problem.tensors, "tensor"), (cluster.devices, "device"))
+    click.echo(f"{output}: {', '.join(counted(len(rows), noun) for rows, noun in parts)}")
 
 
 @click.command(name="import", epilog="Example: opmark leaderboards import graph.txt --format pipedream -o p.json")
@@ -204,5 +204,5 @@ def import_problem(
         found = {"name": problem.name, "id": problem.id, "objective": problem.objective, "unit": problem.unit}
         show_json({**found, "units": len(problem.units), "tensors": len(problem.tensors), "problem": str(output)})
         return
-    units, devices = counted(len(problem.units), "unit"), counted(len(problem.cluster.devices), "device")
-    click.echo(f"{output}: {units} on {devices}, {problem.profile}")
+    placed = f"{counted(len(problem.units), 'unit')} on {counted(len(problem.cluster.devices), 'device')}"
+    click.echo(f"{output}: {placed}, {problem.profile}")

@@ -4,7 +4,7 @@ Imported lazily. Shapes: U units, D devices, M tensors, L links, T device types,
 """
 
 import heapq
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -159,7 +159,8 @@ def inputs_ready(count, device, send, tables):  # type: ignore[no-untyped-def]
 @compiled(forceinline=True)
 def earliest_gap(device, ready, duration, timeline):  # type: ignore[no-untyped-def]
     """The earliest start from `ready` on in an idle gap that is long enough (insertion), and the slot of the gap."""
-    best, chosen = np.int64(LAST), np.int64(0)
+    best: Any = np.int64(LAST)
+    chosen: Any = np.int64(0)
     for slot in range(timeline.first_slot[device], timeline.first_slot[device + 1]):
         count = timeline.filled[slot]
         low, high = 0, count
@@ -182,7 +183,8 @@ def earliest_gap(device, ready, duration, timeline):  # type: ignore[no-untyped-
 @compiled(forceinline=True)
 def earliest_free(device, timeline):  # type: ignore[no-untyped-def]
     """The time at which the first slot of a device has finished all its units, and that slot."""
-    best, chosen = np.int64(LAST), np.int64(0)
+    best: Any = np.int64(LAST)
+    chosen: Any = np.int64(0)
     for slot in range(timeline.first_slot[device], timeline.first_slot[device + 1]):
         count = timeline.filled[slot]
         free = timeline.end[slot, count - 1] if count else 0
