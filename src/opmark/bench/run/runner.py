@@ -171,7 +171,7 @@ class _Run:
                 if self._is_seen(trial) and trial.trial not in self._lost:
                     earlier[name].append(trial)
             repeats_owed[name] += len(stint)
-            fresh = [trial for trial in earlier[name] if self._is_elsewhere(trial)]
+            fresh = [trial for trial in earlier[name] if self._is_single_elsewhere(trial)]
             self._chance.shuffle(fresh)
             while fresh and repeats_owed[name] >= self._protocol.repeat_every and not self._is_over():
                 repeats_owed[name] -= self._protocol.repeat_every
@@ -271,9 +271,10 @@ class _Run:
         found = {block.label for block in self._blocks[trial.trial]}
         return trial.trial in self._lost or found.issuperset(first_look(trial).labels)
 
-    def _is_elsewhere(self, trial: Trial) -> bool:
-        """Return True if the current process has not measured `trial`."""
-        return all(block.process != self._process.get(trial.target) for block in self._blocks[trial.trial])
+    def _is_single_elsewhere(self, trial: Trial) -> bool:
+        """Return True if one process has measured `trial`, and it is not the current one."""
+        processes = {block.process for block in self._blocks[trial.trial]}
+        return len(processes) == 1 and self._process.get(trial.target) not in processes
 
     def _labels(self) -> dict[str, TrialLabels]:
         whole = self._found.grown(self._plan.trials, self._blocks)

@@ -101,7 +101,9 @@ def test_run_measures_what_is_poor_once_more(workspace: Path) -> None:
 
     edit_journal(path, slower)
     again = as_json("run", "tiny", "--again", "low_quality")
-    assert (again["planned"], again["done"], again["journal"]) == (1, 1, str(path))
+    # Kernels of the same kind help each other, and are doubted together.
+    assert 1 <= again["planned"] == again["done"] < 9
+    assert again["journal"] == str(path)
     assert len(read_journal(path).blocks[poor]) > len(blocks[poor])
     assert len(read_journal(path).measurements) == 9
 
