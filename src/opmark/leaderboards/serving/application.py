@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from opmark.core.errors import ContentError, OpMarkError, UnknownNameError, UsageError
 from opmark.core.files import write_bytes
 from opmark.core.reading import read_json
+from opmark.leaderboards.scoring.splits import OWNER
 from opmark.leaderboards.scoring.track import Track, load_track, track_names
 from opmark.leaderboards.serving import web_pages
 from opmark.leaderboards.serving.scoring_loop import ScoringLoop
 from opmark.leaderboards.serving.submission_queue import QueuedSubmission, RefusedError, hash_of
 from opmark.leaderboards.serving.upload_archive import unpack_upload
 from opmark.leaderboards.submissions.manifest import load_submission
-from opmark.leaderboards.submissions.ownership import OWNER, folder_of
+from opmark.leaderboards.submissions.ownership import folder_of
 from opmark.leaderboards.submissions.pack import digest, pack
 from opmark.leaderboards.submissions.signature import own_key
 
