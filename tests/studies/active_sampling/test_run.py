@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_the_page_draws_every_target(exhausted: Path) -> None:
 
 
 def test_rounds_measure_the_same_trials_as_a_plain_run_would(exhausted: Path) -> None:
-    assert set(read_journal(exhausted).done) == {trial.trial for trial in plan(SUITE).kernels}
+    assert read_journal(exhausted).measured == {trial.trial for trial in plan(SUITE).kernels}
     assert journal_contents(exhausted).rows
 
 
@@ -96,13 +97,13 @@ def test_an_interrupted_run_goes_on_from_the_journal(tmp_path: Path, exhausted: 
     with pytest.raises(Stop):
         run_actively(SUITE, journal=journal, target_error=1e-9, estimator="roofline", progress=kill)
     assert read_curve(curve_folder(journal)) is None
-    before = set(read_journal(journal).done)
+    before = read_journal(journal).measured
     assert before
     after = run_actively(SUITE, journal=journal, target_error=1e-9, estimator="roofline")
     assert after.curve.stopped == EXHAUSTED
-    done = read_journal(journal)
-    assert before <= set(done.done)
-    assert set(done.done) == set(read_journal(exhausted).done)
+    measured = read_journal(journal).measured
+    assert before <= measured
+    assert measured == read_journal(exhausted).measured
 
 
 def test_kernels_of_a_hidden_network_judge_and_are_not_learned_from(tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ def test_kernels_of_a_hidden_network_judge_and_are_not_learned_from(tmp_path: Pa
     assert found.curve.stopped == REACHED
     hidden = {trial.kernel.kind for trial in planned.kernels if trial.trial in planned.judging}
     assert "conv" in hidden
-    done = set(read_journal(journal).done)
+    done = read_journal(journal).measured
     assert done & planned.judging, "they are measured in the first look"
     others = [trial for trial in planned.kernels if trial.trial not in planned.judging]
     aside = {key for trials in by_cell(others).values() for key in set_aside(trials)}
@@ -128,7 +129,12 @@ def test_networks_are_measured_in_what_the_kernels_leave(tmp_path: Path) -> None
     suite = replace(SUITE, networks=Networks(training=("light-squeezenet",)))
     found = run_actively(suite, journal=tmp_path / "r.jsonl", target_error=0.9, budget_s=300, estimator="roofline")
     assert found.curve.stopped == REACHED
-    assert [row.network for row in read_journal(tmp_path / "r.jsonl").networks] == ["light-squeezenet"]
+    journal = read_journal(tmp_path / "r.jsonl")
+    assert [row.network for row in journal.networks] == ["light-squeezenet"]
+    # The summary is that of all rounds, although the last one measured the network alone.
+    assert (found.run.kernels, found.run.networks) == (len(journal.measurements), 1)
+    errors = [label.main.standard_error for label in journal.labels.values()]
+    assert found.run.median_standard_error == pytest.approx(median(errors))
 
 
 def test_time_ends_it(tmp_path: Path) -> None:

@@ -49,10 +49,10 @@ def rows(release: Release) -> dict[tuple[str, ...], float]:
 
 def test_nothing_is_measured_twice_and_nothing_lost(journals: tuple[Path, list[Path]]) -> None:
     whole, parts = journals
-    done = [set(read_journal(part).done) for part in parts]
-    assert all(done)
-    assert set().union(*done) == set(read_journal(whole).done)
-    assert sum(map(len, done)) == len(read_journal(whole).done)
+    measured = [read_journal(part).measured for part in parts]
+    assert all(measured)
+    assert frozenset().union(*measured) == read_journal(whole).measured
+    assert sum(map(len, measured)) == len(read_journal(whole).measured)
 
 
 def test_merged_shards_are_the_release_of_a_single_run(journals: tuple[Path, list[Path]], tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_a_shard_of_another_machine_is_refused(journals: tuple[Path, list[Path]]
     for line in lines:
         if line["type"] == "session":
             line["environment"] = json.loads(parts[0].read_text().splitlines()[1])["environment"]
-        if line["type"] == "sentinels":
-            line["ns"] = {name: 1.1 * ns for name, ns in line["ns"].items()}
+        if line["type"] == "block":
+            line["sentinels"] = {name: [1.1 * ns for ns in found] for name, found in line["sentinels"].items()}
     other.write_text("".join(map(sealed, lines)))
     with pytest.raises(ContentError, match="sentinels differ"):
         merge([parts[0], other], tmp_path / "release")
