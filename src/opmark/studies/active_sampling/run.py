@@ -1,6 +1,7 @@
 """Measure in rounds, each where predictions are least certain, until the error is small enough or time is up."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from opmark.bench.suite.plan import Plan, plan_once
 from opmark.bench.suite.suite import Suite
 from opmark.bench.worker.pool import COMMAND
 from opmark.core.errors import NothingSelectedError
+from opmark.core.measurements.estimate import median
 from opmark.core.measurements.journal import Journal, read_journal
 from opmark.core.measurements.records import KernelTrial
 from opmark.predictors.inputs.features import features, hardware_of
@@ -144,6 +146,7 @@ class _Rounds:
         self._earlier_s = points[-1].seconds if points else 0.0
         self._done: frozenset[str] = frozenset()
         self._last: RunSummary | None = None
+        self._waited_s = 0.0
 
     def go(self) -> ActiveSummary:
         """Run all rounds, then measure the networks."""
@@ -185,6 +188,7 @@ class _Rounds:
                 return OUT_OF_TIME
             left_s = 1.0
         self._last = self._measure_suite(replace(self._suite, only=tuple(chosen)), left_s)
+        self._waited_s += self._last.waited_seconds
         if self._last.interrupted:
             return INTERRUPTED
         return "" if self._last.complete else OUT_OF_TIME
@@ -262,22 +266,27 @@ class _Rounds:
     def _whole(self, last: RunSummary) -> RunSummary:
         """The summary of the whole plan instead of the last round."""
         journal = read_journal(self._path)
-        return _summary_of(self._plan, journal, last, time.monotonic() - self._start)
+        summary = _summary_of(self._plan, journal, last)
+        return replace(summary, seconds=time.monotonic() - self._start, waited_seconds=self._waited_s)
 
 
-def _summary_of(planned: Plan, journal: Journal, last: RunSummary, seconds: float) -> RunSummary:
-    counted: dict[str, int] = {}
-    for trial in planned.trials:
-        if trial.trial in journal.measured:
-            found = journal.labels.get(trial.trial)
-            status = found.status if found is not None else journal.done[trial.trial].status
-            counted[status] = counted.get(status, 0) + 1
+def _summary_of(planned: Plan, journal: Journal, last: RunSummary) -> RunSummary:
+    """The summary `last` with the counts and the standard error of all trials of the plan."""
+    labels = {trial.trial: journal.labels[trial.trial] for trial in planned.trials if trial.trial in journal.labels}
+    statuses = Counter(found.status for found in labels.values())
+    statuses.update(
+        journal.done[trial.trial].status
+        for trial in planned.trials
+        if trial.trial in journal.measured and trial.trial not in labels
+    )
     return replace(
         last,
         planned=len(planned.trials),
-        done=sum(counted.values()),
-        statuses=dict(sorted(counted.items())),
-        seconds=seconds,
+        done=statuses.total(),
+        statuses=dict(sorted(statuses.items())),
+        kernels=sum(1 for trial in planned.kernels if trial.trial in labels),
+        networks=sum(1 for trial in planned.networks if trial.trial in labels),
+        median_standard_error=median([found.main.standard_error for found in labels.values()]) if labels else None,
     )
 
 
