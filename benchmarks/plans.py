@@ -13,6 +13,7 @@ import json
 import math
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -66,6 +67,39 @@ def summary(title: str, found: Sequence[Replay], constants: ReplayConstants) -> 
     }
 
 
+def rightly_ranked(plans: Sequence[TrainingPlan], found: Sequence[Replay]) -> tuple[int, int, int, int]:
+    """Of the pairs of plans of one model: those whose cheaper and whose faster one is predicted rightly, of how many.
+
+    The money of a plan is GPUs × seconds per sequence; where GPU types differ, it is left out. Returns (pairs ranked
+    rightly by money, pairs by money, pairs ranked rightly by time, pairs by time).
+    """
+    right, pairs, right_time, pairs_time = 0, 0, 0, 0
+    rows = [(plan, one, _gpus(plan)) for plan, one in zip(plans, found, strict=True) if one.measured_s]
+    for (a, one, gpus), (b, other, gpus_beside) in itertools.combinations(rows, 2):
+        if one.model != other.model:
+            continue
+        said, real = (
+            [seconds / plan.global_sequences for plan, seconds in ((a, x), (b, y))]
+            for x, y in ((one.predicted_s, other.predicted_s), (one.measured_s, other.measured_s))
+        )
+        pairs_time += 1
+        right_time += (said[0] < said[1]) == (real[0] < real[1])
+        if gpus.keys() == gpus_beside.keys() and len(gpus) == 1:
+            counts = [sum(own.values()) for own in (gpus, gpus_beside)]
+            pairs += 1
+            right += (said[0] * counts[0] < said[1] * counts[1]) == (real[0] * counts[0] < real[1] * counts[1])
+    return right, pairs, right_time, pairs_time
+
+
+def _gpus(plan: TrainingPlan) -> Counter[str]:
+    """The GPUs of a plan by type."""
+    found: Counter[str] = Counter()
+    for stage in plan.replicas:
+        for one in stage:
+            found[one.gpu] += one.tensor_parallel
+    return found
+
+
 def show(one: dict[str, object]) -> None:
     """Print the errors of some plans as a table."""
     constants = (
@@ -109,6 +143,9 @@ def main() -> None:
     else:
         for one in found:
             show(one)
+        for name, plans in folders.items():
+            right, pairs, right_time, pairs_time = rightly_ranked(plans, replays(plans, replayer, DEFAULTS))
+            print(f"\n{name}: pairs ranked rightly by money {right} of {pairs}, by time {right_time} of {pairs_time}")
     if missed:
         sys.exit(1)
 

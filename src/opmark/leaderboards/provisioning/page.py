@@ -15,7 +15,7 @@ from opmark.pages.template import render
 WIDTH, HEIGHT = 640, 380
 LEFT, RIGHT, TOP, BOTTOM = 72, 16, 14, 46
 # Room beyond the outermost points, as a factor.
-MARGIN = 1.25
+MARGIN = 1.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,7 @@ class _Mark:
     x: float
     y: float
     style: str
+    name: str
     label: str
     front: bool
 
@@ -66,6 +67,7 @@ def _front_picture(found: Recommendation) -> str:
             x=across(answer.price_per_hour),
             y=down(time_ns),
             style=_style(found, answer),
+            name=answer.fleet.title,
             label=f"{answer.fleet.title}: {format_ns(time_ns)}, {answer.price_per_hour:,.4g} per hour",
             front=answer in found.front,
         )
