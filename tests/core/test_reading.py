@@ -107,14 +107,20 @@ def test_bombs_and_large_files_are_refused(tmp_path: Path, monkeypatch: pytest.M
         read_json(path, at_most=reading.LARGE_BYTES)  # it shrinks to a thousandth, which no file of ours does
     monkeypatch.setattr(reading, "USUAL_BYTES", 2**20)
     with pytest.raises(ContentError, match="larger than 1 MiB"):
-        unpacked(gzip.compress(b"a" * 2**19, mtime=0) + gzip.compress(b"b" * 2**19, mtime=0) + gzip.compress(b"c", mtime=0), "f", at_most=2**20)
+        unpacked(
+            gzip.compress(b"a" * 2**19, mtime=0) + gzip.compress(b"b" * 2**19, mtime=0) + gzip.compress(b"c", mtime=0),
+            "f",
+            at_most=2**20,
+        )
     assert unpacked(gzip.compress(b"a", mtime=0) + gzip.compress(b"b", mtime=0) + b"\0\0", "f") == b"ab"
     (tmp_path / "plain").write_bytes(b"1" * (2**20 + 1))
     with pytest.raises(ContentError, match="larger than 1 MiB"):
         read_text(tmp_path / "plain", at_most=2**20)
 
 
-@pytest.mark.parametrize("content", [b"", b"no", gzip.compress(b"1", mtime=0)[:-1], gzip.compress(b"1", mtime=0) + b"x"])
+@pytest.mark.parametrize(
+    "content", [b"", b"no", gzip.compress(b"1", mtime=0)[:-1], gzip.compress(b"1", mtime=0) + b"x"]
+)
 def test_what_is_no_whole_gzip_file_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "b.json.gz"
     path.write_bytes(content)

@@ -125,5 +125,5 @@ def test_a_wrong_profile_is_named(tmp_path: Path, text: str, sentence: str) -> N
 
 
 def test_every_format_says_what_it_is() -> None:
-    assert IMPORTERS.names() == ("dnn-partitioning", "pipedream")
+    assert IMPORTERS.names() == ("dnn-partitioning", "pipedream", "sailor")
     assert all(importer.summary for importer in IMPORTERS)

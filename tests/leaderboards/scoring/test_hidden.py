@@ -102,7 +102,14 @@ def test_hidden_answers_are_scored_and_frozen_without_a_problem_in_a_file(
     assert freeze_track(again) == {}
     assert again.standings().rows[0].score == 1.0
     files = {path.name for path in (track.folder / "hidden").rglob("*") if path.is_file()}
-    assert files == {REFERENCES, "runs.json.gz", "standings.json", "heft.json.gz", "best-single-device.json.gz"}
+    assert files == {
+        ".lock",
+        REFERENCES,
+        "runs.json.gz",
+        "standings.json",
+        "heft.json.gz",
+        "best-single-device.json.gz",
+    }
     written = read_json(track.folder / "hidden" / REFERENCES)
     assert written["references"].keys() == {problem.id for problem in half.given}
     assert read_references(track.folder / "none.json") == {}
@@ -123,7 +130,12 @@ def test_a_wrong_hidden_part_names_every_fault(hiding: Workspace) -> None:
     )
     with pytest.raises(ContentError) as caught:
         load_recipe(path.parent)
-    for part in ("count, models and clusters", "pairs: must be from 0 to 1, not 2", "contiguous", "memory_shares"):
+    for part in (
+        "count must be from 1 to 10,000, and models and clusters not empty",
+        "pairs: must be from 0 to 1, not 2",
+        "contiguous",
+        "memory_shares",
+    ):
         assert part in str(caught.value)
 
 

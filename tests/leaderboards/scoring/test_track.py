@@ -36,6 +36,7 @@ def test_scoring_stores_answers_and_ranks_them_again_to_the_same_bytes(track: Tr
     stored = (track.folder / "standings.json").read_bytes()
     assert track.write_standings(track.standings()).read_bytes() == stored
     assert sorted(path.name for path in track.folder.iterdir()) == [
+        ".lock",
         "problems",
         "runs.json.gz",
         "solutions",

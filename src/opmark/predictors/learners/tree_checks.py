@@ -163,7 +163,12 @@ def _small(texts: Sequence[str], name: str, most: int) -> Integers:
 
 
 def _integers(texts: Sequence[str], name: str, counts: Integers) -> Integers:
-    values: Integers = _parsed(_joined(texts, name, counts), name, np.dtype(np.int64))
+    joined = _joined(texts, name, counts)
+    if not joined.strip():
+        # A forest of trees without splits says nothing about them.
+        values: Integers = np.zeros(0, dtype=np.int64)
+    else:
+        values = _parsed(joined, name, np.dtype(np.int64))
     if len(values) != int(counts.sum()):
         raise ValueError(f"{name}: not whole numbers")
     return values

@@ -38,7 +38,7 @@ def test_a_network_is_predicted_with_its_parts(root: Path, command: tuple[str, .
     assert 0 < found["low_ns"] < found["total_ns"] < found["high_ns"]
     assert sorted(row["kind"] for row in found["kernels"]) == ["elementwise", "gemm", "softmax"]
     for row in found["kernels"]:
-        assert set(row) == {"kind", "params", "count", "ns", "low_ns", "high_ns", "extrapolated"}
+        assert set(row) == {"kind", "params", "count", "ns", "low_ns", "high_ns", "extrapolated", "derived"}
         assert 0 < row["low_ns"] <= row["ns"] <= row["high_ns"]
     assert sum(row["count"] * row["ns"] for row in found["kernels"]) == pytest.approx(found["total_ns"])
     text = opmark(root, *command, model, "--dimension", "n=8").stdout

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 @click.option("--networks", type=FOLDER, help="A folder of bandwidth files. Default: those imported with the layers.")
 @json_option
 def replay_plan(*, plan_files: tuple[Path, ...], profiles: Path | None, networks: Path | None, as_json: bool) -> None:
-    """Predict the iteration time of each training PLAN, and show the parts of it.
+    """Predict the iteration time of training plans.
 
-    A plan is a JSON file in Sailor's format: layers per stage, GPUs of every replica, micro-batch and global batch.
+    The parts of the time stand beside it. A PLAN is a JSON file in Sailor's format: layers per stage, GPUs of every
+    replica, micro-batch and global batch.
     """
     from opmark.core.shipped import shipped_content
     from opmark.leaderboards.plans.replay import load_replayer

@@ -140,10 +140,10 @@ def freeze(
 @json_option
 @click.pass_context
 def prove(ctx: click.Context, *, track_name: str, budget: float, cluster: str | None, as_json: bool) -> None:
-    """Prove better lower bounds for a track's problems, and store them.
+    """Prove better lower bounds for a track.
 
-    Constraint programming (extra `solvers`) starts from the best stored answers. Problems whose bound equals their best
-    known cost are left out, and an interrupted run goes on from where it was.
+    They are stored with its problems. Constraint programming (extra `solvers`) starts from the best stored answers.
+    Problems whose bound equals their best known cost are left out. An interrupted run goes on from where it was.
     """
     from opmark.leaderboards.scoring.proving import prove_bounds
     from opmark.leaderboards.scoring.track import load_track
