@@ -139,8 +139,7 @@ def test_samples_off_the_usual_clock_are_not_clean():
     gpu = FakeGpu()
     trial = trial_of(gpu, FakeKernel(gpu))
     gpu.clocks = chain([1590.0, 1590.0, 1200.0, 1590.0], repeat(1590.0))
-    # Four samples a block, one slow: a quarter, which is too many to discard.
-    assert trial.hot()["clean"] == "1111"
+    assert trial.hot()["clean"] == "110" + "1" * 17
     gpu.clocks = cycle([1590.0] * 9 + [1200.0])
     found = block(trial.rotated())
     assert found.clean == ("1" * 9 + "0") * 2

@@ -224,8 +224,8 @@ def hungry(monkeypatch: pytest.MonkeyPatch) -> Bench:
     if not os.access("/proc/self/clear_refs", os.W_OK):
         pytest.skip("the system keeps no peak to be reset")
     monkeypatch.setattr(trial, "_LOADED", set())
-    time = FakeTime()
-    return replace(bench(50_000.0)[1], backend=Hungry(time, 50_000.0, CHAIN))
+    runtime, made = bench(50_000.0)
+    return replace(made, backend=Hungry(runtime.time, 50_000.0, CHAIN))
 
 
 def peak_bytes(bench: Bench) -> int:

@@ -17,10 +17,7 @@ WORKERS = 2
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[OnDask]:
-    import dask
-
-    # A task is given up when the second worker that tries it ends, not the fourth: starting a worker takes seconds.
-    with dask.config.set({"distributed.scheduler.allowed-failures": 1}), OnDask(f"local:{WORKERS}") as found:
+    with OnDask(f"local:{WORKERS}") as found:
         yield found
 
 

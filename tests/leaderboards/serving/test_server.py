@@ -4,7 +4,7 @@ import io
 import json
 import signal
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import psutil
@@ -29,6 +29,16 @@ def ran(runs: Path) -> list[str]:
     return runs.read_text().split() if runs.exists() else []
 
 
+def stored(names: Iterable[str]) -> list[str]:
+    """The track's own problems among those that ran."""
+    return sorted(name for name in names if not name.startswith("twin-"))
+
+
+def twins(names: Iterable[str]) -> list[str]:
+    """The drawn twins among those that ran."""
+    return sorted(name for name in names if name.startswith("twin-"))
+
+
 def board(server: LiveServer) -> list[str]:
     path = server.root / "leaderboards" / "t" / "standings.json"
     return [row["name"] for row in read_json(path)["rows"]]
@@ -48,7 +58,8 @@ def test_a_submission_is_queued_scored_and_ranked(server: LiveServer, tmp_path: 
     assert [one["problem"] for one in placed["problems"]] == ["a", "b", "c"], "validation problems tell nothing"
     assert all(one["cost_ns"] for one in placed["problems"])
     assert "key" not in found
-    assert sorted(ran(runs)) == sorted(PROBLEMS)
+    assert stored(ran(runs)) == sorted(PROBLEMS)
+    assert len(twins(ran(runs))) == len(PROBLEMS)
     assert board(server) == ["mine"]
     # the same again changes nothing; a new archive of the same name needs the key
     again = server.send(upload("mine", runs), queued["key"])
@@ -87,9 +98,11 @@ def test_kill_9_in_the_middle_loses_nothing_and_scores_nothing_twice(server: Liv
     assert found["receipt"]["tracks"][0]["entries"] == 1
     assert server.until(second["id"], "scored")["receipt"]["tracks"][0]["entries"] == 2
     assert sorted(board(server)) == ["first", "second"]
-    assert sorted(set(ran(runs))) == sorted(PROBLEMS)
+    assert stored(set(ran(runs))) == sorted(PROBLEMS)
+    assert len(set(twins(ran(runs)))) == len(PROBLEMS)
     assert ran(runs).count("d") == 1
-    assert sorted(ran(tmp_path / "other")) == sorted(PROBLEMS), "the one that waited ran once"
+    assert stored(ran(tmp_path / "other")) == sorted(PROBLEMS), "the one that waited ran once"
+    assert len(twins(ran(tmp_path / "other"))) == len(PROBLEMS)
     records = server.root / "leaderboards" / "t" / "runs.json.gz"
     assert {name: sorted(row) for name, row in read_json(records)["runs"].items()} == {
         "first": sorted(PROBLEMS),

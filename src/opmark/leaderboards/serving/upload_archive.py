@@ -104,6 +104,8 @@ def _zip_entries(content: bytes) -> Iterator[tuple[str, IO[bytes], bool]]:
         raise SubmissionError(f"the upload holds more than {FILES_AT_MOST} files")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for item in archive.infolist():
+            if not item.filename:
+                raise SubmissionError("a file of the upload has no name")
             if item.is_dir():
                 continue
             mode = item.external_attr >> 16

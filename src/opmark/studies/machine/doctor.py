@@ -25,7 +25,7 @@ NOISY_STOLEN_SHARE = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Component:
     """A runtime or an extra; `hint` says how to install one that does not work."""
 
     name: str
@@ -41,8 +41,8 @@ class Diagnosis:
     device: str
     environment: Environment
     gpus: tuple[Gpu, ...]
-    runtimes: tuple[Part, ...]
-    extras: tuple[Part, ...]
+    runtimes: tuple[Component, ...]
+    extras: tuple[Component, ...]
     noise: Noise
     advice: tuple[str, ...]
 
@@ -64,39 +64,39 @@ def diagnose(*, seconds: float = 2.0) -> Diagnosis:
     )
 
 
-def runtime(name: str) -> Part:
+def runtime(name: str) -> Component:
     """The state of the backend `name`: its targets, or the reason why it cannot be used."""
     try:
         backend = BACKENDS.load(name)
     except UnavailableError as missing:
-        return Part(name=name, works=False, detail=missing.message, hint=missing.hint or "")
+        return Component(name=name, works=False, detail=missing.message, hint=missing.hint or "")
     reason = backend.unavailable()
     if reason:
         module = name.partition("-")[0]
         hint = f"install a CUDA build of {module}" if name.endswith("-cuda") else install_hint(module)
-        return Part(name=name, works=False, detail=reason, hint=hint)
+        return Component(name=name, works=False, detail=reason, hint=hint)
     targets = ", ".join(target.name for target in backend.targets("here"))
-    return Part(name=name, works=True, detail=targets)
+    return Component(name=name, works=True, detail=targets)
 
 
-def extra(name: str) -> Part:
+def extra(name: str) -> Component:
     """The state of the optional dependency `name`."""
     module, purpose = EXTRAS[name]
     if importlib.util.find_spec(module) is None:
-        return Part(name=name, works=False, detail=purpose, hint=install_hint(module))
+        return Component(name=name, works=False, detail=purpose, hint=install_hint(module))
     distributions = importlib.metadata.packages_distributions().get(module, [module])
     version = importlib.metadata.version(distributions[0])
-    return Part(name=name, works=True, detail=f"{purpose} ({distributions[0]} {version})")
+    return Component(name=name, works=True, detail=f"{purpose} ({distributions[0]} {version})")
 
 
-def bubblewrap() -> Part:
+def bubblewrap() -> Component:
     """The state of bubblewrap, the program that runs submissions in a sandbox."""
     purpose = "running submissions of others in a sandbox"
     if shutil.which("bwrap") is None:
-        return Part(
+        return Component(
             name="bubblewrap", works=False, detail=purpose, hint="install your distribution's bubblewrap package"
         )
-    return Part(name="bubblewrap", works=True, detail=purpose)
+    return Component(name="bubblewrap", works=True, detail=purpose)
 
 
 def advice_on_noise(noise: Noise, environment: Environment) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ def advice_on_noise(noise: Noise, environment: Environment) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _advice_on_parts(runtimes: tuple[Part, ...], cards: tuple[Gpu, ...]) -> tuple[str, ...]:
+def _advice_on_parts(runtimes: tuple[Component, ...], cards: tuple[Gpu, ...]) -> tuple[str, ...]:
     found = [
         f"{part.name} cannot be measured: {part.detail}. {part.hint}".strip()
         for part in runtimes
