@@ -56,6 +56,7 @@ def _problem(row: dict[str, Any], column: str, label: str) -> str:
 CHECK = Check(
     name="quantiles-ordered",
     title="Quantiles are ordered",
-    description="A row has no quantiles or 21 of them, ascending, and the label lies within them.",
+    description="A row has no quantiles or 21 of them, ascending. The label lies within them, or near them if it has a"
+    " standard error.",
     findings=findings,
 )
