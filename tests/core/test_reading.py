@@ -133,3 +133,27 @@ def test_a_sealed_file_is_read_without_its_checksum(tmp_path: Path) -> None:
         write_sealed(tmp_path / name, '{\n  "a": [1, 2.5]\n}\n')
         assert read_json(tmp_path / name, sealed=True) == {"a": [1, 2.5]}
     assert math.isclose(json.loads((tmp_path / "a.json").read_text())["a"][1], 2.5)
+
+
+def test_a_special_file_that_has_nothing_to_read_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`/proc/kmsg` says that it is plain, and gives None where nothing was logged."""
+    path = tmp_path / "quiet.json"
+    path.write_text("{}")
+
+    class Quiet:
+        def __init__(self, descriptor: int, _mode: str) -> None:
+            self.descriptor = descriptor
+
+        def __enter__(self) -> "Quiet":
+            return self
+
+        def __exit__(self, *_error: object) -> None:
+            os.close(self.descriptor)
+
+        def read(self, _most: int) -> None:
+            return None
+
+    monkeypatch.setattr(os, "fdopen", Quiet)
+    assert read_bytes(path) == b""
+    with pytest.raises(ContentError, match=r"quiet\.json"):
+        read_json(path)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from opmark.core.errors import ContentError
+from opmark.core.files import write_sealed, write_text
 from opmark.core.schema import convert, json_schema, load
 from opmark.core.yaml_file import read_yaml
 
@@ -89,3 +90,50 @@ def test_json_schema_names_the_fields() -> None:
     assert schema["properties"]["schema"] == {"const": 3}
     assert "schema" in schema["required"]
     assert schema["additionalProperties"] is False
+
+
+SEALED = '{\n  "schema": 1,\n  "rooms": [{"name": "hall", "area": 2}],\n  "floors": 3\n}\n'
+
+
+def test_a_sealed_file_is_converted_as_it_is_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = load(write(tmp_path, SEALED, "plain.json"), House, schema=1)
+    assert isinstance(wanted.rooms[0].area, float)
+    path = tmp_path / "house.json"
+    write_sealed(path, SEALED)
+    monkeypatch.setattr("opmark.core.schema.convert", lambda *_, **__: pytest.fail("that takes twice as long"))
+    found = load(path, House, schema=1, sealed=True)
+    assert found == wanted
+    assert isinstance(found.rooms[0].area, float)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ('"floors": 3', '"floors": 3.0', "floors: "),
+        ('"floors": 3', '"floors": "3"', "floors: "),
+        ('"floors": 3', '"floors": 99999999999999999999', "floors|64 bits"),
+        ('"floors": 3', '"cellar": 1', "cellar: unknown key"),
+        ('"area": 2', '"area": 1e999', "area|too large"),
+        ('"name": "hall"', '"name": 4', "name: "),
+        ('"schema": 1', '"schema": 2', "version 2 is newer than 1"),
+        ('"schema": 1', '"schema": true', "expected a whole number"),
+        ('  "schema": 1,\n', "", "schema: missing"),
+    ],
+)
+def test_a_sealed_file_that_is_wrong_is_explained_like_any_other(
+    tmp_path: Path, right: str, wrong: str, message: str
+) -> None:
+    assert right in SEALED
+    path = tmp_path / "house.json"
+    for write_it in (write_sealed, write_text):
+        write_it(path, SEALED.replace(right, wrong))
+        with pytest.raises(ContentError, match=message):
+            load(path, House, schema=1, sealed=True)
+
+
+def test_a_sealed_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "house.json"
+    write_sealed(path, SEALED)
+    path.write_text(path.read_text().replace('"floors": 3', '"floors": 4'))
+    with pytest.raises(ContentError, match="it does not fit its checksum"):
+        load(path, House, schema=1, sealed=True)

@@ -19,26 +19,33 @@ from tests.models import onnx_models
 from tests.predictors import law
 
 from opmark.bench.suite.suite import load_suite
+from opmark.core.canonical import plain
+from opmark.core.files import json_text, write_sealed
 from opmark.core.measurements.journal import read_journal
 from opmark.datasets.format.manifest import read as read_release
 from opmark.datasets.importing.importer import IMPORTERS as TABLES
 from opmark.datasets.release.building import build_from
+from opmark.leaderboards.bounds.certificate import BoundCertificate, read_certificates, write_certificates
 from opmark.leaderboards.making.cluster_plan import load_plan
 from opmark.leaderboards.making.device_table import costs_of, load_table
 from opmark.leaderboards.making.importer import IMPORTERS, ImportOptions
 from opmark.leaderboards.making.model_problem import load_cluster
 from opmark.leaderboards.making.recipe import load_recipe
 from opmark.leaderboards.placers import heft
+from opmark.leaderboards.problem.fields import ReferenceCosts
 from opmark.leaderboards.problem.files import load_problem, save_problem
 from opmark.leaderboards.problem.placement import Solution, load_solution, save_solution
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.scoring.answers import read_rows, row_of, solution_in, write_rows
+from opmark.leaderboards.scoring.answers import read_rows, row_of, row_text, solution_in, write_rows
 from opmark.leaderboards.scoring.run_record import RunRecord, read_runs, write_runs
-from opmark.leaderboards.scoring.track import load_track
+from opmark.leaderboards.scoring.splits import Counted, SplitScore, read_counted, stored_standings
+from opmark.leaderboards.scoring.standings import rank_solutions
+from opmark.leaderboards.scoring.track import load_track, read_references
 from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.leaderboards.simulator.trace import chrome_trace
 from opmark.leaderboards.simulator.trace_check import check_trace_file
 from opmark.leaderboards.submissions.manifest import load_submission
+from opmark.leaderboards.submissions.ownership import owner_of
 from opmark.leaderboards.submissions.protocol import answer_line, last_valid
 from opmark.models import onnx_file
 from opmark.models.graphs import encoding
@@ -189,6 +196,33 @@ def _runs(folder: Path) -> Path:
     return folder / "runs.json.gz"
 
 
+def _standings(folder: Path) -> Path:
+    found = rank_solutions([_problem()], {"heft": {"canonical": _solution()}}, track="t")
+    write_sealed(folder / "standings.json", row_text(found.file()))
+    return folder / "standings.json"
+
+
+def _certificates(folder: Path) -> Path:
+    proved = BoundCertificate(problem="p", bound_ns=7, answer_ns=9, grid_ns=1, seconds=0.5, solver="by hand")
+    write_certificates(folder, {"canonical": proved})
+    return folder / "bounds.json"
+
+
+def _sealed_file(name: str, content: Any) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        write_sealed(folder / name, json_text({"schema": 1, **plain(content)}))
+        return folder / name
+
+    return make
+
+
+def _counted(folder: Path) -> Path:
+    part = SplitScore(score=0.5, low=0.25, high=0.75, instances=9)
+    _sealed_file("t/submissions/mine/owner.json", {"public_key": "ab" * 32})(folder)
+    content = Counted(sha256="ab" * 32, twins=part, unseen=part, source="fresh")
+    return _sealed_file("t/submissions/mine/counted.json", content)(folder)
+
+
 def _trace(folder: Path) -> Path:
     problem = _problem()
     path = folder / "trace.json"
@@ -231,6 +265,18 @@ SUBJECTS = (
     Subject("answers", _answers, _answered, guarded=True),
     Subject("plain answers", _plain_answers, _answered),
     Subject("runs", _runs, read_runs, guarded=True),
+    Subject("standings", _standings, lambda path: stored_standings(path.parent), guarded=True),
+    Subject("certificates", _certificates, lambda path: read_certificates(path.parent), guarded=True),
+    Subject(
+        "references",
+        _sealed_file("references.json", {"references": {"p": ReferenceCosts(bound_ns=1, best_known_ns=2)}}),
+        read_references,
+        guarded=True,
+    ),
+    Subject(
+        "owner", _sealed_file("owner.json", {"public_key": "ab" * 32}), lambda path: owner_of(path.parent), guarded=True
+    ),
+    Subject("counted splits", _counted, lambda path: read_counted(path.parents[2]), guarded=True),
     Subject("trace", _trace, lambda path: check_trace_file(_problem(), path)),
     Subject("answer of a submission", _line, lambda path: last_valid(_problem(), path.read_bytes(), complete=True)),
     Subject("suite", _text("s.yaml", SUITE), load_suite),

@@ -32,13 +32,26 @@ def with_checksum(text: str) -> str:
 
 def checksum_fits(content: bytes) -> bool | None:
     """True if the checksum of a file fits the rest of it, False if not, None if it has none."""
+    parts = _parts(content)
+    if parts is None:
+        return None
+    head, checksum, tail = parts
+    digest = hashlib.sha256(head)
+    digest.update(tail)
+    return digest.hexdigest() == checksum
+
+
+def without_entry(content: bytes) -> bytes | None:
+    """The JSON text of a file that fits its checksum, without it; None for any other file."""
+    parts = _parts(content) if checksum_fits(content) else None
+    return b"".join((parts[0], parts[2])) if parts else None
+
+
+def _parts(content: bytes) -> tuple[memoryview, str, bytes] | None:
+    """The text before the checksum's entry, the checksum, and the text behind it; None where there is no entry."""
     start = max(0, len(content) - _ENTRY_BYTES)
     found = _ENTRY.search(content[start:])
-    if found is None:
-        return None
-    digest = hashlib.sha256(memoryview(content)[: start + found.start()])
-    digest.update(found[2])
-    return digest.hexdigest() == found[1].decode()
+    return (memoryview(content)[: start + found.start()], found[1].decode(), found[2]) if found else None
 
 
 def check_listed(path: Path, listing: Path) -> bool:

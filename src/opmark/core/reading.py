@@ -44,7 +44,7 @@ def read_bytes(path: Path, *, at_most: int = USUAL_BYTES) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as stream:
             _check_plain(os.fstat(descriptor), where, at_most)
-            content = stream.read(at_most + 1)
+            content = stream.read(at_most + 1) or b""  # None where a special file has nothing to read yet
     except FileNotFoundError:
         raise ContentError("no such file", where=where) from None
     except OSError as error:

@@ -59,10 +59,12 @@ _MOST_LISTED, _MOST_SIMILAR = 40, 8
 _EXTRAS = {
     "transformers": "models",
     "ortools": "solvers",
+    "sklearn": "solvers",
     "duckdb": "sql",
     "pynvml": "gpu",
     "mlcroissant": "meta",
     "pyseccomp": "sandbox",
+    "timm": "strangers",
 }
 
 

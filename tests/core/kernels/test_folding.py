@@ -168,6 +168,6 @@ def test_a_failed_trial_has_a_reason_and_no_latency_though_blocks_exist() -> Non
 
 
 def test_a_network_keeps_the_overhead_of_its_call() -> None:
-    (found,) = journal(block([5e6, 5e6, 6e6], label="network"), overhead_ns=1000.0).networks
+    (found,) = journal(block([5e6, 5e6, 5e6], label="network"), overhead_ns=1000.0).networks
     assert found.latency_ns == pytest.approx(5e6)
     assert found.samples == 3

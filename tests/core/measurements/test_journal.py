@@ -181,3 +181,13 @@ def test_sessions_on_two_machines_are_refused(tmp_path: Path) -> None:
     path.write_text(text([HEADER, SESSION, other]))
     with pytest.raises(ContentError, match="another machine: cpu is 'y', was 'x'"):
         read_journal(path)
+
+
+def test_rows_name_their_journal_and_the_time_of_their_first_look(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl"
+    looks = [dataclasses.replace(block(number), at_s=1_790_000_000 + number) for number in (1, 0, 2)]
+    path.write_text(text([HEADER, SESSION, TRIAL, *looks]))
+    (row,) = read_journal(path).networks
+    assert (row.journal, row.measured_at) == ("j.jsonl", "2026-09-21T14:13:20Z")
+    path.write_text(text(RECORDS))
+    assert read_journal(path).networks[0].measured_at is None

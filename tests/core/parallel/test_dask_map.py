@@ -16,7 +16,7 @@ WORKERS = 2
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[OnDask]:
+def cluster(forked_cluster: None) -> Iterator[OnDask]:
     with OnDask(f"local:{WORKERS}") as found:
         yield found
 
@@ -47,7 +47,8 @@ def test_a_task_that_kills_every_worker_leaves_the_others(cluster: OnDask) -> No
         for _, result in cluster.run(always_die, range(4), shared=None):
             seen.append(result)
 
-    with pytest.raises(OpMarkError, match="1 of 4 tasks were lost: every worker that tried it ended") as caught:
+    # Dask also blames a task that happened to be on the same worker each time: that one is tried again, alone.
+    with pytest.raises(OpMarkError, match=r"^1 of 4 tasks were lost: every worker that tried it ended") as caught:
         keep_all()
     assert caught.value.hint == "the other results are stored; run the same command again"
     assert sorted(seen) == [0, 2, 3]

@@ -43,6 +43,8 @@ class LinkMeasurement:
     scheduling: str = "normal"
     suite: str = ""
     environment_id: str = ""
+    journal: str | None = None
+    measured_at: str | None = None
 
     @property
     def knots(self) -> tuple[tuple[float, float], ...]:

@@ -60,6 +60,8 @@ class FusionMeasurement:
     scheduling: str = "normal"
     suite: str = ""
     environment_id: str = ""
+    journal: str | None = None
+    measured_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

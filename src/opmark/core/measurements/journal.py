@@ -3,8 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from opmark.core.errors import ContentError
 from opmark.core.hardware.link import LinkMeasurement, fold_link
@@ -21,6 +23,8 @@ from opmark.core.measurements.records import (
     LABELS,
     NETWORK,
     Block,
+    CorunTrial,
+    CorunTurns,
     Done,
     FusionRound,
     FusionTrial,
@@ -39,6 +43,7 @@ from opmark.core.measurements.records import (
 )
 from opmark.core.reading import LARGE_BYTES, read_bytes
 
+_Row = TypeVar("_Row", Measurement, NetworkMeasurement, FusionMeasurement, LinkMeasurement)
 # No trial is repeated more often than this.
 _REPEATS_AT_MOST = 64
 
@@ -121,8 +126,8 @@ class Journal:
     @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
         """One row per kernel trial that was measured, in the order of their first records."""
-        return tuple(
-            fold_kernel(
+        rows = {
+            trial.trial: fold_kernel(
                 trial,
                 self.done.get(trial.trial),
                 self.labels.get(trial.trial),
@@ -132,13 +137,14 @@ class Journal:
             )
             for trial in self.trials.values()
             if isinstance(trial, KernelTrial) and trial.trial in self.measured
-        )
+        }
+        return tuple(self._placed(trial, row) for trial, row in rows.items())
 
     @cached_property
     def networks(self) -> tuple[NetworkMeasurement, ...]:
         """One row per network trial that was measured."""
-        return tuple(
-            fold_network(
+        rows = {
+            trial.trial: fold_network(
                 trial,
                 self.done.get(trial.trial),
                 self.labels.get(trial.trial),
@@ -147,13 +153,14 @@ class Journal:
             )
             for trial in self.trials.values()
             if isinstance(trial, NetworkTrial) and trial.trial in self.measured
-        )
+        }
+        return tuple(self._placed(trial, row) for trial, row in rows.items())
 
     @cached_property
     def fusions(self) -> tuple[FusionMeasurement, ...]:
         """One row per finished pair of operators at one shape."""
-        return tuple(
-            fold_fusion(
+        rows = {
+            key: fold_fusion(
                 trial,
                 self.done[key],
                 self.fusion_rounds.get(key, ()),
@@ -163,13 +170,14 @@ class Journal:
             )
             for key, trial in self.fusion_trials.items()
             if key in self.done
-        )
+        }
+        return tuple(self._placed(trial, row) for trial, row in rows.items())
 
     @cached_property
     def links(self) -> tuple[LinkMeasurement, ...]:
         """One row per finished link."""
-        return tuple(
-            fold_link(
+        rows = {
+            key: fold_link(
                 trial,
                 self.done[key],
                 self.transfers.get(key, ()),
@@ -178,7 +186,14 @@ class Journal:
             )
             for key, trial in self.link_trials.items()
             if key in self.done
-        )
+        }
+        return tuple(self._placed(trial, row) for trial, row in rows.items())
+
+    def _placed(self, trial: str, row: _Row) -> _Row:
+        """`row` with the name of this journal and the time of its first look."""
+        times = [block.at_s for block in self.blocks.get(trial, ()) if block.at_s is not None]
+        first = datetime.fromtimestamp(min(times), UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if times else None
+        return replace(row, journal=self.path.name, measured_at=first)
 
 
 def read_journal(path: Path) -> Journal:
@@ -307,9 +322,9 @@ def _check_trials(path: Path, records: Sequence[Record]) -> None:
                     f"trial {record.trial!r} is not the key of its kernel on {record.target}", where=f"{path}:{number}"
                 )
             known.add(record.trial)
-        elif isinstance(record, NetworkTrial | FusionTrial | LinkTrial):
+        elif isinstance(record, NetworkTrial | FusionTrial | LinkTrial | CorunTrial):
             known.add(record.trial)
-        elif isinstance(record, Block | Done | FusionRound | Transfer) and record.trial not in known:
+        elif isinstance(record, Block | Done | FusionRound | Transfer | CorunTurns) and record.trial not in known:
             raise ContentError(f"no trial is called {record.trial!r} before this record", where=f"{path}:{number}")
 
 

@@ -5,7 +5,7 @@ machine. The state is the logarithm of each sentinel's reading over its usual on
 
 1. A robust regression gives the effect of the state on each kernel. Few samples of one kernel cannot tell this effect,
    so it is drawn towards the effect on its group (kernels of its kind), and that towards the effect on all.
-2. Every look becomes one number, the median of its samples at the usual state.
+2. Every look becomes one number, the robust mean of its samples at the usual state.
 3. The label is the mean over processes. Its standard error comes from the differences between processes, moderated by
    those of the group (Smyth, Statistical Applications in Genetics and Molecular Biology 2004, section 4).
 """
@@ -23,9 +23,7 @@ STATES = ("compute", "memory")
 # Effects of the state differ between kernels by about this much.
 _EFFECT_DEVIATION = 0.15
 # The effect of a lasting change before anything was measured: most of compute, some of memory, together all of it.
-_LASTING_EFFECT = (0.7, 0.3)
-# That of a change within a look, of which a reading sees a part.
-_PASSING_EFFECT = (0.4, 0.2)
+LASTING_EFFECT = (0.7, 0.3)
 # A reading this far from the others of its look, in logarithms, was interrupted.
 _STOLEN = 0.7
 # A residual beyond this many deviations counts as much as one at this distance (Huber).
@@ -118,24 +116,21 @@ class _Samples:
 
 
 def _looks(table: _Samples) -> tuple[Any, Any]:
-    """One number per look, the median of its logarithms at the look's own median state, and that state.
+    """One number per look, the mean of its logarithms, and the mean state beside these samples.
 
-    Within a look, a reading lasts a moment and misses part of what the sample beside it saw: the fitted effect is
-    smaller than that of a lasting change, and only removes noise.
+    Means follow a machine that jumps between two speeds better than medians. Samples far from the middle of their look
+    count less (Huber), and those beside a stolen moment not at all: such a reading says nothing about its sample.
     """
-    state = np.stack([_medians(table.state[:, column], table.look) for column in range(len(STATES))], axis=1)
     middle = _medians(table.log_ns, table.look)
-    moved = table.state - state[table.look]
+    usual = np.stack([_medians(column, table.look) for column in table.state.T], axis=1)
     rest = table.log_ns - middle[table.look]
     trial = table.trial[table.look]
-    deviation = np.maximum(1.4826 * _medians(np.abs(rest), trial), _LEAST_DEVIATION)
-    weight = _huber(rest / deviation[trial]) / deviation[trial] ** 2
-    # A stolen moment makes a reading useless for its sample.
-    weight = np.where(np.abs(moved).max(axis=1) > _STOLEN, 0.0, weight)
-    moments = _moments(moved, rest, weight, trial, len(table.group))
-    effects = _effects(moments, table.group, np.array(_PASSING_EFFECT))
-    inside = np.clip(moved, -_STOLEN, _STOLEN)
-    return _medians(table.log_ns - (inside * effects[trial]).sum(axis=1), table.look), state
+    deviation = np.maximum(1.4826 * _medians(np.abs(rest), trial), _LEAST_DEVIATION)[trial]
+    stolen = (np.abs(table.state - usual[table.look]).max(axis=1) > _STOLEN) | (np.abs(rest) > _STOLEN)
+    # A look of nothing but stolen moments has no other samples.
+    weight = np.where(stolen, 1e-6, _huber(rest / deviation))
+    state = np.stack([_means(column, table.look, weight) for column in table.state.T], axis=1)
+    return _means(table.log_ns, table.look, weight), state
 
 
 def _labels(table: _Samples) -> list[Label]:
@@ -146,11 +141,11 @@ def _labels(table: _Samples) -> list[Label]:
     ones = np.ones(len(values))
     state = np.stack([_means(states[:, column], unit, ones) for column in range(len(STATES))], axis=1)
     value = _medians(values, unit)
-    alone = _alone(values - (states * np.array(_LASTING_EFFECT)).sum(axis=1), unit)
+    alone = _alone(values - (states * np.array(LASTING_EFFECT)).sum(axis=1), unit)
     # Readings far from the samples say too little about them to fit their effect.
     beside = np.bincount(unit, _moves(table)) > 0
     processes = np.bincount(trial)
-    effects = np.tile(np.array(_LASTING_EFFECT), (len(processes), 1))
+    effects = np.tile(np.array(LASTING_EFFECT), (len(processes), 1))
     for _ in range(_ROUNDS):
         told = value - (state * effects[trial]).sum(axis=1)
         between = _between(told, trial, processes, table.group, alone)
@@ -163,7 +158,7 @@ def _labels(table: _Samples) -> list[Label]:
             trial,
             len(processes),
         )
-        effects = _effects(moments, table.group, np.array(_LASTING_EFFECT))
+        effects = _effects(moments, table.group, np.array(LASTING_EFFECT))
     told = value - (state * effects[trial]).sum(axis=1)
     between = _between(told, trial, processes, table.group, alone)
     weight = _huber((told - _medians(told, trial)[trial]) / between[trial])

@@ -16,6 +16,13 @@ FAILED = "failed"
 STATUSES = (OK, COARSE, LOW_QUALITY, DOUBTFUL, SKIPPED, FAILED)
 USABLE = (OK, COARSE, LOW_QUALITY, DOUBTFUL)
 
+# The use of a network: constants are fitted on training networks, development judges by held-out ones, and sealed ones
+# are looked at once, at the end.
+TRAINING = "training"
+HELD_OUT = "held-out"
+SEALED = "sealed"
+ROLES = (TRAINING, HELD_OUT, SEALED)
+
 # The largest standard error of a label with that status, as a fraction of it.
 ERROR_OF_OK = 0.015
 ERROR_OF_COARSE = 0.05
@@ -38,6 +45,7 @@ class Measurement:
     `latency_hot_ns` has the inputs in cache and excludes the runtime's overhead per call.
     `latency_rotated_ns` uses copies in turn that together exceed the last-level cache, or starts with a flushed cache.
     `overhead_ns` is the runtime's fixed cost per call; on a GPU, the host's time to enqueue this kernel.
+    `journal` is the file that holds the samples, `measured_at` the UTC time of the first; None in older releases.
     Latencies are told at the machine's usual state: the measured times were `clock_ratio` times as long. The standard
     errors are fractions of the latencies; releases before schema 2 have none.
     Raises `ContentError` for an unknown status, or a usable one without a positive latency.
@@ -65,6 +73,8 @@ class Measurement:
     scheduling: str = "normal"
     suite: str = ""
     environment_id: str = ""
+    journal: str | None = None
+    measured_at: str | None = None
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
@@ -77,8 +87,9 @@ class Measurement:
 class NetworkMeasurement:
     """The end-to-end latency of one network on one target: the ground truth of network predictions.
 
-    Predictors may be fitted on networks whose `role` is `training`, and not on `held-out` ones. `size` is the side of
-    the image or the length of the sequence, for networks that offer a choice.
+    Predictors may be fitted on networks whose `role` is `training`, on no others (`ROLES`). `size` is the side of
+    the image or the length of the sequence, for networks that offer a choice. `journal` and `measured_at` as in
+    `Measurement`.
     """
 
     network: str
@@ -87,7 +98,7 @@ class NetworkMeasurement:
     graph_id: str
     status: str
     reason: str = ""
-    role: str = "held-out"
+    role: str = HELD_OUT
     batch: int = 1
     size: int | None = None
     latency_ns: float | None = None
@@ -102,3 +113,5 @@ class NetworkMeasurement:
     scheduling: str = "normal"
     suite: str = ""
     environment_id: str = ""
+    journal: str | None = None
+    measured_at: str | None = None

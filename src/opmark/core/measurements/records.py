@@ -92,6 +92,7 @@ class Block:
 
     `sentinels[name]` are readings in ns, taken in turn with the samples: one before each turn and one after the last.
     Every turn has the same number of samples. Older journals read them once a `round` (see `Sentinels`).
+    `at_s` is the time of the look in seconds since 1970, None in older journals.
     """
 
     trial: str
@@ -113,6 +114,7 @@ class Block:
     enqueue_ns: float | None = None
     clocks_mhz: tuple[float, ...] = ()
     sentinels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    at_s: int | None = None
 
     def __post_init__(self) -> None:
         for name, readings in self.sentinels.items():
@@ -210,6 +212,35 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CorunTrial:
+    """The kernel of later turns, and what runs on the other core: a stressor's name, or the kernel `beside` it."""
+
+    trial: str
+    target: str
+    kernel: Kernel
+    neighbour: str
+    beside: Kernel | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorunTurns:
+    """Calls of a kernel in turns, in ns: one sample alone and one beside its neighbour in each turn."""
+
+    trial: str
+    alone_ns: tuple[float, ...]
+    beside_ns: tuple[float, ...]
+    alone_clean: str
+    beside_clean: str
+    scheduling: str = "normal"
+
+    def __post_init__(self) -> None:
+        _check_samples("alone_ns", self.alone_ns, self.alone_clean)
+        _check_samples("beside_ns", self.beside_ns, self.beside_clean)
+        if not self.alone_ns or len(self.alone_ns) != len(self.beside_ns):
+            raise ValueError("alone_ns and beside_ns: one sample of each in every turn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sentinels:
     """The sentinels of one round of an older journal, in ns by sentinel; its blocks count if it is `accepted`."""
 
@@ -245,6 +276,8 @@ Record = (
     | FusionRound
     | LinkTrial
     | Transfer
+    | CorunTrial
+    | CorunTurns
     | Sentinels
     | Done
 )
@@ -260,6 +293,8 @@ _TYPES: dict[str, type[Any]] = {
     "fusion-round": FusionRound,
     "link": LinkTrial,
     "transfer": Transfer,
+    "co-run": CorunTrial,
+    "co-run-turns": CorunTurns,
     "sentinels": Sentinels,
     "done": Done,
 }
@@ -284,8 +319,10 @@ def repeat_key(trial: str, number: int) -> str:
 def encode(record: Record) -> dict[str, Any]:
     """Return `record` as JSON types, its type first."""
     content = plain(record)
-    if isinstance(record, KernelTrial):
+    if isinstance(record, KernelTrial | CorunTrial):
         content["kernel"] = record.kernel.content()
+    if isinstance(record, CorunTrial) and record.beside is not None:
+        content["beside"] = record.beside.content()
     if isinstance(record, Block):
         content = {name: value for name, value in content.items() if name not in _RARE or value != _RARE[name]}
     return {"type": _NAMES[type(record)], **content}

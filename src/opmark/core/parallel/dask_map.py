@@ -70,13 +70,36 @@ class OnDask(TaskMap):
     def run(
         self, function: Callable[[Shared, Task], Result], tasks: Sequence[Task], *, shared: Shared
     ) -> Generator[tuple[int, Result], None, None]:
-        """Submit tasks as others end.
+        """Submit tasks as others end. A task whose workers ended is tried once more after all others, alone.
 
-        Raises `OpMarkError` after all other tasks where one was lost because every worker that tried it ended.
+        Dask blames every task of a worker for its end. Raises `OpMarkError` after all other tasks where one was lost:
+        every worker that tried it ended, also those that had nothing else to do.
         """
+        blamed: list[int] = []
+        yield from self._run_together(function, tasks, shared, blamed)
+        lost: list[str] = []
+        for number in blamed:
+            future = self.submit(function, self._everywhere(shared), tasks[number])
+            try:
+                reason = self.lost(self.ended(future))
+                if not reason:
+                    yield number, future.result()
+                    continue
+                lost.append(reason)
+            finally:
+                self.client.cancel([future])
+        if lost:
+            raise OpMarkError(
+                f"{len(lost)} of {len(tasks)} tasks were lost: {lost[0]}",
+                hint="the other results are stored; run the same command again",
+            )
+
+    def _run_together(
+        self, function: Callable[[Shared, Task], Result], tasks: Sequence[Task], shared: Shared, blamed: list[int]
+    ) -> Generator[tuple[int, Result], None, None]:
+        """The results as tasks end; the numbers of those without one, because their workers ended, go to `blamed`."""
         waiting = list(reversed(list(enumerate(tasks))))
         running: dict[Future, int] = {}
-        lost: list[str] = []
         common = self._everywhere(shared)
         pending = self._as_completed()
         try:
@@ -88,18 +111,12 @@ class OnDask(TaskMap):
                     pending.add(future)
                 future = next(pending)
                 number = running.pop(future)
-                reason = self.lost(future)
-                if reason:
-                    lost.append(reason)
+                if self.lost(future):
+                    blamed.append(number)
                     continue
                 yield number, future.result()
         finally:
             self.client.cancel(list(running))
-        if lost:
-            raise OpMarkError(
-                f"{len(lost)} of {len(tasks)} tasks were lost: {lost[0]}",
-                hint="the other results are stored; run the same command again",
-            )
 
     def submit(
         self,
