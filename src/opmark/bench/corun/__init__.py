@@ -1,0 +1,1 @@
+"""Kernels beside work on another core: their slowdown, measured in turns."""
