@@ -1,0 +1,1 @@
+"""Networks executed in parts by several processes of one machine."""
