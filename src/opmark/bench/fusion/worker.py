@@ -4,13 +4,16 @@ Run it as `python -m opmark.bench.fusion.worker`.
 """
 
 import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opmark.bench.clock.clock import Samples
 from opmark.bench.clock.scheduling import UNFILTERED
-from opmark.bench.worker.backend import Piece, Prepared
+from opmark.bench.worker.backend import Backend, Piece, Prepared
 from opmark.bench.worker.server import Worker, main
-from opmark.core.kernels.fusion import FUSED, NOT_FUSED
+from opmark.core.errors import UnavailableError
+from opmark.core.hardware.target import Target
+from opmark.core.kernels.fusion import FUSED, NOT_FUSED, UNDECIDED
 from opmark.core.kernels.kernel import Kernel
 
 _PARTS = ("first", "second", "block")
@@ -25,7 +28,7 @@ class FusionWorker(Worker):
         kernels = [Kernel.of(item["kind"], item["parameters"]) for item in request["kernels"]]
         split = request["split"]
         parts = {"first": kernels[:split], "second": kernels[split:], "block": kernels}
-        pieces = {name: backend.pieces(part, target) for name, part in parts.items()}
+        pieces = reported_pieces(backend, parts, target)
         prepared: dict[str, Prepared] = {}
         try:
             for name, part in parts.items():
@@ -52,10 +55,20 @@ class FusionWorker(Worker):
         inserted = {name: sum(not piece.covers for piece in found) for name, found in pieces.items()}
         return {
             "rounds": rounds,
-            "white_box": FUSED if joined(pieces["block"], split) else NOT_FUSED,
+            "white_box": UNDECIDED if not pieces["block"] else FUSED if joined(pieces["block"], split) else NOT_FUSED,
             "kernels": described(pieces["block"], request["operators"]),
             "inserted_saved": inserted["first"] + inserted["second"] - inserted["block"],
         }
+
+
+def reported_pieces(
+    backend: Backend, parts: Mapping[str, Sequence[Kernel]], target: Target
+) -> dict[str, tuple[Piece, ...]]:
+    """The kernels that the runtime reports for each part; none where it does not report them."""
+    try:
+        return {name: backend.pieces(part, target) for name, part in parts.items()}
+    except UnavailableError:
+        return dict.fromkeys(parts, ())
 
 
 def joined(pieces: tuple[Piece, ...], split: int) -> bool:
