@@ -137,3 +137,15 @@ def test_an_operator_is_felt_where_one_network_spends_time_in_it() -> None:
     both = significant_operators([graph(much, little), graph(norm("local-response", 0))], ["float32"])
     assert both == {("norm", "float32"): {"batch", "local-response"}}
     assert operator_of(Kernel.of("gemm", {"m": 1})) == ""
+
+
+def test_transcendentals_count_by_the_time_that_they_were_measured_to_take() -> None:
+    def node(kind: str, op: str, flops: int) -> Node:
+        kernel = Kernel.of(kind, {"op": op, "dtype": "float32"})
+        work = Work(flops=flops, read_bytes=0, written_bytes=0)
+        return Node(name=op, kernel=kernel, work=work, inputs=(), outputs=())
+
+    nodes = (node("conv", "", 10**9), node("elementwise", "tanh", 800_000), node("elementwise", "relu", 800_000))
+    graph = Graph(name="g", language="onnx", nodes=nodes, tensors={}, inputs=(), outputs=())
+    assert roofline_ns(nodes[1].work) < 0.001 * roofline_ns(nodes[0].work)
+    assert significant_operators([graph], ["float32"])["elementwise", "float32"] == {"tanh"}

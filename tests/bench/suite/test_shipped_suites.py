@@ -6,8 +6,9 @@ import pytest
 
 from opmark.bench.suite.plan import plan
 from opmark.bench.suite.suite import NetworkSpec, Suite, find_suite, load_suite, specs
+from opmark.core.shipped import shipped_content
 from opmark.models.source import VARIANTS, source_of, split_variant
-from opmark.models.zoo import family_of, held_out
+from opmark.models.zoo import family_of, held_out, models
 
 FULL = load_suite(find_suite("full"))
 GPU = load_suite(find_suite("full-gpu"))
@@ -89,3 +90,21 @@ def test_a_suite_of_a_gpu_is_planned_without_one() -> None:
     planned = plan(LINEARS, elsewhere=True)
     assert len(planned.kernels) == 200
     assert {trial.target for trial in planned.kernels} == {"torch-cuda-t1"}
+
+
+@pytest.mark.parametrize(("name", "target"), [("sealed", "torch-eager-t1"), ("sealed-onnx", "onnxruntime-cpu-t1")])
+def test_the_sealed_suites_measure_every_sealed_family_and_no_kernel(name: str, target: str) -> None:
+    suite = load_suite(find_suite(name))
+    sealed = {model for model, family in models().items() if family.sealed}
+    assert {spec.model for spec in suite.networks.of("sealed")} == sealed
+    assert not suite.networks.of("training")
+    assert not suite.networks.of("held-out")
+    assert not any(suite.counts_on(target).values())
+    assert suite.targets == (target,)
+
+
+def test_no_other_suite_names_a_sealed_network() -> None:
+    sealed = {model for model, family in models().items() if family.sealed}
+    others = [path for path in shipped_content().suites.glob("*.yaml") if not path.stem.startswith("sealed")]
+    assert len(others) >= 8
+    assert not {path.stem for path in others if any(model in path.read_text() for model in sealed)}

@@ -165,6 +165,44 @@ def test_a_suite_that_uses_nothing_newer_keeps_its_identity() -> None:
     plain_suite = Suite(name="a", targets=("null-t1",))
     one = ExactKernel(kind="gemm", parameters={"m": 1, "k": 8, "n": 4})
     unnamed = {"budget", "description", "first", "only", "exact", "judging", "at_least_per_operator"}
-    before = content_id({name: value for name, value in plain(plain_suite).items() if name not in unnamed})
+    content = plain(plain_suite)
+    del content["networks"]["sealed"]
+    before = content_id({name: value for name, value in content.items() if name not in unnamed})
     assert plain_suite.id == before
     assert replace(plain_suite, exact=(one,)).id != before
+
+
+SEALED = """
+schema: 1
+name: sealed
+targets: [onnxruntime-cpu-t1]
+networks: {sealed: [timm-shvit-s1]}
+"""
+
+
+def test_sealed_networks_have_a_role_of_their_own(tmp_path: Path) -> None:
+    suite = load_suite(write(tmp_path, SEALED))
+    assert suite.networks.of("sealed") == (NetworkSpec(model="timm-shvit-s1"),)
+    open_suite = replace(suite, networks=replace(suite.networks, sealed=()))
+    assert open_suite.id != suite.id
+
+
+@pytest.mark.parametrize(
+    ("networks", "said"),
+    [
+        ("{held_out: [timm-shvit-s1]}", "'timm-shvit-s1' is of a sealed family, which nobody looks at"),
+        ("{training: [timm-shvit-s1]}", "'timm-shvit-s1' is of a sealed family, which nobody looks at"),
+        ("{sealed: [vit-base]}", "networks.sealed: 'vit-base' is used elsewhere, so its seal is broken"),
+        ("{sealed: [light-alexnet]}", "networks.sealed: 'light-alexnet' is used elsewhere"),
+    ],
+)
+def test_a_broken_seal_is_refused(tmp_path: Path, networks: str, said: str) -> None:
+    with pytest.raises(ContentError) as caught:
+        load_suite(write(tmp_path, SEALED.replace("{sealed: [timm-shvit-s1]}", networks)))
+    assert said in caught.value.message
+
+
+def test_nothing_is_drawn_from_a_sealed_network(tmp_path: Path) -> None:
+    text = SEALED.replace("networks:", "prior: {networks: [timm-shvit-s1]}\nnetworks:")
+    with pytest.raises(ContentError, match="sealed family"):
+        load_suite(write(tmp_path, text))

@@ -25,7 +25,8 @@ def test_a_factor_keeps_what_attention_windows_divide(wanted: float, own: int, s
 
 
 def test_all_means_the_zoo() -> None:
-    assert set(every(small=True)) < set(every(small=False)) == set(models())
+    open_models = {name for name, family in models().items() if not family.sealed}
+    assert set(every(small=True)) < set(every(small=False)) == open_models
     suite = Suite(name="s", targets=(), networks=Networks(training=("a", "b"), held_out=("a", "c")))
     assert named_in(suite) == ("a", "b", "c")
 
@@ -60,3 +61,9 @@ def test_what_cannot_run_is_refused_with_its_reason() -> None:
         select(["plain-tiny@int8-dynamic"], ["torch-eager-t1"])
     with pytest.raises(UnknownNameError):
         select(["plain-tinny"], ["null-t1"])
+
+
+def test_networks_of_sealed_families_stay_sealed() -> None:
+    pytest.importorskip("timm")
+    (spec,) = select(["timm-efficientvit-m0"], ["torch-eager-t1"]).suite.networks.of("sealed")
+    assert spec.model == "timm-efficientvit-m0"

@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from opmark.bench.clock.machine import block_width
+from opmark.bench.suite.capturing import CaptureCount, PlanListener, nobody
 from opmark.bench.suite.kernel_set import KernelSet, judging_kernels
 from opmark.bench.suite.suite import NetworkSpec, Suite, specs
 from opmark.bench.worker.backend import Backend, available_target, backend_of
@@ -17,6 +18,7 @@ from opmark.core.hardware.target import Target, parse_target_name
 from opmark.core.kernels.graph import Graph, Node
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.work import Work
+from opmark.core.measurements.measurement import HELD_OUT, ROLES, SEALED, TRAINING
 from opmark.core.measurements.records import KernelTrial, NetworkTrial, Trial, trial_key
 from opmark.kinds import work_of
 from opmark.models.resolve import graph_of, onnx_file
@@ -53,12 +55,19 @@ class Plan:
 def parse_shard(text: str) -> tuple[int, int]:
     """(0, 4) for `1/4`. Raises `UsageError`."""
     index, _, count = text.partition("/")
-    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+    if not (len(text) < 20 and index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
         raise UsageError(f"{text!r} is not a shard", hint="write it like 1/4: the first of four")
     return int(index) - 1, int(count)
 
 
-def plan(suite: Suite, *, shard: tuple[int, int] = (0, 1), cache: Path | None = None, elsewhere: bool = False) -> Plan:
+def plan(
+    suite: Suite,
+    *,
+    shard: tuple[int, int] = (0, 1),
+    cache: Path | None = None,
+    elsewhere: bool = False,
+    progress: PlanListener = nobody,
+) -> Plan:
     """Plan the trials of `suite` in `shard` (index, count); the shards are disjoint and together complete.
 
     `cache` keeps captured graphs between runs. With `elsewhere`, targets may be absent here, because nothing will be
@@ -66,7 +75,7 @@ def plan(suite: Suite, *, shard: tuple[int, int] = (0, 1), cache: Path | None = 
     empty, `UsageError` if the targets have several devices.
     """
     if not suite.only:
-        return _planned(suite, shard, cache, elsewhere=elsewhere)
+        return _planned(suite, shard, cache, elsewhere=elsewhere, progress=progress)
     whole = plan_once(replace(suite, only=()), shard, cache)
     chosen = frozenset(suite.only)
     networks = tuple(trial for trial in whole.networks if trial.trial in chosen)
@@ -82,7 +91,14 @@ def plan_once(suite: Suite, shard: tuple[int, int], cache: Path | None) -> Plan:
     return _planned(suite, shard, cache)
 
 
-def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None, *, elsewhere: bool = False) -> Plan:
+def _planned(
+    suite: Suite,
+    shard: tuple[int, int],
+    cache: Path | None,
+    *,
+    elsewhere: bool = False,
+    progress: PlanListener = nobody,
+) -> Plan:
     absent = _absent(suite) if elsewhere else {}
     pairs = [
         _imagined(name) if name in absent else _available(suite, index) for index, name in enumerate(suite.targets)
@@ -93,7 +109,9 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None, *, elsewh
             f"suite {suite.name!r} has targets on {' and on '.join(devices)}",
             hint="a run has one device: write one suite per device",
         )
-    planners = [_Planner(suite, backend, target, cache, is_absent=target.name in absent) for backend, target in pairs]
+    _need_known_networks(suite)
+    captures = CaptureCount(progress)
+    planners = [_Planner(suite, one, target, cache, captures, is_absent=target.name in absent) for one, target in pairs]
     _need_every_network(suite, planners)
     kernels: list[KernelTrial] = []
     networks: list[NetworkTrial] = []
@@ -124,12 +142,21 @@ def _planned(suite: Suite, shard: tuple[int, int], cache: Path | None, *, elsewh
     )
 
 
+def _need_known_networks(suite: Suite) -> None:
+    for name in dict.fromkeys(spec.model for spec in suite.all_networks):
+        try:
+            source_of(name)
+        except OpMarkError as error:
+            raise type(error)(error.message, where=error.where or f"suite {suite.name!r}", hint=error.hint) from error
+
+
 def _need_every_network(suite: Suite, planners: "Sequence[_Planner]") -> None:
     """Raise `ContentError` for a network that contributes to no target; the hint shows the form that does."""
     places = {
         "prior.networks": specs(suite.prior.networks),
-        "networks.training": suite.networks.of("training"),
-        "networks.held_out": suite.networks.of("held-out"),
+        "networks.training": suite.networks.of(TRAINING),
+        "networks.held_out": suite.networks.of(HELD_OUT),
+        "networks.sealed": suite.networks.of(SEALED),
     }
     for key, entries in places.items():
         for index, spec in enumerate(entries):
@@ -184,13 +211,22 @@ class _Planner:
     """The trials of one suite on one target."""
 
     def __init__(
-        self, suite: Suite, backend: Backend, target: Target, cache: Path | None, *, is_absent: bool = False
+        self,
+        suite: Suite,
+        backend: Backend,
+        target: Target,
+        cache: Path | None,
+        captures: CaptureCount,
+        *,
+        is_absent: bool = False,
     ) -> None:
         self._is_absent = is_absent
         self._suite = suite
         self._backend = backend
         self._target = target
         self._cache = cache
+        self._captures = captures
+        captures.total += len({_key(spec) for spec in suite.all_networks if self._may_run(spec)})
         self._graphs: dict[str, _Captured] = {}
         self._obstacles: dict[str, str] = {}
         # Networks share many kernels: the whole graphs of a zoo would take half a gigabyte.
@@ -199,7 +235,7 @@ class _Planner:
     def networks(self) -> list[tuple[NetworkTrial, NetworkSpec]]:
         """One trial per network that this target can run."""
         found = []
-        for role in ("training", "held-out"):
+        for role in ROLES:
             for spec in self._suite.networks.of(role):
                 if not self.runs(spec):
                     continue
@@ -220,6 +256,8 @@ class _Planner:
 
     def kernels(self) -> list[KernelTrial]:
         """The drawn kernels, the judging kernels and the exact kernels of the suite."""
+        drawn = self._kernel_set  # its graphs are captured first
+        self._captures.drawing(self._target.name)
         return [
             KernelTrial(
                 trial=self._trial(kernel),
@@ -227,9 +265,7 @@ class _Planner:
                 kernel=kernel,
                 work=work_of(kernel),
             )
-            for kernel in dict.fromkeys(
-                map(self._backend.as_run, (*self._kernel_set.kernels(), *self._judging, *self._exact()))
-            )
+            for kernel in dict.fromkeys(map(self._backend.as_run, (*drawn.kernels(), *self._judging, *self._exact())))
         ]
 
     def judging_trials(self) -> set[str]:
@@ -243,7 +279,7 @@ class _Planner:
     def _judging(self) -> tuple[Kernel, ...]:
         """The kernels of hidden networks that the suite measures for judging only."""
         most = self._suite.judging.get(self._target.name, 0)
-        hidden = [spec for spec in self._suite.networks.of("held-out") if self.runs(spec)] if most else []
+        hidden = [spec for spec in self._suite.networks.of(HELD_OUT) if self.runs(spec)] if most else []
         networks = [(spec.family or source_of(spec.model).family, self._graph(spec).nodes) for spec in hidden]
         return judging_kernels(networks, most)
 
@@ -260,7 +296,7 @@ class _Planner:
     @cached_property
     def _kernel_set(self) -> KernelSet:
         suite = self._suite
-        hidden = [*suite.networks.of("held-out"), *specs(suite.exclude)]
+        hidden = [*suite.networks.of(HELD_OUT), *suite.networks.of(SEALED), *specs(suite.exclude)]
         return KernelSet(
             suite=suite,
             target=self._target.name,
@@ -276,9 +312,15 @@ class _Planner:
             return self._target.name in spec.targets
         return not self.obstacle(spec)
 
+    def _may_run(self, spec: NetworkSpec) -> bool:
+        """Return False for networks that need no graph here, because another language or target is theirs."""
+        if spec.targets or self._backend.name == "null":
+            return self._target.name in (spec.targets or (self._target.name,))
+        return not language_obstacle(source_of(spec.model), self._backend.language)
+
     def obstacle(self, spec: NetworkSpec) -> str:
         """The reason why this target cannot run a network; empty where it can."""
-        key = content_id([spec.model, spec.dimensions])
+        key = _key(spec)
         if key not in self._obstacles:
             self._obstacles[key] = self._found_obstacle(spec)
         return self._obstacles[key]
@@ -310,8 +352,9 @@ class _Planner:
         return {node.kernel.key for node in self._graph(spec).nodes.nodes}
 
     def _graph(self, spec: NetworkSpec) -> _Captured:
-        key = content_id([spec.model, spec.dimensions])
+        key = _key(spec)
         if key not in self._graphs:
+            self._captures.capturing(spec.model, self._target.name)
             graph = graph_of(spec.model, self._target.name, cache=self._cache, dimensions=spec.dimensions)
             nodes = replace(
                 graph, nodes=tuple(map(self._bare, graph.nodes)), tensors={}, weights={}, inputs=(), outputs=()
@@ -323,6 +366,10 @@ class _Planner:
         """One shared node for all nodes with the same kernel."""
         bare = Node(name="", kernel=node.kernel, work=node.work, inputs=(), outputs=(), free=node.free)
         return self._shared.setdefault((node.kernel, node.work, node.free), bare)
+
+
+def _key(spec: NetworkSpec) -> str:
+    return content_id([spec.model, spec.dimensions])
 
 
 def _size(spec: NetworkSpec) -> int | None:
@@ -350,39 +397,3 @@ def _spread(kernels: Sequence[KernelTrial], suite: Suite) -> list[KernelTrial]:
         later = group[0].kernel.kind not in suite.first
         placed += [(later, (index + chance.random()) / len(group), trial) for index, trial in enumerate(group)]
     return [trial for _, _, trial in sorted(placed, key=lambda item: item[:2])]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """Trials per second, kernels and networks together, in the slower and the faster of two recorded runs."""
-
-    slow_per_s: float
-    fast_per_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimatedDuration:
-    """From `low_s` to `high_s` seconds; `budgeted` if the budget of the suite ends the run before."""
-
-    low_s: float
-    high_s: float
-    budgeted: bool
-    assumes: str
-
-
-# full: 6,225 trials of the first release in 70 minutes, and benchmarks/throughput.py on a calm host. quick: quickstarts
-# of 885 kernels in 156 s and of 1,885 kernels in 299 s, including training and ranking.
-PACES = {"full": Pace(slow_per_s=1.5, fast_per_s=3.0), "quick": Pace(slow_per_s=5.7, fast_per_s=6.3)}
-
-
-def estimated_duration(plan: Plan) -> EstimatedDuration:
-    """The time of `plan` at the recorded pace of its quality, at most its budget."""
-    pace = PACES[plan.suite.quality]
-    low, high = (len(plan.trials) / rate for rate in (pace.fast_per_s, pace.slow_per_s))
-    budget = plan.suite.budget_s
-    assumes = (
-        f"{pace.slow_per_s:g} to {pace.fast_per_s:g} trials a second, kernels and networks together, as recorded at "
-        f"quality {plan.suite.quality} on two virtual cores; large kernels and slow machines take longer"
-    )
-    most = high if budget is None else budget
-    return EstimatedDuration(low_s=min(low, most), high_s=min(high, most), budgeted=most < high, assumes=assumes)

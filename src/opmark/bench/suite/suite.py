@@ -12,6 +12,7 @@ from opmark.core.errors import ContentError, UnknownNameError, UsageError
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.kind import Axis, Choice, Range
 from opmark.core.kernels.tensor import DTYPE_BYTES
+from opmark.core.measurements.measurement import HELD_OUT, ROLES, SEALED, TRAINING
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
 from opmark.core.shipped import shipped_content
@@ -89,14 +90,18 @@ class Prior:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Networks:
-    """Networks to measure whole: predictors are fitted on `training`, and no kernel is drawn from `held_out`."""
+    """Networks to measure whole: predictors are fitted on `training`, and no kernel is drawn from `held_out`.
+
+    `sealed` networks are of families that nobody looks at: they judge released predictors, and nothing else.
+    """
 
     training: tuple[str | NetworkSpec, ...] = ()
     held_out: tuple[str | NetworkSpec, ...] = ()
+    sealed: tuple[str | NetworkSpec, ...] = ()
 
     def of(self, role: str) -> tuple[NetworkSpec, ...]:
-        """The networks of `role`, `training` or `held-out`."""
-        return specs(self.training if role == "training" else self.held_out)
+        """The networks of `role`, one of `ROLES`."""
+        return specs({TRAINING: self.training, HELD_OUT: self.held_out, SEALED: self.sealed}[role])
 
 
 def specs(entries: Iterable[str | NetworkSpec]) -> tuple[NetworkSpec, ...]:
@@ -162,6 +167,7 @@ class Suite:
         content = {name: value for name, value in plain(self).items() if name not in _NO_IDENTITY}
         # A suite that does not use a later addition keeps its identity.
         unused = {name for name in ("at_least_per_operator", "exact", "judging") if not content[name]}
+        content["networks"] = {role: named for role, named in content["networks"].items() if named or role != SEALED}
         return content_id({name: value for name, value in content.items() if name not in unused})
 
     def __hash__(self) -> int:
@@ -170,6 +176,12 @@ class Suite:
     def counts_on(self, target: str) -> Mapping[str, int]:
         """Element type → number of kernels to draw for a target, over the kinds without a count of their own."""
         return self.counts.get(target) or dict.fromkeys(self.dtypes, self.kernels)
+
+    @property
+    def all_networks(self) -> tuple[NetworkSpec, ...]:
+        """Every network that the suite names: of the prior, to measure, and excluded."""
+        hidden = (*self.networks.of("held-out"), *specs(self.exclude))
+        return (*specs(self.prior.networks), *self.networks.of("training"), *hidden)
 
     @property
     def budget_s(self) -> float | None:
@@ -305,16 +317,32 @@ def _exact_problems(suite: Suite) -> Iterator[str]:
 def _leaks(suite: Suite) -> list[str]:
     """The places where the suite uses its hidden networks; a variant counts as its network."""
     try:
-        training, hidden = (
-            {split_variant(spec.model)[0] for spec in suite.networks.of(role)} for role in ("training", "held-out")
+        training, hidden, sealed = (
+            {split_variant(spec.model)[0] for spec in suite.networks.of(role)} for role in ROLES
         )
         drawn = {split_variant(spec.model)[0] for spec in specs(suite.prior.networks)}
     except UsageError as error:
         return [f"networks: {error.message}" + (f" ({error.hint})" if error.hint else "")]
     found = [f"networks: {name!r} is both training and held out" for name in sorted(training & hidden)]
-    hidden |= {spec.model for spec in specs(suite.exclude)}
+    judging = hidden
+    hidden = hidden | {spec.model for spec in specs(suite.exclude)}
     found += [f"prior.networks: {name!r} is held out" for name in sorted(drawn & hidden)]
-    return [*found, *_leaked_families(suite, drawn - hidden, training)]
+    return [
+        *found,
+        *_leaked_families(suite, drawn - hidden, training),
+        *_broken_seals(drawn | training | judging, sealed),
+    ]
+
+
+def _broken_seals(used: set[str], sealed: set[str]) -> Iterator[str]:
+    """The places where a sealed network is used otherwise, or one that others may use is called sealed."""
+    known = models()
+    for name in sorted(used & known.keys()):
+        if known[name].sealed:
+            yield f"networks: {name!r} is of a sealed family, which nobody looks at; put it under sealed"
+    for name in sorted(sealed):
+        if name in used or (name in known and not known[name].sealed):
+            yield f"networks.sealed: {name!r} is used elsewhere, so its seal is broken; put it under held_out"
 
 
 def _leaked_families(suite: Suite, drawn: set[str], training: set[str]) -> list[str]:

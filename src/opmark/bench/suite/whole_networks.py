@@ -7,6 +7,7 @@ from pathlib import Path
 from opmark.bench.suite.suite import Networks, NetworkSpec, Suite
 from opmark.bench.worker.backend import backend_of
 from opmark.core.errors import NothingSelectedError, OpMarkError, UsageError
+from opmark.core.measurements.measurement import HELD_OUT, ROLES, SEALED, TRAINING
 from opmark.models.resolve import graph_of
 from opmark.models.source import ModelSource, language_obstacle, source_of
 from opmark.models.zoo import FAMILIES, family_of, held_out
@@ -14,6 +15,7 @@ from opmark.models.zoo import FAMILIES, family_of, held_out
 SUITE = "models"
 # The sizes of vision networks and most attention windows are multiples of this.
 _STEP = 32
+_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +38,20 @@ class Selection:
 
 
 def every(*, small: bool) -> tuple[str, ...]:
-    """All networks of the zoo, or those small enough for a test."""
-    return tuple(name for family in FAMILIES for name in (family.small if small else family.names))
+    """All networks of the zoo without those of sealed families, or those small enough for a test."""
+    open_families = (family for family in FAMILIES if not family.sealed)
+    return tuple(name for family in open_families for name in (family.small if small else family.names))
 
 
 def named_in(suite: Suite) -> tuple[str, ...]:
     """The networks that `suite` measures whole, each once."""
-    return tuple(dict.fromkeys(spec.model for role in ("training", "held-out") for spec in suite.networks.of(role)))
+    return tuple(dict.fromkeys(spec.model for role in ROLES for spec in suite.networks.of(role)))
 
 
 def parse_batches(text: str) -> tuple[int, ...]:
     """The numbers in a list such as `1,8`. Raises `UsageError`."""
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdigit() and int(part) > 0 for part in parts):
+    if not all(part.isdecimal() and len(part) <= _DIGITS and int(part) > 0 for part in parts):
         raise UsageError(f"{text!r} is not a list of batch sizes", hint="write it like 1,8")
     return tuple(dict.fromkeys(map(int, parts)))
 
@@ -86,10 +89,10 @@ def select(
 ) -> Selection:
     """Build the suite that measures `names` on `targets` at every batch and size; `cache` keeps their graphs.
 
-    Networks of held-out families become held out. Raises `NothingSelectedError` with the first reason if no network is
+    The role of a network is that of its family. Raises `NothingSelectedError` with the first reason if no network is
     left, `UnknownNameError` for an unknown name.
     """
-    specs: dict[str, list[NetworkSpec]] = {"training": [], "held-out": []}
+    specs: dict[str, list[NetworkSpec]] = {role: [] for role in ROLES}
     refused: list[Refused] = []
     for name in dict.fromkeys(names):
         source = source_of(name)
@@ -116,7 +119,9 @@ def select(
             name=SUITE,
             targets=tuple(targets),
             quality=quality,
-            networks=Networks(training=tuple(specs["training"]), held_out=tuple(specs["held-out"])),
+            networks=Networks(
+                training=tuple(specs[TRAINING]), held_out=tuple(specs[HELD_OUT]), sealed=tuple(specs[SEALED])
+            ),
         ),
         refused=tuple(refused),
     )
@@ -125,9 +130,11 @@ def select(
 def _role(source: ModelSource) -> str:
     """The role of a network: its family's in the zoo, and held-out for a file."""
     try:
-        return "held-out" if held_out(source.base) else "training"
+        if family_of(source.base).sealed:
+            return SEALED
+        return HELD_OUT if held_out(source.base) else TRAINING
     except UsageError:
-        return "held-out"
+        return HELD_OUT
 
 
 def _dimensions(source: ModelSource, batch: int, wanted: int | float) -> tuple[dict[str, int], str]:

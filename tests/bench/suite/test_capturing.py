@@ -1,0 +1,44 @@
+"""The progress of planning: every network is told before its graph is captured."""
+
+from pathlib import Path
+
+from opmark.bench.suite.capturing import CaptureCount, PlanProgress
+from opmark.bench.suite.plan import plan
+from opmark.bench.suite.suite import KindSpec, Networks, Prior, Suite
+
+SUITE = Suite(
+    name="s",
+    targets=("null-a-t1", "null-b-t1"),
+    quality="quick",
+    kinds={"gemm": KindSpec(count=4)},
+    prior=Prior(networks=("light-shufflenet",)),
+    networks=Networks(training=("light-shufflenet",), held_out=("light-alexnet",)),
+    exclude=("light-squeezenet",),
+)
+
+
+def test_every_network_of_every_target_is_told_once(tmp_path: Path) -> None:
+    told: list[PlanProgress] = []
+    assert plan(SUITE, cache=tmp_path, progress=told.append) == plan(SUITE, cache=tmp_path)
+    assert [(now.done, now.total) for now in told if "capturing" in now.doing] == [(number, 6) for number in range(6)]
+    networks = ("light-shufflenet", "light-alexnet", "light-squeezenet")
+    assert [now.doing for now in told] == [
+        f"{what} for {target}"
+        for target in SUITE.targets
+        for what in (*(f"capturing {name}" for name in networks), "drawing kernels")
+    ]
+    assert [told[0].left_s is None, told[-1].left_s] == [True, 0.0]
+
+
+def test_the_time_left_follows_the_pace() -> None:
+    told: list[PlanProgress] = []
+    count = CaptureCount(told.append)
+    count.total = 4
+    for name in "abc":
+        count.capturing(name, "t")
+    spent = 2.0
+    count._begun -= spent
+    count.drawing("t")
+    assert (told[-1].done, told[-1].total) == (3, 4)
+    assert told[-1].left_s is not None
+    assert spent / 3 <= told[-1].left_s < spent

@@ -1,0 +1,33 @@
+"""The estimated time of a plan."""
+
+from dataclasses import replace
+
+import pytest
+
+from opmark.bench.clock.protocol import PROTOCOLS
+from opmark.bench.suite.duration import PACES, estimated_duration
+from opmark.bench.suite.plan import Plan, plan
+from opmark.bench.suite.suite import KindSpec, Suite
+
+
+@pytest.fixture(scope="module")
+def few() -> Plan:
+    return plan(Suite(name="few", targets=("null-t1",), kernels=0, kinds={"gemm": KindSpec(count=36)}))
+
+
+def test_every_quality_has_a_pace() -> None:
+    assert set(PACES) == set(PROTOCOLS)
+
+
+def test_a_plan_takes_its_kernels_at_the_recorded_pace(few: Plan) -> None:
+    assert len(few.kernels) == 36
+    found = estimated_duration(few)
+    assert (found.low_s, found.high_s, found.budgeted) == (pytest.approx(12), pytest.approx(24), False)
+    assert "1.5 to 3 trials a second" in found.assumes
+    quick = estimated_duration(replace(few, suite=replace(few.suite, quality="quick")))
+    assert quick.high_s < found.low_s
+
+
+def test_a_budget_ends_it(few: Plan) -> None:
+    found = estimated_duration(replace(few, suite=replace(few.suite, budget="15s")))
+    assert (found.low_s, found.high_s, found.budgeted) == (pytest.approx(12), 15.0, True)
