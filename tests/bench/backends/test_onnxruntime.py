@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from opmark.bench.backends import onnxruntime as module
+from opmark.bench.backends._onnx import runtime as module
 from opmark.bench.backends._onnx.model import END, chain_input, stack
 from opmark.bench.backends.onnxruntime import BACKEND
 from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE

@@ -4,12 +4,16 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from tests.bench.forked_workers import fork_workers
+
 from opmark.bench.run.measuring_host import HostIdentity, environment_here, host_name
 from opmark.bench.suite.suite import Suite
 from opmark.core.errors import UnavailableError
 from opmark.core.measurements.environment import Environment
 
-FOLDER = "OPMARK_TEST_HOSTS"
+FOLDER, SERVER = "OPMARK_TEST_HOSTS", "OPMARK_TEST_FORKING"
+# This file is imported by the processes of a cluster, which all fork from the server of the test.
+fork_workers(os.environ.get(SERVER, ""))
 
 
 def number() -> int:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import dask
 import pytest
-from tests.bench.run.cluster_hosts import ALIKE, FOLDER, ONE, REFUSING, UNLIKE
+from tests.bench.forked_workers import address
+from tests.bench.run.cluster_hosts import ALIKE, FOLDER, ONE, REFUSING, SERVER, UNLIKE
 
 from opmark.bench.run.cluster_run import renumbered, run_on_cluster
 from opmark.bench.run.progress import RunProgress
@@ -26,21 +28,27 @@ SUITE = Suite(
     name="tiny",
     targets=("null-a-t1", "null-b-t1"),
     quality="quick",
-    kinds={"gemm": KindSpec(count=50), "elementwise": KindSpec(count=30)},
+    kinds={"gemm": KindSpec(count=10), "elementwise": KindSpec(count=6)},
 )
-TRIALS = 160
+TRIALS = 32
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each target has two pieces."""
+    monkeypatch.setattr("opmark.bench.run.cluster_run.KERNELS_PER_PIECE", 10)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which the workers take their numbers; they inherit its name."""
-    monkeypatch.setenv(FOLDER, str(tmp_path))
-    return tmp_path
+def folder(tmp_path: Path, forked_cluster: None) -> Iterator[Path]:
+    """The folder in which the workers take their numbers; they are told its name."""
+    with dask.config.set({"distributed.nanny.environ": {FOLDER: str(tmp_path), SERVER: address()}}):
+        yield tmp_path
 
 
 @pytest.fixture
 def cluster(folder: Path) -> Iterator[OnDask]:
-    with OnDask("local:4" if (folder / "four").exists() else "local:2") as found:
+    with OnDask("local:2") as found:
         yield found
 
 
@@ -124,7 +132,7 @@ def test_a_killed_worker_costs_its_piece_and_another_one_of_the_host_goes_on(clu
 
 
 def test_unlike_hosts_keep_journals_apart(folder: Path) -> None:
-    with OnDask("local:4") as cluster:
+    with OnDask("local:3") as cluster:
         summaries = run_on_cluster(SUITE, cluster, journal_of=journal_in(folder), identity=UNLIKE)  # type: ignore[arg-type]
         assert len(holders(cluster)) == 2, "one measuring worker per host"
     assert len({summary.journal for summary in summaries}) == 2

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.bench.fake import COMMAND, FAULTY_FOLDER
+from tests.bench.forked_workers import fork_workers, start_workers
 
 from opmark.bench import backends
 from opmark.bench.backends.null import BACKEND
@@ -18,6 +19,14 @@ from opmark.core.hardware.target import Target
 from opmark.kinds import KINDS
 
 CACHES = Caches(level1_bytes=1 << 15, level2_bytes=1 << 20, last_level_bytes=1 << 25)
+
+
+@pytest.fixture(autouse=True)
+def real_processes() -> Iterator[None]:
+    """Here starts are tested."""
+    start_workers()
+    yield
+    fork_workers()
 
 
 def test_workers_start_when_needed_and_are_replaced_when_dismissed() -> None:

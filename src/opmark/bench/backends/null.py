@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from opmark.bench.clock.clock import Timer
 from opmark.bench.worker.backend import CHAIN, Backend, Piece, Prepared
+from opmark.bench.worker.neighbour import Neighbour, NeighbourWork
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.work import Work
@@ -28,10 +29,13 @@ class _FakeClock:
     def __init__(self) -> None:
         self._now_ns = 0.0
         self._random = random.Random(0)
+        # The traffic of what runs beside all work, as a share of what the memory can carry.
+        self.pressure = 0.0
 
-    def run(self, latency_ns: float) -> None:
+    def run(self, latency_ns: float, sensitivity: float = 0.0) -> None:
         """Advance by about `latency_ns` and never by less, as on a real machine."""
-        self._now_ns += latency_ns * (1 + abs(self._random.gauss(0, _NOISE)))
+        slowed_ns = latency_ns * (1 + sensitivity * self.pressure)
+        self._now_ns += slowed_ns * (1 + abs(self._random.gauss(0, _NOISE)))
 
     def sleep(self, seconds: float) -> None:
         """Advance by `seconds`."""
@@ -48,16 +52,44 @@ _CLOCK = _FakeClock()
 class _Formula:
     """Work that takes `latency_ns` of the fake clock per call."""
 
-    def __init__(self, latency_ns: float, copies: int = 1) -> None:
+    def __init__(self, latency_ns: float, copies: int = 1, sensitivity: float = 0.0) -> None:
         self._latency_ns = latency_ns
+        self._sensitivity = sensitivity
         self.copies = copies
 
     def call(self) -> None:
         """Advance the fake clock."""
-        _CLOCK.run(self._latency_ns)
+        _CLOCK.run(self._latency_ns, self._sensitivity)
 
     def close(self) -> None:
         """Nothing to free."""
+
+
+class _Beside:
+    """A neighbour that exists as a number: the share of the memory's traffic that it takes."""
+
+    def __init__(self) -> None:
+        self._pressure = 0.0
+
+    def load(self, work: NeighbourWork) -> None:
+        """A stressor takes what its level says, if it is one of the memory; a kernel what its traffic is."""
+        kind, _, level = work.stressor.partition("-")
+        if work.kernel is not None:
+            self._pressure = 0.5 * _traffic_share(work_of(work.kernel))
+        else:
+            self._pressure = 0.4 * float(level) / 100 if kind == "memory" else 0.02
+
+    def go(self) -> None:
+        """Let it run."""
+        _CLOCK.pressure = self._pressure
+
+    def rest(self) -> None:
+        """Let it rest."""
+        _CLOCK.pressure = 0.0
+
+    def close(self) -> None:
+        """Let it rest for ever."""
+        _CLOCK.pressure = 0.0
 
 
 class Null(Backend):
@@ -90,6 +122,10 @@ class Null(Backend):
         """Two constants."""
         return {"compute": _Formula(40_000.0), "memory": _Formula(200_000.0)}
 
+    def neighbour(self) -> Neighbour | None:
+        """A number in place of a process."""
+        return _Beside()
+
     def construction(self, kernel: Kernel) -> str:
         """Every kernel can be chained."""
         kind_of(kernel)
@@ -98,8 +134,9 @@ class Null(Backend):
     def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
         """The formula once per copy, plus the cost of a call."""
         del construction
-        each = kernel_ns(kernel, work_of(kernel), target, rotated=rotated)
-        return _Formula(_CALL_NS + copies * each, copies)
+        work = work_of(kernel)
+        each = kernel_ns(kernel, work, target, rotated=rotated)
+        return _Formula(_CALL_NS + copies * each, copies, _traffic_share(work))
 
     def prepare_empty(self, target: Target, *, copies: int) -> Prepared:
         """The cost of a call and the fixed cost of each copy."""
@@ -136,6 +173,11 @@ class Null(Backend):
             else:
                 groups.append([place])
         return tuple(Piece(name=kernels[group[0]].kind, covers=tuple(group)) for group in groups)
+
+
+def _traffic_share(work: Work) -> float:
+    """The share of traffic in the work of a kernel, between 0 and 1."""
+    return 16 * work.moved_bytes / (16 * work.moved_bytes + work.flops + 1)
 
 
 def kernel_ns(kernel: Kernel, work: Work, target: Target, *, rotated: bool) -> float:

@@ -6,11 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from opmark.bench.backends._torch.calls import CHEAPEST, Calls, PreparedNetwork, call_of, network_call, prepared_calls
+from opmark.bench.backends._torch.calls import (
+    CHEAPEST,
+    Calls,
+    PreparedNetwork,
+    call_of,
+    network_call,
+    prepared_calls,
+)
 from opmark.bench.backends._torch.tensors import chain_argument
 from opmark.bench.clock.gpu import gpu_facts, gpu_slug
 from opmark.bench.clock.protocol import MeasuringProtocol, Tier
 from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Backend, Bench, KernelTiming, NetworkTiming, Prepared
+from opmark.bench.worker.divided import DividedNetwork
 from opmark.bench.worker.gpu_timing import GpuDriver, GpuKernelTiming, GpuNetworkTiming, warm_up
 from opmark.core.errors import UnavailableError
 from opmark.core.hardware.target import Target
@@ -178,6 +186,13 @@ class TorchCuda(Backend):
         """The module on the GPU: a forward pass in inference mode, or a whole training step."""
         del target
         return _OnDevice(network_call(model, dimensions, device=_DEVICE), self.driver)
+
+    def divided(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> DividedNetwork:
+        """The calls of the module, on the GPU."""
+        from opmark.bench.backends._torch.divided import divided_network
+
+        del target
+        return divided_network(model, dimensions, device=_DEVICE)
 
     def _prepared(
         self, kernel: Kernel, *, copies: int = 1, construction: str = SINGLE, rotated: bool = False

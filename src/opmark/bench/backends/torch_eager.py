@@ -2,10 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 
-from opmark.bench.backends._torch.calls import CHEAPEST, call_of, network_call, operator_of, prepared_calls
+from opmark.bench.backends._torch.calls import (
+    CHEAPEST,
+    call_of,
+    network_call,
+    operator_of,
+    prepared_calls,
+)
 from opmark.bench.backends._torch.sequence import Sequenced
 from opmark.bench.backends._torch.tensors import chain_argument
 from opmark.bench.worker.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
+from opmark.bench.worker.divided import DividedNetwork
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.environment import Fact
@@ -87,6 +94,13 @@ class TorchEager(Backend):
         """The module: a forward pass in inference mode, or a whole training step."""
         del target
         return network_call(model, dimensions)
+
+    def divided(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> DividedNetwork:
+        """The calls of the module, as eager code makes them."""
+        from opmark.bench.backends._torch.divided import divided_network
+
+        del target
+        return divided_network(model, dimensions)
 
     def prepare_sequence(self, kernels: Sequence[Kernel], target: Target) -> Prepared:
         """The calls in order, as eager code makes them."""

@@ -130,11 +130,3 @@ def at_usual_clock(clocks_mhz: Sequence[float]) -> tuple[bool, ...]:
     if kept.count(False) > MOST_DISCARDED * len(kept):
         return (True,) * len(kept)
     return kept
-
-
-def unsteady_share(clocks_mhz: Sequence[float]) -> float:
-    """The share of samples whose clock differs by more than 1.5 % from the median; 0 without clocks."""
-    if not clocks_mhz:
-        return 0.0
-    usual = median(clocks_mhz)
-    return sum(abs(mhz - usual) > _TOLERANCE * usual for mhz in clocks_mhz) / len(clocks_mhz)

@@ -1,6 +1,5 @@
 """Facts about this machine: processor, caches, device slug and hypervisor."""
 
-import json
 import os
 import platform
 import re
@@ -10,6 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from opmark.core.errors import ContentError
+from opmark.core.reading import parse_json
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _CPUINFO = Path("/proc/cpuinfo")
@@ -34,7 +36,7 @@ def caches() -> Caches:
     for folder in sorted(_CACHES.glob("index*")):
         if _read(folder / "type") != "Instruction":
             level, size = _read(folder / "level"), parse_cache_size(_read(folder / "size"))
-            if level.isdigit() and size:
+            if level.isdecimal() and size:
                 sizes[int(level)] = size
     if not sizes:
         # Unknown: use the sizes of an ordinary core, because the measuring rules need numbers.
@@ -105,8 +107,8 @@ def hypervisor() -> str:
         return "none"
     try:
         listing = subprocess.run(("lscpu", "-J"), capture_output=True, check=True, timeout=10).stdout
-        fields = {item["field"]: item["data"] for item in _flat(json.loads(listing)["lscpu"])}
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError):
+        fields = {item["field"]: item["data"] for item in _flat(parse_json(listing, "lscpu")["lscpu"])}
+    except (OSError, subprocess.SubprocessError, ContentError, TypeError, KeyError):
         fields = {}
     return fields.get("Hypervisor vendor:") or "unknown"
 
@@ -123,7 +125,7 @@ def processor_times() -> tuple[int, int] | None:
     The hypervisor gave the stolen time to others.
     """
     fields = _read(_STAT).split("\n")[0].split()[1:9]
-    times = [int(field) for field in fields if field.isdigit()]
+    times = [int(field) for field in fields if field.isdecimal()]
     total = sum(times)
     return (times[7], total) if len(times) == 8 and total else None
 

@@ -17,6 +17,7 @@ UNFILTERED = "unfiltered"
 
 _PRIORITY = 10
 _PRESSURE = Path("/proc/pressure/cpu")
+_PROCESSORS = Path("/sys/devices/system/cpu")
 
 
 def may_use_fifo() -> bool:
@@ -65,3 +66,28 @@ def limit_memory() -> None:
     with contextlib.suppress(OSError, ValueError):
         physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         resource.setrlimit(resource.RLIMIT_DATA, (physical, physical))
+
+
+def pin(threads: int) -> None:
+    """Keep this process and the threads that it starts on as many processors as it has `threads`, on different cores.
+
+    A single thread is left to the system, which may move it away from a busy processor.
+    """
+    if threads < 2 or not hasattr(os, "sched_setaffinity"):
+        return
+    own = sorted(os.sched_getaffinity(0))
+    by_core: dict[str, list[int]] = {}
+    for processor in own:
+        by_core.setdefault(_core(processor), []).append(processor)
+    # the first processor of every core, then the second ones
+    ranked = sorted((place, processor) for found in by_core.values() for place, processor in enumerate(found))
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, {processor for _, processor in ranked[:threads]})
+
+
+def _core(processor: int) -> str:
+    """The processors that share the core of `processor`, as Linux lists them; unknown ones are alone."""
+    try:
+        return (_PROCESSORS / f"cpu{processor}" / "topology" / "thread_siblings_list").read_text()
+    except OSError:
+        return str(processor)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from opmark.bench.clock.clock import Call, Clock, Samples
+from opmark.core.measurements.estimate import quantile
 
 # Calls of a sentinel in one reading: long enough to exceed the clock's resolution a thousandfold.
 _READING_NS = 60_000.0
@@ -51,18 +52,31 @@ def sentinel_part(call: Call, latency_ns: float) -> Part:
     return Part(call=call, calls=max(1, math.ceil(_READING_NS / max(latency_ns, 1.0))))
 
 
+def reading_ns(clock: Clock, sentinel: Part) -> float:
+    """Take one reading of a sentinel, as `take_turns` does."""
+    into = _Taken()
+    _stretch(clock, sentinel, into)
+    return into.ns[0]
+
+
 def take_turns(
     clock: Clock, parts: Sequence[Part], sentinels: Mapping[str, Part], *, turns: int, limit_s: float = math.inf
 ) -> Turns:
-    """Take `turns` turns, fewer but at least one after `limit_s` seconds; the thread rests between long bursts."""
-    timer = clock.timer
-    end = timer.now_ns() + limit_s * 1e9
+    """Take `turns` turns, fewer but at least one after `limit_s` seconds; the thread rests between long bursts.
+
+    While the samples are noisy, more turns follow, by the protocol's `turns_at_most` and `more_turns_ns`: preparing
+    the work again costs more than a few turns.
+    """
+    timer, protocol = clock.timer, clock.protocol
+    started = timer.now_ns()
+    end = started + limit_s * 1e9
+    step, most = turns, turns * protocol.turns_at_most
     taken = [_Taken() for _ in parts]
     read = {name: _Taken() for name in sentinels}
     done = 0
     while done < turns and not (done and timer.now_ns() > end):
         if done:
-            timer.sleep(clock.protocol.rest_s)
+            timer.sleep(protocol.rest_s)
         with clock.burst():
             begun = timer.now_ns()
             _wake(clock, [*sentinels.values(), *parts])
@@ -74,7 +88,10 @@ def take_turns(
                     _stretch(clock, part, into)
                 done += 1
                 now = timer.now_ns()
-                if now > end or now - begun + (now - turn_begun) > clock.protocol.burst_ns:
+                noisy = done == turns < most and any(_noise(into.ns) > protocol.noise_of_look for into in taken)
+                if noisy and now - started < protocol.more_turns_ns:
+                    turns += step
+                if now > end or now - begun + (now - turn_begun) > protocol.burst_ns:
                     break
             if done >= turns or timer.now_ns() > end:
                 for name, part in sentinels.items():
@@ -93,6 +110,12 @@ def take_turns(
         ),
         readings={name: tuple(into.ns) for name, into in read.items()},
     )
+
+
+def _noise(ns: Sequence[float]) -> float:
+    """The standard error of the mean as a fraction, from the range of the middle eight tenths of the samples."""
+    # Of normal samples, 2.56 deviations; one interrupted sample in ten does not count.
+    return (quantile(ns, 0.9) - quantile(ns, 0.1)) / (2.56 * max(quantile(ns, 0.5), 1.0) * math.sqrt(len(ns)))
 
 
 def _stretch(clock: Clock, part: Part, into: _Taken) -> None:

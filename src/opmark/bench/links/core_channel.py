@@ -19,7 +19,7 @@ from opmark.core.errors import MeasurementError, UnavailableError
 
 _PATIENCE_S = 20
 _MAY_CHOOSE = hasattr(os, "sched_setaffinity")
-_MEMORY = Path("/dev/shm")  # noqa: S108 (shared memory, not a predictable file)
+MEMORY = Path("/dev/shm")  # noqa: S108 (shared memory, not a predictable file)
 
 
 class CoreChannel:
@@ -39,7 +39,7 @@ class CoreChannel:
         self._cores = _cores()
         if len(self._cores) < 2 and not alone:
             raise UnavailableError("there is no second core to transfer to")
-        with tempfile.TemporaryFile(dir=_MEMORY if _MEMORY.is_dir() else None) as file:
+        with tempfile.TemporaryFile(dir=MEMORY if MEMORY.is_dir() else None) as file:
             try:
                 file.truncate(most_bytes)
                 self._shared = mmap.mmap(file.fileno(), most_bytes)

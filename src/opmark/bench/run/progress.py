@@ -10,7 +10,10 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """The progress of a run; `left_s` is the estimated time left, None while it is unknown."""
+    """The progress of a run; `left_s` is the estimated time left, None while it is unknown.
+
+    `done` of `total` trials were looked at; once all were, these count the looks of the present refining pass.
+    """
 
     done: int
     total: int

@@ -17,6 +17,7 @@ from opmark.bench.run.environment import probe
 from opmark.bench.run.journal_writer import JournalWriter
 from opmark.bench.run.passes import PlannedLook, again_plan, first_look, next_pass, stints, weights
 from opmark.bench.run.progress import RunProgress, RunSummary, on_interrupt
+from opmark.bench.suite.capturing import PlanProgress
 from opmark.bench.suite.plan import Plan, plan
 from opmark.bench.suite.suite import Suite
 from opmark.bench.worker.backend import BACKENDS, adapted
@@ -58,7 +59,13 @@ def run(
     """
     header = Header(suite=suite.name, suite_id=suite.id, quality=suite.quality)
     # Plan before creating the journal, so that an impossible plan leaves no file.
-    trials = plan(suite, shard=shard, cache=cache)
+    begun = time.monotonic()
+
+    def planning(now: PlanProgress) -> None:
+        seconds = time.monotonic() - begun
+        progress(RunProgress(done=now.done, total=now.total, seconds=seconds, left_s=now.left_s, doing=now.doing))
+
+    trials = plan(suite, shard=shard, cache=cache, progress=planning)
     if again:
         trials = again_plan(trials, read_journal(journal), again)
     with JournalWriter(journal, header) as writer:
@@ -133,6 +140,8 @@ class _Run:
         self._cost_s: dict[str, float] = {}
         self._waited_s = 0.0
         self._stopped = False
+        # The looks of the present refining pass, made and planned.
+        self._refined = (0, 0)
         # Trials that failed after they had a label keep it, and are left alone.
         self._spoiled: set[str] = set()
         self._chance = random.Random()
@@ -191,6 +200,7 @@ class _Run:
             )
             if not looks:
                 return
+            self._refined = (0, len(looks))
             by_target: dict[str, list[PlannedLook]] = defaultdict(list)
             for look in looks:
                 by_target[look.trial.target].append(look)
@@ -203,6 +213,7 @@ class _Run:
                     if self._looks[name] >= self._protocol.looks_per_process:
                         self._renew(name)
                     self._look(look)
+                    self._refined = (self._refined[0] + 1, len(looks))
                     wanted.discard(look.trial.trial)
 
     def _look(self, look: PlannedLook) -> None:
@@ -211,7 +222,7 @@ class _Run:
         target = self._targets[trial.target]
         process = self._current(target.name)
         self._report(trial.kernel.kind if isinstance(trial, KernelTrial) else trial.network)
-        begun = time.monotonic()
+        begun, at_s = time.monotonic(), int(time.time())
         try:
             answer = self._pool.worker(target, process).ask(self._request(look))
         except WorkerLostError as error:
@@ -226,7 +237,7 @@ class _Run:
         self._known.add(trial.trial)
         if refused is None:
             try:
-                blocks = [block_of(fields, trial.trial, process, self._number) for fields in answer["blocks"]]
+                blocks = [block_of(fields, trial.trial, process, self._number, at_s) for fields in answer["blocks"]]
             except ValueError as error:
                 refused = (FAILED, f"impossible samples: {error}")
             else:
@@ -316,7 +327,11 @@ class _Run:
         if self._deadline is not None:
             remaining = max(0.0, self._deadline - time.monotonic())
             left_s = min(left_s, remaining) if left_s is not None else remaining
-        self._progress(RunProgress(done=self._seen, total=total, seconds=seconds, left_s=left_s, doing=doing))
+        done = self._seen
+        if self._refined[1]:
+            done, total = self._refined
+            doing = f"refining {doing}" if doing else ""
+        self._progress(RunProgress(done=done, total=total, seconds=seconds, left_s=left_s, doing=doing))
 
     def _stop(self) -> None:
         self._stopped = True
@@ -325,8 +340,8 @@ class _Run:
         return self._stopped or (self._deadline is not None and time.monotonic() > self._deadline)
 
 
-def block_of(fields: Mapping[str, Any], trial: str, process: int, number: int) -> Block:
+def block_of(fields: Mapping[str, Any], trial: str, process: int, number: int, at_s: int | None = None) -> Block:
     """The record of a worker's answer. Raises `ValueError` for impossible samples."""
     sentinels = {name: tuple(readings) for name, readings in fields.get("sentinels", {}).items()}
     lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-    return Block(trial=trial, process=process, round=number, **{**fields, **lists, "sentinels": sentinels})
+    return Block(trial=trial, process=process, round=number, at_s=at_s, **{**fields, **lists, "sentinels": sentinels})

@@ -10,6 +10,8 @@ from opmark.bench.clock.clock import Clock, Timer
 from opmark.bench.clock.machine import device_slug
 from opmark.bench.clock.protocol import MeasuringProtocol
 from opmark.bench.clock.turns import Part
+from opmark.bench.worker.divided import DividedNetwork
+from opmark.bench.worker.neighbour import Neighbour
 from opmark.core.errors import UnavailableError, UsageError
 from opmark.core.hardware.target import Target, parse_target_name
 from opmark.core.kernels.kernel import Kernel
@@ -113,6 +115,10 @@ class Backend(ABC):
         """The slug of the runtime's device; None for the processor of this machine."""
         return None
 
+    def neighbour(self) -> Neighbour | None:
+        """The way to run something beside a kernel on the runtime's own clock; None for a process on another core."""
+        return None
+
     def adapt(self, protocol: MeasuringProtocol) -> MeasuringProtocol:
         """`protocol` adapted to the runtime's device; most runtimes leave it unchanged."""
         return protocol
@@ -167,6 +173,11 @@ class Backend(ABC):
         """The kernels that the runtime executes for that sequence. Raises as `prepare_sequence` does."""
         del kernels
         raise UnavailableError(f"{target.name} does not report the kernels it runs")
+
+    def divided(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> DividedNetwork:
+        """The network `model`, ready to be executed in parts. Raises as `prepare_network` does."""
+        del model, dimensions
+        raise UnavailableError(f"{target.name} does not execute networks in parts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

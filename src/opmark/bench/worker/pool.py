@@ -18,10 +18,11 @@ from opmark.bench.clock.machine import Caches
 from opmark.bench.clock.protocol import MeasuringProtocol
 from opmark.bench.worker.backend import BACKENDS, Backend
 from opmark.core.canonical import plain
-from opmark.core.errors import MeasurementError
+from opmark.core.errors import ContentError, MeasurementError
 from opmark.core.hardware.target import Target
 from opmark.core.line_reader import LineReader
 from opmark.core.measurements.measurement import FAILED, SKIPPED
+from opmark.core.reading import parse_json
 
 COMMAND = (sys.executable, "-m", "opmark.bench.worker.server")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -123,7 +124,12 @@ class WorkerProcess:
             raise WorkerLostError(f"no answer for {self._limit_s:g} s")
         if not line:
             raise WorkerLostError(self._end())
-        answer: dict[str, Any] = json.loads(line)
+        try:
+            answer: dict[str, Any] = parse_json(line, "its answer")
+        except ContentError as error:
+            self._process.kill()
+            self._end()
+            raise WorkerLostError(str(error)) from error
         return answer
 
     def _end(self) -> str:

@@ -24,6 +24,7 @@ from opmark.bench.clock.scheduling import (
     fifo,
     limit_memory,
     may_use_fifo,
+    pin,
     prefer_as_victim,
 )
 from opmark.bench.clock.turns import sentinel_part
@@ -45,6 +46,8 @@ class Worker:
         target = Target(**{**request["target"], "options": tuple(request["target"]["options"])})
         protocol = protocol_from(request["protocol"])
         backend = BACKENDS.load(target.backend)
+        # before the runtime starts its threads, which inherit it
+        pin(target.threads)
         backend.start(target)
         own = backend.timer()
         timer = own or machine_timer()
@@ -135,7 +138,7 @@ def serve(requests: TextIO, answers: TextIO, make: type[Worker] = Worker) -> Non
     """Answer every request with a worker that `make` creates, until the input ends."""
     worker: Worker | None = None
     for line in requests:
-        request = json.loads(line)
+        request = json.loads(line)  # of the process that started this one; settings of a protocol may be infinite
         try:
             if request["do"] == "load":
                 # This imports the runtime, which takes most of the time of a start.

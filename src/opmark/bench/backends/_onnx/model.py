@@ -1,7 +1,7 @@
 """Models of one ONNX node in several copies: a chain, parallel copies, or copies that share nothing."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -240,3 +240,11 @@ def _attribute(value: Any) -> tuple[Any, ...]:
 
 def _is_view(node: OnnxNode) -> bool:
     return node.domain == "" and node.op_type in VIEWS
+
+
+def example_array(name: str, shape: Sequence[int], dtype: Any, random: np.random.Generator) -> Any:
+    """Numbers for a network's input: normal ones, small tokens, or ones for a mask, which then keeps everything."""
+    if np.issubdtype(dtype, np.floating):
+        return random.standard_normal(tuple(shape)).astype(dtype)
+    drawn = np.ones(tuple(shape), dtype=dtype) if "mask" in name else random.integers(0, 2, tuple(shape))
+    return np.ascontiguousarray(drawn.astype(dtype))
