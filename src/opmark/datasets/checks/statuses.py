@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from opmark.core.measurements.measurement import STATUSES, USABLE, status_of
+from opmark.core.measurements.measurement import ROLES, STATUSES, TRAINING, USABLE, status_of
 from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, NETWORK_TABLES, Check, Finding, ReleaseTables
-
-_ROLES = ("training", "held-out")
 
 
 def findings(tables: ReleaseTables) -> Iterator[Finding]:
@@ -34,7 +32,7 @@ def _problems(row: dict[str, Any], label: str, error: str) -> Iterator[tuple[str
         yield label, f"the row is {status} and has a latency"
     if status not in USABLE and not row["reason"]:
         yield "reason", f"the row is {status} and does not say why"
-    if row.get("role", _ROLES[0]) not in _ROLES:
+    if row.get("role", TRAINING) not in ROLES:
         yield "role", f"unknown role {row['role']!r}"
 
 

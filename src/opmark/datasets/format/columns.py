@@ -80,6 +80,8 @@ _PROVENANCE = (
     Column("scheduling", "string", "scheduling class of the timed bursts"),
     Column("suite", "string", "the suite that asked for the row"),
     Column("environment_id", "string", "the environment of the manifest it was measured in"),
+    Column("journal", "string", "the journal with its samples, a source of the manifest", optional=True, later=True),
+    Column("measured_at", "string", "UTC time of its first look, where the journal says it", optional=True, later=True),
 )
 _FAULTS = Column("faults_per_call", "double", "minor page faults of one call", optional=True)
 _CLEAN = Column("clean_fraction", "double", "samples without an involuntary context switch, over all", optional=True)
@@ -137,7 +139,9 @@ _NETWORK_COLUMNS = (
     _TARGET,
     Column("graph_id", "string", "hash of the kernel graph that ran"),
     *_STATUS,
-    Column("role", "string", "training where constants of the network sum may be fitted on it, else held-out"),
+    Column(
+        "role", "string", "training where constants of the network sum may be fitted on it, else held-out or sealed"
+    ),
     Column("batch", "int64", "batch size"),
     Column("size", "int64", "image side in pixels or sequence length, where it can be chosen", optional=True),
     Column("latency_ns", "double", "end to end", optional=True),

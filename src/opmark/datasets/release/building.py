@@ -11,6 +11,7 @@ from opmark.core.measurements.host_clock import host_clock
 from opmark.core.measurements.journal import Journal, read_journal, usual_of
 from opmark.datasets.format.manifest import FILE, RowSource
 from opmark.datasets.release.contents import Contents, from_measurements
+from opmark.datasets.release.network_kernels import GraphFinder
 from opmark.datasets.release.release import Release, load
 from opmark.datasets.release.writing import write
 
@@ -18,10 +19,19 @@ from opmark.datasets.release.writing import write
 SENTINEL_TOLERANCE = 0.03
 
 
-def build(journals: Sequence[Path], folder: Path, *, version: str | None = None) -> Release:
+def build(
+    journals: Sequence[Path],
+    folder: Path,
+    *,
+    version: str | None = None,
+    with_journals: bool = False,
+    find: GraphFinder | None = None,
+) -> Release:
     """Build a release in `folder/<device>/<version>` (default: the next version) from journals of one machine.
 
-    The order of the journals does not change the bytes; one usual clock is the reference of all. Raises `ContentError`
+    The order of the journals does not change the bytes; one usual clock is the reference of all. With `with_journals`,
+    the release also holds them, compressed, so that every label can be traced to its samples. With `find`, which gives
+    the graphs of networks, it holds the kernels that its networks consist of. Raises `ContentError`
     naming journal and line, or the facts or sentinels on which journals differ, `UsageError` for an existing version.
     Nothing is left behind on an error.
     """
@@ -30,7 +40,8 @@ def build(journals: Sequence[Path], folder: Path, *, version: str | None = None)
     for journal in found:
         _check_alike(journal, usual_ns)
     parts = [_contents(journal.beside(usual_ns)) for journal in found]
-    return load(write(parts, folder, version=version))
+    kept = sorted(set(journals)) if with_journals else ()
+    return load(write(parts, folder, version=version, journals=kept, find=find))
 
 
 def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None = None) -> Release:

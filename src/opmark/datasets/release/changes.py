@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opmark.core.measurements.measurement import LOW_QUALITY, USABLE
+from opmark.core.measurements.measurement import DOUBTFUL, LOW_QUALITY, USABLE
+from opmark.core.reading import parse_json
 from opmark.datasets.format.columns import KERNELS, NETWORKS, TableFormat
 from opmark.datasets.release.diff import rows_by_identity
 from opmark.datasets.release.release import Release
@@ -16,7 +17,7 @@ NOISE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChange:
-    """A kernel or network (kind "network") of both releases; `doubtful` where one of the two is of low quality."""
+    """A kernel or network (kind "network") of both releases; `doubtful` where one of its two labels is."""
 
     target: str
     kind: str
@@ -55,7 +56,7 @@ def _changes(old: Release, new: Release, table: TableFormat, label: str) -> list
                     name=_name(first),
                     old_ns=first[label],
                     new_ns=second[label],
-                    doubtful=LOW_QUALITY in {first["status"], second["status"]},
+                    doubtful=bool({DOUBTFUL, LOW_QUALITY} & {first["status"], second["status"]}),
                 )
             )
     return changes
@@ -65,7 +66,7 @@ def _name(row: Mapping[str, Any]) -> str:
     """A network's name, or a kernel's parameters that are not empty, zero or false."""
     if "parameters" not in row:
         return str(row["network"])
-    parameters: dict[str, Any] = json.loads(row["parameters"])
+    parameters: dict[str, Any] = parse_json(row["parameters"].encode(), "parameters")
     return ", ".join(
         f"{name}={json.dumps(value) if isinstance(value, list) else value}"
         for name, value in parameters.items()

@@ -35,6 +35,7 @@ from opmark.datasets.format.manifest import LICENCE, OURS, ReleaseProvenance, Ro
 from opmark.datasets.validation.peaks import REFUSED_ABOVE, peaks, rates
 
 Row = dict[str, Any]
+_UNPLACED = {"journal": None, "measured_at": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,12 +165,17 @@ def _best_and_others(table: TableFormat, trials: Iterable[Row]) -> tuple[tuple[R
     for identity in sorted(alike):
         group = alike[identity]
         if len(group) > 1:
-            # by content, because a trial may come from both a journal and a release made of it
-            distinct = {canonical_json(row): row for row in group}
+            # by content, because a trial may come from both a journal and a release made of it; older releases
+            # do not tell the place of its samples
+            distinct = {canonical_json({**row, **_UNPLACED}): row for row in sorted(group, key=_journal)}
             group = [row for _, row in sorted(distinct.items(), key=lambda item: (_preference(item[1]), item[0]))]
         best.append(group[0])
         others += group[1:]
     return tuple(best), tuple(others)
+
+
+def _journal(row: Row) -> str:
+    return row.get("journal") or ""
 
 
 def _preference(row: Row) -> tuple[Any, ...]:

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 from opmark.core import files
 from opmark.core.errors import UsageError
+from opmark.core.reading import parse_json
 from opmark.core.registry import unknown_name
 from opmark.datasets.format.columns import FUSION, KERNELS, LINKS, NETWORKS, TABLES
 from opmark.datasets.release.card import card
 from opmark.datasets.release.croissant import croissant
+from opmark.datasets.release.network_kernels import NETWORK_KERNELS, GraphFinder, network_kernels
 from opmark.datasets.release.release import Release
 
 if TYPE_CHECKING:
     import pyarrow
 
-TABLE_NAMES = (KERNELS.name, NETWORKS.name, FUSION.name, LINKS.name)
+TABLE_NAMES = (KERNELS.name, NETWORKS.name, FUSION.name, LINKS.name, NETWORK_KERNELS)
 CARD, CROISSANT = "card", "croissant"
 _PARAMETERS = "parameters"
 # Columns of Markdown tables; only other formats contain quantiles and provenance.
@@ -27,6 +29,7 @@ _SHOWN = {
     NETWORKS.name: ("target", "network", "batch", "role", "status", "latency_ns", "peak_memory_bytes"),
     FUSION.name: ("target", "pair", "shape", "status", "white_box", "black_box", "saving", "kernels"),
     LINKS.name: ("source", "destination", "memory", "status", "bandwidth_bytes_per_s", "largest_error"),
+    NETWORK_KERNELS: ("target", "network", "batch", "kind", "parameters", "calls", "flops", "moved_bytes"),
 }
 
 
@@ -38,11 +41,13 @@ def export(
     target: str = "",
     flat: bool = False,
     folder: Path | None = None,
+    find: GraphFinder | None = None,
 ) -> bytes:
     """Export one table of `release` (of one target, if given) in the format `name`, or its `card` or `croissant`.
 
     `flat` makes a column of each parameter of kernels. Lists become JSON text in CSV. Croissant names files relative to
-    `folder`, which the text will lie in (default: the release's own). Raises `UnknownNameError` for an unknown format,
+    `folder`, which the text will lie in (default: the release's own). The table `network_kernels` is the release's own,
+    or is made of the graphs that `find` finds. Raises `UnknownNameError` for an unknown format,
     table or target.
     """
     if name == CROISSANT:
@@ -54,19 +59,26 @@ def export(
         raise unknown_name("format", name, FORMATS)
     if table not in TABLE_NAMES:
         raise unknown_name("table", table, TABLE_NAMES)
-    rows = _selected(release, table, target)
+    rows = _selected(release, table, target, find)
     if flat:
         rows = with_parameters(rows, table)
     return _FORMATS[name](rows, table)
 
 
 def write(
-    release: Release, name: str, path: Path, *, table: str = KERNELS.name, target: str = "", flat: bool = False
+    release: Release,
+    name: str,
+    path: Path,
+    *,
+    table: str = KERNELS.name,
+    target: str = "",
+    flat: bool = False,
+    find: GraphFinder | None = None,
 ) -> None:
     """Write an export to a file, completely or not at all. Raises `UsageError` for a path inside the release."""
     if release.path.resolve() in path.resolve().parents:
         raise UsageError("a release is never changed", where=str(path), hint="export to another folder")
-    content = export(release, name, table=table, target=target, flat=flat, folder=path.parent)
+    content = export(release, name, table=table, target=target, flat=flat, folder=path.parent, find=find)
     files.write_bytes(path, content)
 
 
@@ -80,7 +92,7 @@ def with_parameters(rows: "pyarrow.Table", table: str = KERNELS.name) -> "pyarro
 
     if _PARAMETERS not in rows.column_names:
         raise UsageError(f"{table} have no parameters", hint=f"leave --flat away, or export {KERNELS.name}")
-    parsed = [json.loads(text) for text in rows[_PARAMETERS].to_pylist()]
+    parsed = [parse_json(text.encode(), _PARAMETERS) for text in rows[_PARAMETERS].to_pylist()]
     names = sorted({name for one in parsed for name in one})
     position = rows.column_names.index(_PARAMETERS)
     rows = rows.remove_column(position)
@@ -95,12 +107,12 @@ def with_parameters(rows: "pyarrow.Table", table: str = KERNELS.name) -> "pyarro
     return rows
 
 
-def _selected(release: Release, table: str, target: str) -> "pyarrow.Table":
+def _selected(release: Release, table: str, target: str, find: GraphFinder | None) -> "pyarrow.Table":
     import pyarrow.compute
 
-    if table not in release.tables:
+    if table != NETWORK_KERNELS and table not in release.tables:
         raise UsageError(f"{release.name} has no {table}: they were not measured", where=str(release.path))
-    rows = release.tables[table]
+    rows = _network_kernels(release, find) if table == NETWORK_KERNELS else release.tables[table]
     if target and "target" in rows.column_names:
         rows = rows.filter(pyarrow.compute.equal(rows["target"], release.target(target).name))
     identity = {"device": release.device, "version": release.version}
@@ -109,11 +121,23 @@ def _selected(release: Release, table: str, target: str) -> "pyarrow.Table":
     return rows
 
 
+def _network_kernels(release: Release, find: GraphFinder | None) -> "pyarrow.Table":
+    import pyarrow.parquet
+
+    stored = release.path / f"{NETWORK_KERNELS}.parquet"
+    if release.manifest.entry(stored.name) is not None:
+        return pyarrow.parquet.read_table(stored)
+    if find is None:
+        raise UsageError(f"{release.name} holds no {NETWORK_KERNELS}", hint="export them with `opmark datasets export`")
+    networks = [one for target in release.targets for one in release.network_measurements(target.name)]
+    return network_kernels(networks, find)
+
+
 def _csv(rows: "pyarrow.Table", table: str) -> bytes:
     import pyarrow
     import pyarrow.csv
 
-    for column in TABLES[table].columns:
+    for column in TABLES[table].columns if table in TABLES else ():
         if column.type.startswith("list"):
             if column.name not in rows.column_names:
                 continue

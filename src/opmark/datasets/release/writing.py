@@ -3,32 +3,46 @@
 import contextlib
 import dataclasses
 import datetime
+import gzip
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from opmark.core import files
-from opmark.core.errors import ContentError, OpMarkError, UsageError
+from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError, UsageError
 from opmark.core.slug import path_inside
 from opmark.core.workspace import version_key, versions
 from opmark.datasets.format import manifest
-from opmark.datasets.format.columns import LINKS, TABLES, link_of, table_of
+from opmark.datasets.format.columns import LINKS, NETWORKS, TABLES, link_of, network_of, table_of
 from opmark.datasets.format.manifest import FileEntry, ReleaseManifest
 from opmark.datasets.release import card, croissant
 from opmark.datasets.release.contents import Contents, gather, without_impossible
+from opmark.datasets.release.network_kernels import NETWORK_KERNELS, GraphFinder, network_kernels
 from opmark.datasets.release.statistics import statistics
 from opmark.datasets.validation.check import CHECKS, ERROR, ReleaseTables
 from opmark.datasets.validation.peaks import peaks
 
 
-def write(parts: list[Contents], folder: Path, *, version: str | None = None) -> Path:
+def write(
+    parts: list[Contents],
+    folder: Path,
+    *,
+    version: str | None = None,
+    journals: Sequence[Path] = (),
+    find: GraphFinder | None = None,
+) -> Path:
     """Gather `parts` and write them to `folder/<device>/<version>`, by default the next version; return that folder.
+
+    The `journals` lie compressed beside the tables. `find` gives the graphs of networks (`network_kernels`).
 
     Raises `UsageError` for an existing or malformed version, `ContentError` where parts disagree or rows fail a check,
     `OpMarkError` where the disk is full. Nothing is left behind on an error.
     """
+    repeated = [path.name for path in journals if [other.name for other in journals].count(path.name) > 1]
+    if repeated:
+        raise UsageError(f"two journals are called {repeated[0]!r}", hint="rename one: rows name their journal")
     contents = without_impossible(gather(parts))
     device_folder = path_inside(folder, contents.device)
     version = version or next_version(device_folder)
@@ -44,7 +58,8 @@ def write(parts: list[Contents], folder: Path, *, version: str | None = None) ->
             hint=f"build --version {next_version(device_folder)}",
         )
     with _temporary_folder(device_folder, version) as temporary:
-        _fill(temporary, contents, version)
+        beside = [_packed(path, temporary) for path in journals] + _kernels_of_networks(contents, find, temporary)
+        _fill(temporary, contents, version, beside)
         temporary.rename(final)
     return final
 
@@ -62,10 +77,10 @@ def today() -> str:
     """Today in UTC, such as `2026-11-21`; for a reproducible build, the day of SOURCE_DATE_EPOCH."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.datetime.now(datetime.UTC)
-    return (datetime.datetime.fromtimestamp(int(epoch), datetime.UTC) if epoch.isdigit() else now).date().isoformat()
+    return (datetime.datetime.fromtimestamp(int(epoch), datetime.UTC) if epoch.isdecimal() else now).date().isoformat()
 
 
-def _fill(folder: Path, contents: Contents, version: str) -> None:
+def _fill(folder: Path, contents: Contents, version: str, beside: Sequence[Path]) -> None:
     import pyarrow.parquet
 
     tables = {
@@ -101,10 +116,39 @@ def _fill(folder: Path, contents: Contents, version: str) -> None:
         path = folder / name
         path.write_text(text, encoding="utf-8")
         entries.append(_entry(path))
+    entries += [_entry(path) for path in beside]
     complete = dataclasses.replace(described, files=tuple(entries))
     (folder / manifest.FILE).write_text(manifest.text(complete), encoding="utf-8")
     for path in folder.iterdir():
         _sync(path)
+
+
+def _packed(journal: Path, folder: Path) -> Path:
+    """Compress `journal` into `folder`: the same journal gives the same bytes."""
+    packed = folder / f"{journal.name}.gz"
+    with (
+        journal.open("rb") as source,
+        packed.open("xb") as file,
+        gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=9, mtime=0) as stream,
+    ):
+        shutil.copyfileobj(source, stream)
+    return packed
+
+
+def _kernels_of_networks(contents: Contents, find: GraphFinder | None, folder: Path) -> list[Path]:
+    """Write the table of the kernels of networks, if `find` has a graph of any."""
+    import pyarrow.parquet
+
+    networks = [network_of(row) for row in contents.table(NETWORKS)]
+    if find is None or not networks:
+        return []
+    try:
+        table = network_kernels(networks, find)
+    except NothingSelectedError:
+        return []
+    path = folder / f"{NETWORK_KERNELS}.parquet"
+    pyarrow.parquet.write_table(table, path, compression="zstd", compression_level=12)
+    return [path]
 
 
 def _entry(path: Path, *, rows: int | None = None) -> FileEntry:
