@@ -2,7 +2,7 @@
 
 import pytest
 
-from opmark.core.errors import ContentError, UnknownNameError, UsageError
+from opmark.core.errors import ContentError, OpMarkError, UnknownNameError, UsageError
 from opmark.models.resolve import graph_of, onnx_file, torch_module
 from opmark.models.source import VARIANTS, is_bf16, is_training, source_of, split_variant, variant_language
 
@@ -123,3 +123,9 @@ def test_a_folder_says_how_to_export(tmp_path):
     with pytest.raises(ContentError, match="is a folder") as caught:
         source_of(str(tmp_path))
     assert "optimum-cli export onnx" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "x" * 5000 + ".onnx", "x" * 5000 + ".pt2"])
+def test_a_name_that_no_file_can_have_is_one_sentence(name: str) -> None:
+    with pytest.raises(OpMarkError):
+        source_of(name)

@@ -36,6 +36,7 @@ class Family:
     evaluation mode and sane weights. `labels` holds what released tables call a model where that is not the family's
     name; `small` names the models that a test can build and trace. A family of ONNX files has `onnx_file`, which raises
     `MissingExtraError` where the package that ships them is not installed.
+    Of a `sealed` family nothing is learned, and no error is looked at before the end.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Family:
     onnx_file: Callable[[str], Path] | None = None
     # The entry of the table that the family is made from; None where it has a file of its own.
     entry: object = None
+    sealed: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

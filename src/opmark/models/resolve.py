@@ -1,7 +1,8 @@
 """Finds the graph of kernels, the ONNX file or the torch module of a model and a target."""
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,17 @@ from opmark.models.graphs import encoding
 from opmark.models.graphs.shipped import graphs_folder, stored_graph
 from opmark.models.origin import GraphOrigin, origin_of
 from opmark.models.source import ModelSource, is_bf16, is_training, source_of, variant_language, zoo_sizes
+from opmark.models.standard_graph import as_standard, fuses_silently
+from opmark.models.weight_files import check_weight_files
 
 if TYPE_CHECKING:
     import torch
+
+_ONNX_RUNTIMES = ("onnxruntime", "openvino")
+# OpenVINO gets the same file; its operators are those of ONNX Runtime's own provider, with what that fuses apart again.
+_ONNX_ON_CPU = frozenset({"onnxruntime-cpu", "openvino-cpu"})
+# Words of torch's errors where an allocation fails, or its size has no 64 bits.
+_NO_MEMORY = ("not enough memory", "allocate memory", "Storage size calculation overflowed", "Invalid size")
 
 
 def graph_of(
@@ -63,11 +72,14 @@ def _graph(model: str, target_name: str, cache: Path | None, sizes: Mapping[str,
         if found is None:
             for package in origin.missing:
                 require(package)
-            found = _captured(source, target_name, folder, sizes)
+            with _enough_memory(source, sizes):
+                found = _captured(source, target_name, folder, sizes)
             encoding.save(found, path)
         graph = found
     if on_gpu:
         graph = as_on_gpu(graph)
+    elif fuses_silently(target_name):
+        graph = as_standard(graph)
     return dataclasses.replace(graph, name=source.name, target=target_name)
 
 
@@ -78,7 +90,8 @@ def onnx_file(model: str, *, cache: Path | None = None, dimensions: Mapping[str,
     """
     source = source_of(model)
     _language(source, "onnxruntime-cpu")
-    return _onnx_file(source, cache or default_cache(), dict(dimensions or {}))[0]
+    with _enough_memory(source, dimensions or {}):
+        return _onnx_file(source, cache or default_cache(), dict(dimensions or {}))[0]
 
 
 def torch_module(
@@ -92,6 +105,20 @@ def torch_module(
     source = source_of(model)
     _language(source, "torch-eager")
     return _module(source, dict(dimensions or {}), weights=True)
+
+
+@contextlib.contextmanager
+def _enough_memory(source: ModelSource, sizes: Mapping[str, int]) -> Iterator[None]:
+    """Turn a failed allocation into a `UsageError`: even without weights, inputs have the sizes asked for."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not any(words in str(error) for words in _NO_MEMORY):
+            raise
+        given = ", ".join(f"{name} {size:,}" for name, size in sizes.items()) or "its own sizes"
+        raise UsageError(
+            f"{source.name} with {given} needs more memory than there is here", hint="choose smaller sizes"
+        ) from error
 
 
 def default_cache() -> Path:
@@ -115,12 +142,12 @@ def _language(source: ModelSource, runtime: str) -> str:
                 hint="use an onnxruntime target, or give the network as a .pt2 file or a zoo name",
             )
         return "aten"
-    if runtime.startswith("onnxruntime") and home == "aten":
+    if runtime.startswith(_ONNX_RUNTIMES) and home == "aten":
         raise UsageError(
             f"the variant {source.variant!r} exists for torch targets only",
             hint="use torch-eager-t1, or the variants int8-dynamic and int8-static",
         )
-    if runtime == "onnxruntime-cpu":
+    if runtime in _ONNX_ON_CPU:
         return "onnx"
     if runtime.startswith("onnxruntime"):
         raise UnavailableError(
@@ -158,6 +185,7 @@ def _plain_file(source: ModelSource, cache: Path, sizes: Mapping[str, int]) -> t
     if source.path is None:
         return exported_zoo_model(source.base, cache, sizes), {}
     if source.is_onnx:
+        check_weight_files(source.path)
         return source.path, sizes
     return exported_program(source.path, cache, sizes), {}
 

@@ -1,6 +1,6 @@
 """The meaning of a model's name: an `.onnx` file, a `.pt2` file or a zoo network, perhaps with `@` and a variant."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,15 +72,15 @@ def source_of(model: str) -> ModelSource:
     path = Path(base)
     file: Path | None
     if path.suffix in SUFFIXES:
-        if path.is_dir():
+        if _holds(path.is_dir):
             raise ContentError(f"is a folder, not {_A[path.suffix]} file", where=base, hint="name the file in it")
-        if not path.is_file():
+        if not _holds(path.is_file):
             raise ContentError("no such file", where=base)
         name, family, file = path.stem, path.stem, path
     elif path.suffix.lower() in _OTHERS:
         reason, hint = _OTHERS[path.suffix.lower()]
         raise ContentError(f"{reason}; an .onnx or a .pt2 file is needed", where=base, hint=hint)
-    elif path.is_dir() and base not in models():
+    elif _holds(path.is_dir) and base not in models():
         raise ContentError("is a folder; an .onnx or a .pt2 file is needed", where=base, hint=_FOLDER_HINT)
     else:
         found = family_of(base)
@@ -91,6 +91,13 @@ def source_of(model: str) -> ModelSource:
             f"{base} has no variant {variant!r}: it is {reason}", hint="use a torch network of the zoo for this variant"
         )
     return ModelSource(name=f"{name}{ending}", base=name, family=family, path=file, variant=variant)
+
+
+def _holds(question: Callable[[], bool]) -> bool:
+    try:
+        return question()
+    except OSError:  # a name that is too long for a file
+        return False
 
 
 def language_obstacle(source: ModelSource, language: str) -> str:

@@ -6,7 +6,6 @@ with `weights_only`.
 """
 
 import io
-import json
 import math
 import zipfile
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opmark.core.errors import ContentError
+from opmark.core.reading import parse_json
 
 if TYPE_CHECKING:
     import torch
@@ -77,7 +77,7 @@ class _Archive:
     def json(self, name: str) -> Any:
         if self.members[name].file_size > _MOST_JSON_BYTES:
             raise ValueError("a program of more than 1 GiB")
-        return json.loads(self.read(name))
+        return parse_json(self.read(name), f"{self.path}: {name}")
 
     def unpickled(self, name: str) -> Any:
         """The content of a member that `torch.save` wrote, if it needs nothing but tensors and plain containers."""
