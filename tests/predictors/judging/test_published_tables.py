@@ -16,6 +16,7 @@ from opmark.datasets.importing.importer import IMPORTERS
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.features import features, hardware_of
 from opmark.predictors.inputs.tables import Latencies
+from opmark.predictors.learners.estimator import Fitted
 
 ROOT = Path(__file__).resolve().parents[3]
 TABLES = Path(os.environ.get("OPMARK_EXTERNAL_DATA", ROOT.parent / "shared" / "data")) / "neusight-a100"
@@ -33,17 +34,27 @@ def read(part: str, name: str) -> tuple[tuple[Kernel, ...], np.ndarray]:
     return tuple(found), np.array(list(found.values()))
 
 
-def mape(name: str, learn: int, *, estimator: str = "lightgbm", real: bool = False) -> float:
-    """On random held-out rows of the training table, or on the shapes of real transformers."""
+@cache
+def fitted(name: str, learn: int, estimator: str) -> Fitted:
+    """An estimator that learned `learn` random rows of the training table."""
     kernels, hot = read("train", name)
-    order = np.random.default_rng(0).permutation(len(kernels))
-    rows, rest = order[:learn], order[-500:]
-    fitted = ESTIMATORS.load(estimator).fit(
+    rows = shuffled(len(kernels))[:learn]
+    return ESTIMATORS.load(estimator).fit(
         features([kernels[row] for row in rows], None, A100),
         Latencies(hot_ns=hot[rows], rotated_ns=np.full(learn, np.nan)),
     )
+
+
+def shuffled(count: int) -> np.ndarray:
+    return np.random.default_rng(0).permutation(count)
+
+
+def mape(name: str, learn: int, *, estimator: str = "lightgbm", real: bool = False) -> float:
+    """On random held-out rows of the training table, or on the shapes of real transformers."""
+    kernels, hot = read("train", name)
+    rest = shuffled(len(kernels))[-500:]
     asked, measured = read("test", name) if real else ([kernels[row] for row in rest], hot[rest])
-    predicted = fitted.predict(features(asked, None, A100)).hot_ns
+    predicted = fitted(name, learn, estimator).predict(features(asked, None, A100)).hot_ns
     return float(np.mean(np.abs(predicted / measured - 1)))
 
 

@@ -11,7 +11,7 @@ from opmark.core.parallel.task_map import MapProgress
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.judging.evidence import Evidence, by_kind
-from opmark.predictors.judging.scores import evaluate, judge, noise_floor
+from opmark.predictors.judging.scores import evaluate, judge, judge_sides, split_sides
 from opmark.predictors.judging.splits import NETWORKS_UNSEEN
 from opmark.predictors.model.metrics import METRICS
 
@@ -74,15 +74,6 @@ def test_a_split_nobody_can_judge_is_left_out() -> None:
     assert evaluate(few).scores == ()
 
 
-def test_the_noise_floor_is_unbiased_and_absent_where_unknown() -> None:
-    measured = np.linspace(100, 1000, 40)
-    floor = noise_floor(measured, np.full(40, 0.03))
-    assert floor["median"] == pytest.approx(0.03, rel=0.03)
-    assert abs(floor["signed-median"] or 0) < 0.001
-    assert floor["acc5"] == 1
-    assert noise_floor(measured, np.full(40, np.nan)) == {}
-
-
 def test_networks_have_the_noise_floor_of_those_measured_again() -> None:
     trial = law.network(NET, share=0.5, role="training")
     again = replace(trial, latency_ns=1.04 * trial.latency_ns)
@@ -95,7 +86,7 @@ def test_networks_have_the_noise_floor_of_those_measured_again() -> None:
     assert {score.noise_floor for score in known.scores} == {None}
 
 
-def test_a_cluster_gives_the_same_scores() -> None:
+def test_a_cluster_gives_the_same_scores(forked_cluster: None) -> None:
     estimators, steps = ("flops", "roofline"), list[MapProgress]()
     here = evaluate(evidence(), estimators=estimators)
     with OnDask("local:2") as cluster:
@@ -103,3 +94,36 @@ def test_a_cluster_gives_the_same_scores() -> None:
     assert there.scores == here.scores
     assert there.judged.keys() == here.judged.keys()
     assert (steps[-1].done, steps[-1].total, steps[-1].left_s) == (10, 10, 0)
+
+
+def test_every_shape_group_judges_once() -> None:
+    found = judge(evidence(), "nearest", "shape-group")
+    assert found is not None
+    assert sorted(found.measured_ns) == sorted(row.latency_hot_ns or 0 for row in evidence().measurements)
+    first = judge_sides(split_sides(evidence(), "shape-group"), "nearest")
+    assert first is not None
+    assert len(first.kinds) < len(found.kinds)
+
+
+def test_scores_have_intervals_over_families_and_the_floor_of_their_metric() -> None:
+    trial = law.network(NET, share=0.5, role="training")
+    other = law.graph("other", KERNELS[50:60])
+    networks = [
+        law.network(NET, share=0.5, role="held-out", family="resnet"),
+        law.network(other, share=0.5, role="held-out", family="t5"),
+        law.network(law.graph("third", KERNELS[:9]), share=0.5, family="resnet-small"),
+    ]
+    graphs = {NET.id: NET, other.id: other}
+    both = replace(evidence(), networks=networks, graphs=graphs, network_retests=[(trial, trial)])
+    found = evaluate(both, estimators=("roofline",))
+    cells = {(score.split, score.metric): score for score in found.scores if score.estimator == "roofline"}
+    for split, families in ((NETWORKS_UNSEEN, 2), ("random", None)):
+        score = cells[split, "mape"]
+        assert score.low is not None
+        assert score.high is not None
+        assert score.low <= score.value <= score.high
+        assert families is None or score.families == families
+        assert cells[split, "kendall-tau"].low is None
+    assert cells[NETWORKS_UNSEEN, "composition-mape"].noise_floor == cells[NETWORKS_UNSEEN, "mape"].noise_floor == 0
+    assert found.relatives == {"resnet": ("resnet-small",)}
+    assert found.left_out == ("third",)

@@ -48,6 +48,7 @@ def judge_networks(evidence: Evidence, estimator: str) -> Judged | None:
         hardware=evidence.hardware,
         networks=evidence.networks,
         graphs=evidence.graphs,
+        fusion=evidence.fusion,
     )
     model = CostModel(bundle, missing=BYTES_MOVED)
     measured = measured_kernels(evidence.measurements)
@@ -55,6 +56,7 @@ def judge_networks(evidence: Evidence, estimator: str) -> Judged | None:
     predictions = [model.network(graph) for graph in graphs]
     return Judged(
         kinds=tuple(one.network if one.batch == 1 else f"{one.network} batch {one.batch}" for one in unseen),
+        families=tuple(one.family for one in unseen),
         measured_ns=np.array([one.latency_ns for one in unseen], dtype=np.float64),
         predicted_ns=np.array([prediction.total_ns for prediction in predictions]),
         variation=np.full(len(unseen), np.nan),
@@ -67,6 +69,7 @@ def judge_networks(evidence: Evidence, estimator: str) -> Judged | None:
 
 def kernel_sum_ns(graph: Graph, model: CostModel, bundle: Bundle, measured: dict[Kernel, tuple[float, float]]) -> float:
     """Compute the network's latency from measured kernels; NaN where too few were measured."""
+    graph = model.as_run(graph).graph
     parts = model.parts(graph)
     each = parts.hot_ns * parts.counts
     known = np.array([kernel in measured for kernel in parts.kernels], dtype=bool)
@@ -127,6 +130,7 @@ def judge_op_counts(evidence: Evidence) -> Judged | None:
     target = np.log(np.array([latency for latency, _ in training], dtype=np.float64))
     return Judged(
         kinds=tuple(one.network for one in unseen),
+        families=tuple(one.family for one in unseen),
         measured_ns=np.array([one.latency_ns for one in unseen], dtype=np.float64),
         predicted_ns=np.exp(fit_ridge(known, target, _PENALTY).predict(rows)),
         variation=np.full(len(unseen), np.nan),

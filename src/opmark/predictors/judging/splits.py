@@ -8,7 +8,7 @@ import numpy as np
 from opmark.core.registry import unknown_name
 from opmark.predictors.inputs.arrays import Flags
 from opmark.predictors.inputs.features import Inputs
-from opmark.predictors.inputs.shape_groups import PARTS, held_out_groups
+from opmark.predictors.inputs.shape_groups import PARTS, group_folds, held_out_groups, shape_groups
 
 _FRONTIER = 0.1
 _HEX = 16
@@ -52,9 +52,10 @@ def real_model(inputs: Inputs, context: Context) -> Flags:
     return np.array([kernel.key in real for kernel in inputs.kernels], dtype=bool)
 
 
+SHAPE_GROUP = "shape-group"
 SPLITS: Mapping[str, Split] = {
     "random": random,
-    "shape-group": shape_group,
+    SHAPE_GROUP: shape_group,
     "frontier": frontier,
     "real-model": real_model,
 }
@@ -68,3 +69,18 @@ def split_rows(name: str, inputs: Inputs, context: Context = NO_NETWORKS) -> Fla
     if name not in SPLITS:
         raise unknown_name("split", name, SPLIT_NAMES)
     return SPLITS[name](inputs, context)
+
+
+def split_folds(name: str, inputs: Inputs, context: Context = NO_NETWORKS) -> list[Flags]:
+    """Mark the rows that judge in each fold of a split. Raises `UnknownNameError`.
+
+    Every shape group judges once, in one of five folds: the first fold alone always holds a kind's largest group. The
+    other splits have a single fold.
+    """
+    if name != SHAPE_GROUP:
+        return [split_rows(name, inputs, context)]
+    groups = shape_groups(inputs.kernels)
+    if len(set(groups)) < 2:
+        return []
+    folds = group_folds(groups, PARTS)
+    return [np.asarray(folds == fold) for fold in np.unique(folds)]
