@@ -1,0 +1,1 @@
+"""The slowdown of a kernel by what runs on another core: sensitivity times pressure."""
