@@ -12,6 +12,7 @@ from opmark.predictors.learners.by_group import (
     restore_by_element_type,
 )
 from opmark.predictors.learners.roofline import RooflineEstimator
+from opmark.predictors.learners.utilisation import Utilisation
 
 ROOFLINE = RooflineEstimator()
 
@@ -59,3 +60,22 @@ def test_files_bring_every_model_back() -> None:
     again = restore_by_element_type(found.files(), ROOFLINE.restore)
     assert np.array_equal(again.predict(inputs).hot_ns, found.predict(inputs).hot_ns)
     assert np.array_equal(again.predict(inputs).rotated_ns, found.predict(inputs).rotated_ns)
+
+
+def test_a_type_of_one_shape_group_is_not_judged_by_its_siblings() -> None:
+    biases = [Kernel.of("quantize", {"op": "dequantize", "shape": (8 * n,), "dtype": "int32"}) for n in range(1, 66)]
+    images = [
+        Kernel.of("quantize", {"op": "quantize", "shape": (1, 8 * n, side, side), "dtype": "uint8"})
+        for n in range(1, 14)
+        for side in (7, 14, 28, 56, 112)
+    ]
+    inputs = features(biases + images)
+    hot_ns = 100 + inputs.moved_bytes * np.where(np.arange(len(inputs)) < len(biases), 1.0, 0.05)
+    labels = Latencies(hot_ns=hot_ns, rotated_ns=np.full(len(inputs), np.nan))
+    fitted = Utilisation().fit(inputs, labels)
+    assert isinstance(fitted, ByElementType)
+    assert fitted.held_out is not None
+    error = np.abs(np.log(fitted.held_out.hot_ns / hot_ns))
+    assert np.median(error[: len(biases)]) > 0.3, "nothing but their siblings tells that they are slow"
+    assert np.median(error[len(biases) :]) < 0.1
+    assert np.abs(np.log(fitted.predict(inputs).hot_ns / hot_ns)).max() < 0.2

@@ -92,3 +92,16 @@ def test_predicting_in_parts_is_the_covariance_times_the_weights() -> None:
     whole = gaussian_process._covariance(points, process.rows, process.hyper)
     assert process.predict(asked) == pytest.approx(process.mean + whole @ process.weights, abs=1e-9)
     assert process.predict(asked[:0]).shape == (0,)
+
+
+def test_an_inverse_by_its_factor_is_the_inverse() -> None:
+    root = SOURCE.normal(size=(30, 30))
+    covariance = root @ root.T + np.eye(30)
+    before = covariance.copy()
+    inverse, half = gaussian_process._inverted(covariance)
+    assert np.array_equal(covariance, before)
+    assert inverse == pytest.approx(np.linalg.inv(covariance), abs=1e-9)
+    assert np.array_equal(inverse, inverse.T)
+    assert 2 * half == pytest.approx(np.linalg.slogdet(covariance)[1])
+    with pytest.raises(np.linalg.LinAlgError):
+        gaussian_process._inverted(-covariance)

@@ -5,7 +5,7 @@ import pytest
 from tests.predictors import law
 
 from opmark.predictors.inputs.features import Inputs, features
-from opmark.predictors.learners.residual import LEAST_ROWS, fit_residual, residual_from
+from opmark.predictors.learners.residual import LEAST_ROWS, fit_residual, residual_from, tried_residual
 from opmark.predictors.learners.roofline import fit_roofline
 from opmark.predictors.learners.trees import booster_from, fit_trees, predict_trees, settings
 
@@ -83,3 +83,26 @@ def test_trees_are_the_same_twice_and_survive_text() -> None:
 def test_few_rows_get_small_trees() -> None:
     assert settings(40)["num_leaves"] < settings(400)["num_leaves"] <= 31
     assert settings(40)["num_threads"] == 1
+
+
+def test_trees_see_one_column_of_those_that_order_rows_alike() -> None:
+    inputs, target = above_roofline(law.kernels("gemm", 80))
+    copies = [name for name in inputs.names if name.startswith(("beyond_cache_", "weights_beyond_cache_"))]
+    assert len(copies) == 2 * len(law.HARDWARE.cache_bytes)
+    kept = {"beyond": inputs.names.index("log_bytes"), "weights": inputs.names.index("log_weight_bytes")}
+    for name in copies:
+        column, own = inputs.matrix[:, inputs.names.index(name)], inputs.matrix[:, kept[name.partition("_")[0]]]
+        assert np.array_equal(np.argsort(column, kind="stable"), np.argsort(own, kind="stable"))
+    trees = fit_residual(inputs, target, smooth=False).trees
+    used = {int(word) for line in trees.splitlines() if line.startswith("split_feature=") for word in line[14:].split()}
+    assert used
+    assert not {inputs.names[column] for column in used} & set(copies)
+
+
+def test_what_was_tried_is_what_is_fitted() -> None:
+    inputs, target = above_roofline(law.kernels("conv", 60))
+    tried = tried_residual(inputs, target)
+    fitted, whole = tried.fitted(), fit_residual(inputs, target)
+    assert np.array_equal(tried.held_out, whole.held_out)
+    assert fitted.files("hot") == whole.files("hot")
+    assert tried.error == pytest.approx(float(np.abs(whole.held_out - target).mean()))

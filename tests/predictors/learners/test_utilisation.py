@@ -3,9 +3,10 @@
 import numpy as np
 
 from opmark.core.kernels.kernel import Kernel
+from opmark.predictors.inputs.arrays import single_thread
 from opmark.predictors.inputs.features import features
 from opmark.predictors.inputs.tables import Latencies
-from opmark.predictors.learners.utilisation import Utilisation
+from opmark.predictors.learners.utilisation import FittedUtilisation, Utilisation
 
 
 def products(low: int, high: int, count: int) -> list[Kernel]:
@@ -31,3 +32,30 @@ def test_it_reads_back_what_it_wrote() -> None:
     again = learner.restore(found.files())
     assert np.array_equal(again.predict(inputs).hot_ns, found.predict(inputs).hot_ns)
     assert np.array_equal(again.predict(inputs).rotated_ns, found.predict(inputs).hot_ns)
+
+
+def fitted_where(slow: str, count: int = 110) -> FittedUtilisation:
+    """A learner of products whose latency jumps by half unless 8 divides `slow`, or follows the roofline without."""
+    inputs = features(products(16, 256, count))
+    ragged = inputs.raw[slow] % 8 != 0 if slow else np.zeros(len(inputs), dtype=bool)
+    hot_ns = (500 + inputs.flops / 50) * np.where(ragged, 1.5, 1.0)
+    with single_thread():
+        found = Utilisation().fit(inputs, Latencies(hot_ns=hot_ns, rotated_ns=1.1 * hot_ns))
+    assert isinstance(found, FittedUtilisation)
+    return found
+
+
+def test_held_out_groups_decide_about_the_powers_of_two_in_sizes() -> None:
+    found = fitted_where("n")
+    assert found.alignment
+    fresh = features([*products(64, 65, 1), *products(64, 200, 60)])
+    ratio = found.predict(fresh).hot_ns / (500 + fresh.flops / 50)
+    odd = fresh.raw["n"] % 8 != 0
+    assert np.median(ratio[odd]) > 1.4
+    assert np.median(ratio[~odd]) < 1.2
+    assert np.allclose(found.predict(fresh).rotated_ns / found.predict(fresh).hot_ns, 1.1, rtol=0.05)
+    plain = fitted_where("")
+    assert not plain.alignment
+    assert "columns.json" not in plain.files()
+    again = Utilisation().restore(found.files())
+    assert np.array_equal(again.predict(fresh).hot_ns, found.predict(fresh).hot_ns)

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -176,6 +177,15 @@ def test_a_folder_that_cannot_be_written_says_so(bundle: Bundle, tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_preliminary_version_of_another_device_makes_no_target_ambiguous(bundle: Bundle, tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    save(bundle, bundle_path(workspace, "other-2", "0.1.0", "onnxruntime-cpu-t1"))
+    assert find_bundle(workspace, "onnxruntime-cpu-t1").parent.name == "0.1.0"
+    save(bundle, bundle_path(workspace, "acme-1", "1.0.0", "onnxruntime-cpu-t1"))
+    assert find_bundle(workspace, "onnxruntime-cpu-t1").parent.parent.name == "acme-1"
+    assert find_bundle(workspace, "onnxruntime-cpu-t1", device="other-2").parent.name == "0.1.0"
+
+
 def test_the_newest_version_of_a_target_is_found(bundle: Bundle, tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     assert stored_bundles(workspace) == []
@@ -240,12 +250,18 @@ def _with_texts(folder: Path, change: Callable[[dict[str, str]], None]) -> None:
 
 
 def _in_trees(name: str, old: str, new: str) -> Callable[[dict[str, str]], None]:
+    """Write `new` for the value `old` (all values for `*`) of the first tree that has it."""
+    values = "().*" if old == "*" else rf"(.* )?{re.escape(old)}(?= |$)"
+
     def change(texts: dict[str, str]) -> None:
-        head, line, rest = texts["hot-trees.txt"].partition(f"\n{name}=")
-        assert line
-        values, end, after = rest.partition("\n")
-        values = new if old == "*" else values.replace(old, new, 1)
-        texts["hot-trees.txt"] = f"{head}{line}{values}{end}{after}"
+        texts["hot-trees.txt"], count = re.subn(
+            rf"^{name}={values}",
+            lambda found: f"{name}={found[1] or ''}{new}",
+            texts["hot-trees.txt"],
+            count=1,
+            flags=re.MULTILINE,
+        )
+        assert count
 
     return change
 

@@ -227,6 +227,11 @@ def _logged(values: Floats) -> Floats:
     return logged
 
 
+def dtype_code(dtype: str) -> float:
+    """The value of the feature `dtype_code` for an element type; -1 for an unknown one."""
+    return _DTYPES.get(dtype, -1.0)
+
+
 def _element_bytes() -> Floats:
     # the last entry serves the code -1, an element type of unknown size
     return np.array([*DTYPE_BYTES.values(), 4], dtype=np.float64)

@@ -16,8 +16,9 @@ from typing import ClassVar
 import numpy as np
 
 from opmark.core.kernels.tensor import DTYPE_BYTES
-from opmark.predictors.inputs.arrays import Floats, Integers, from_text, to_text
+from opmark.predictors.inputs.arrays import Flags, Floats, Integers, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.shape_groups import shape_groups
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.estimator import Fitted
 
@@ -133,7 +134,7 @@ def fit_by_element_type(inputs: Inputs, labels: Latencies, fit: Fit) -> Fitted:
     models = {code: fit(inputs.take(rows), labels.take(rows)) for code, rows in groups.items()}
     assigned = np.where(np.isin(codes, common), codes, _OTHERS)
     held_out = {
-        code: model.held_out.take(assigned[groups[code]] == code)
+        code: _without_own_group(fit, inputs, labels, groups[code], model.held_out).take(assigned[groups[code]] == code)
         for code, model in models.items()
         if model.held_out is not None
     }
@@ -142,6 +143,17 @@ def fit_by_element_type(inputs: Inputs, labels: Latencies, fit: Fit) -> Fitted:
         others=_OTHERS if _OTHERS in models else int(known[np.argmax(counts)]),
         held_out=_joined(assigned, held_out) if len(held_out) == len(models) else None,
     )
+
+
+def _without_own_group(fit: Fit, inputs: Inputs, labels: Latencies, own: Flags, held_out: Latencies) -> Latencies:
+    """The predictions `held_out` of the rows `own`, or those of all other rows where `own` is a single shape group.
+
+    Within a single group, rows were dealt out one by one: each was predicted from its siblings.
+    """
+    alone = inputs.take(own)
+    if own.all() or len(set(shape_groups(alone.kernels))) > 1:
+        return held_out
+    return fit(inputs.take(~own), labels.take(~own)).predict(alone)
 
 
 def restore_by_element_type(files: Mapping[str, str], restore: Restore) -> Fitted:

@@ -169,8 +169,27 @@ def _noise_variance(hyper: Floats) -> float:
 def _inverse(rows: Floats, noise: Floats, hyper: Floats) -> Floats:
     covariance = _covariance(rows, rows, hyper)
     covariance[np.diag_indices_from(covariance)] += _noise_variance(hyper) * noise
-    inverse: Floats = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
+    try:
+        return _inverted(covariance)[0]
+    except np.linalg.LinAlgError:  # by the last digits; the usual way tells nothing of it
+        inverse: Floats = np.asarray(np.linalg.inv(covariance), dtype=np.float64)
     return inverse
+
+
+def _inverted(covariance: Floats) -> tuple[Floats, float]:
+    """Invert a covariance by its Cholesky factor, in a third of the usual time; also half the log of its determinant.
+
+    Raises `LinAlgError` where it is not positive definite.
+    """
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    factor, failed = dpotrf(covariance, lower=True, clean=True)
+    if failed:
+        raise np.linalg.LinAlgError("not positive definite")
+    half_log_determinant = float(np.log(np.diag(factor)).sum())
+    lower, _ = dpotri(factor, lower=True)
+    inverse: Floats = lower + np.tril(lower, -1).T
+    return inverse, half_log_determinant
 
 
 def _student_noise(rows: Floats, target: Floats, noise: Floats, hyper: Floats) -> Floats:
@@ -212,13 +231,11 @@ def _negative_log_likelihood(hyper: Floats, rows: Floats, target: Floats, noise:
     covariance = constant + products + matern
     covariance[np.diag_indices_from(covariance)] += _noise_variance(hyper) * noise
     try:
-        factor = np.linalg.cholesky(covariance)
+        inverse, half_log_determinant = _inverted(covariance)
     except np.linalg.LinAlgError:
         return 1e10, np.zeros_like(hyper)
-    inverse_factor = np.linalg.inv(factor)
-    inverse = inverse_factor.T @ inverse_factor
     weights = inverse @ target
-    value = 0.5 * float(target @ weights) + float(np.log(np.diag(factor)).sum())
+    value = 0.5 * float(target @ weights) + half_log_determinant
 
     # d value / d θ = −½ Σ (w wᵀ − K⁻¹) ∘ dK/dθ
     pull = -0.5 * (np.outer(weights, weights) - inverse)

@@ -29,7 +29,15 @@ _THRESHOLD_DIGITS = 12
 def fit_trees(
     matrix: Floats, target: Floats, categorical: Sequence[int], folds: Integers, weight: Floats | None = None
 ) -> tuple[str, Floats]:
-    """Fit a boosted ensemble; return its text, and predictions of each row made without the row's fold.
+    """Fit a boosted ensemble; return its text, and predictions of each row made without the row's fold."""
+    held_out, rounds = held_out_trees(matrix, target, categorical, folds, weight)
+    return grown_trees(matrix, target, categorical, rounds, weight), held_out
+
+
+def held_out_trees(
+    matrix: Floats, target: Floats, categorical: Sequence[int], folds: Integers, weight: Floats | None = None
+) -> tuple[Floats, int]:
+    """Predict each row without its fold; return the predictions and the number of rounds for an ensemble of all rows.
 
     The number of rounds is the mean, over folds, of the round after which the held-out error stopped falling.
     """
@@ -58,12 +66,23 @@ def fit_trees(
         )
         rounds.append(max(1, booster.best_iteration))
         held_out[inside] = booster.predict(matrix[inside], num_iteration=booster.best_iteration, num_threads=1)
-    chosen = round(float(np.mean(rounds))) if rounds else 1
+    return held_out, round(float(np.mean(rounds))) if rounds else 1
+
+
+def grown_trees(
+    matrix: Floats, target: Floats, categorical: Sequence[int], rounds: int, weight: Floats | None = None
+) -> str:
+    """Fit an ensemble of all rows in that many rounds; return its text."""
+    import lightgbm
+
     whole = lightgbm.train(
-        parameters, _dataset(matrix, target, categorical, weight), num_boost_round=chosen, keep_training_booster=True
+        settings(len(target)),
+        _dataset(matrix, target, categorical, weight),
+        num_boost_round=rounds,
+        keep_training_booster=True,
     )
     text: str = whole.model_to_string()
-    return text, held_out
+    return text
 
 
 def settings(rows: int) -> dict[str, Any]:

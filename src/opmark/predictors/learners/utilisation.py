@@ -11,7 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from opmark.predictors.inputs.arrays import from_text, to_text
+from opmark.predictors.inputs.alignment import aligned
+from opmark.predictors.inputs.arrays import Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.by_group import (
@@ -21,33 +22,44 @@ from opmark.predictors.learners.by_group import (
     restore_by_element_type,
 )
 from opmark.predictors.learners.estimator import Estimator, Fitted
-from opmark.predictors.learners.residual import Residual, fit_residual, residual_from
+from opmark.predictors.learners.residual import Residual, fit_residual, residual_from, tried_residual
 from opmark.predictors.learners.roofline import Roofline, fit_roofline, roofline_from
+
+_COLUMNS_FILE = "columns.json"
+# With fewer rows, more columns are mostly luck.
+_ENOUGH_ROWS = 40
+# Alignment must reduce the error on held-out shape groups by this share: for some kinds it is noise.
+_LEAST_GAIN = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedUtilisation(Fitted):
-    """A roofline, log ratios of hot latencies to it, and log ratios of rotated to hot latencies."""
+    """A roofline, log ratios of hot latencies to it, and log ratios of rotated to hot latencies.
+
+    With `alignment`, both ratios also follow the powers of two in sizes (`inputs.alignment`).
+    """
 
     roofline: Roofline
     above_roofline: Residual
     rotated_above_hot: Residual | None
+    alignment: bool = False
     held_out: Latencies | None = None
 
     def predict(self, inputs: Inputs) -> Latencies:
         """Predict both labels."""
         base = self.roofline.latency_ns(inputs.flops, inputs.moved_bytes)
-        hot = base * np.exp(self.above_roofline.predict(inputs))
+        own = aligned(inputs) if self.alignment else inputs
+        hot = base * np.exp(self.above_roofline.predict(own))
         if self.rotated_above_hot is None:
             return Latencies(hot_ns=hot, rotated_ns=hot)
-        return Latencies(hot_ns=hot, rotated_ns=hot * np.exp(self.rotated_above_hot.predict(inputs)))
+        return Latencies(hot_ns=hot, rotated_ns=hot * np.exp(self.rotated_above_hot.predict(own)))
 
     def files(self) -> dict[str, str]:
         """Write the roofline and the learners of each label."""
         found = {"roofline.json": to_text(asdict(self.roofline))} | self.above_roofline.files("hot")
         if self.rotated_above_hot is not None:
             found |= self.rotated_above_hot.files("rotated")
-        return found
+        return found | ({_COLUMNS_FILE: to_text({"alignment": True})} if self.alignment else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +83,7 @@ class Utilisation(Estimator):
         """Fit one group of rows."""
         roofline = fit_roofline(inputs.flops, inputs.moved_bytes, labels.hot_ns)
         base = roofline.latency_ns(inputs.flops, inputs.moved_bytes)
-        above = fit_residual(inputs, np.log(labels.hot_ns / base), smooth=self.smooth, weight=labels.weight)
+        above, columns = self._above(inputs, np.log(labels.hot_ns / base), labels.weight)
         known = np.isfinite(labels.rotated_ns)
         rotated = None
         assert above.held_out is not None
@@ -79,15 +91,26 @@ class Utilisation(Estimator):
         rotated_ns = hot_ns.copy()
         if known.any():
             target = np.log(labels.rotated_ns[known] / labels.hot_ns[known])
-            rotated = fit_residual(inputs.take(known), target, smooth=self.smooth, weight=labels.take(known).weight)
+            rotated = fit_residual(columns.take(known), target, smooth=self.smooth, weight=labels.take(known).weight)
             assert rotated.held_out is not None
             rotated_ns[known] *= np.exp(rotated.held_out)
         return FittedUtilisation(
             roofline=roofline,
             above_roofline=above,
             rotated_above_hot=rotated,
+            alignment=columns is not inputs,
             held_out=Latencies(hot_ns=hot_ns, rotated_ns=rotated_ns),
         )
+
+    def _above(self, inputs: Inputs, target: Floats, weight: Floats | None) -> tuple[Residual, Inputs]:
+        """Learn `target` from the usual columns, or with alignment where that predicts held-out groups better."""
+        usual = tried_residual(inputs, target, smooth=self.smooth, weight=weight)
+        more = aligned(inputs)
+        if len(inputs) < _ENOUGH_ROWS or more.names == inputs.names:
+            return usual.fitted(), inputs
+        found = tried_residual(more, target, smooth=self.smooth, weight=weight)
+        better = found if found.error < (1 - _LEAST_GAIN) * usual.error else usual
+        return better.fitted(), better.inputs
 
     def restore_group(self, files: Mapping[str, str]) -> FittedUtilisation:
         """Read one group."""
@@ -95,4 +118,5 @@ class Utilisation(Estimator):
             roofline=roofline_from(from_text(files["roofline.json"])),
             above_roofline=residual_from(files, "hot"),
             rotated_above_hot=residual_from(files, "rotated") if "rotated-smooth.json" in files else None,
+            alignment=_COLUMNS_FILE in files and bool(from_text(files[_COLUMNS_FILE])["alignment"]),
         )

@@ -24,6 +24,7 @@ from opmark.predictors.model.adapted_learner import restored
 from opmark.predictors.model.bundle_card import card
 from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.manifest import AGAIN, FILE, SCHEMA, BundleManifest, KindEntry, read_manifest
+from opmark.predictors.model.measured_kernels import MeasuredKernels, measured_from
 from opmark.predictors.model.packing import SUFFIX, Packed, member_name, pack
 
 CARD = "README.md"
@@ -48,6 +49,16 @@ class KindPredictor:
                 f"the files of kind {self.kind!r} are not a {self.estimator} predictor: {error}",
                 where=self._where,
                 hint="train the predictor again with this version of OpMark",
+            ) from error
+
+    @cached_property
+    def measured(self) -> MeasuredKernels | None:
+        """The measured kernels that it was trained on; None for older predictors. Raises `ContentError`."""
+        try:
+            return measured_from(self.texts)
+        except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
+            raise ContentError(
+                f"the measured kernels of kind {self.kind!r} cannot be read: {error}", where=self._where, hint=AGAIN
             ) from error
 
     def latencies(self, inputs: Inputs) -> Latencies:

@@ -1,6 +1,6 @@
 """Paths of bundles in a workspace: `predictors/<device>/<version>/<target>/`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +43,10 @@ def stored_bundles(workspace: Workspace) -> list[StoredBundle]:
 
 
 def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = None) -> Path:
-    """Find the newest bundle of a target; `device` is needed where several have one. Raises `ContentError`."""
+    """Find the newest bundle of a target; `device` is needed where several have one. Raises `ContentError`.
+
+    Bundles of a preliminary version (0.x) of another device make no target ambiguous.
+    """
     all_bundles = stored_bundles(workspace)
     found = [one for one in all_bundles if one.target == target_name and device in {None, one.device}]
     if not found:
@@ -55,6 +58,9 @@ def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = 
         raise ContentError(
             f"no predictor of {wanted}", where=str(workspace.predictors), hint="run `opmark predictors train`"
         )
+    final = [one for one in found if version_key(one.version) >= version_key("1.0.0")]
+    if device is None and final:
+        found = final
     devices = sorted({one.device for one in found})
     if len(devices) > 1:
         raise ContentError(
@@ -80,6 +86,17 @@ def path_of(workspace: Workspace, name: str) -> Path:
 def bundle_path(workspace: Workspace, device: str, version: str, target_name: str) -> Path:
     """The folder for the bundle of a release's target. Raises `ContentError` for names that leave the workspace."""
     return path_inside(workspace.predictors, device, version, target_name)
+
+
+def refuse_known_version(folders: Iterable[Path]) -> None:
+    """Raise `ContentError` where one of `folders` holds a predictor already: a version never changes."""
+    for path in folders:
+        if (path / FILE).is_file():
+            raise ContentError(
+                "this version of the predictor exists, and a version never changes",
+                where=str(path),
+                hint="store the new one under the next version",
+            )
 
 
 def refuse_to_replace(path: Path) -> None:

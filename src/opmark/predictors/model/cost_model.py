@@ -1,7 +1,7 @@
 """Latencies of kernels and networks from a bundle, computed in one call per kind and then cached."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from opmark.kinds import kind_of, work_of
 from opmark.models.coverage import hidden_operators
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers, single_thread
 from opmark.predictors.inputs.features import features
+from opmark.predictors.inputs.fused_graph import CutGraph, cut
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.derived_kernels import RULES, derivation
-from opmark.predictors.model.intervals import outside, unseen
+from opmark.predictors.model.intervals import NORMAL_90, outside, unseen
+from opmark.predictors.model.measured_kernels import MeasuredKernels
 from opmark.predictors.model.network import NetworkPrediction, Parts, predict_network
 
 BYTES_MOVED = "bytes-moved"
@@ -39,13 +41,17 @@ class CostModel:
     `missing` decides about kernels of kinds that the bundle does not know, and about matrix work without a kind:
     `error` refuses them, `bytes-moved` predicts them from their bytes. Other operators without a kind are always
     predicted from their bytes. A bundle that derives follows `derived_kernels` for kinds that it does not know.
+
+    With `exact`, a kernel that the bundle was trained on is answered from its measurement, and networks tell how far
+    the others lie from measured ones. Learning and judging ask for predictions.
     """
 
-    def __init__(self, bundle: Bundle, *, missing: str = "error") -> None:
+    def __init__(self, bundle: Bundle, *, missing: str = "error", exact: bool = False) -> None:
         self.bundle = bundle
         self.missing = missing
+        self.exact = exact
         self._row_of: dict[Kernel, int] = {}
-        self._table = np.empty((0, 7))
+        self._table = np.empty((0, 8))
 
     def kernels(self, kernels: Sequence[Kernel]) -> KernelPredictions:
         """Predict `kernels`. Raises `ContentError` listing every kind that the bundle does not know."""
@@ -62,9 +68,19 @@ class CostModel:
     def network(self, graph: Graph) -> NetworkPrediction:
         """Predict the latency of `graph`.
 
-        Raises `ContentError` as `kernels` does, and for matrix work that no kind describes.
+        A runtime that fuses without telling runs the kernels that its verdicts make of the graph; the time of each is
+        that of its main operator's node. Raises `ContentError` as `kernels` does, and for matrix work that no kind
+        describes.
         """
-        return predict_network(graph, self.parts(graph), self.bundle.manifest)
+        run = self.as_run(graph)
+        found = predict_network(run.graph, self.parts(run.graph), self.bundle.manifest)
+        node_ns = np.zeros(len(graph.nodes))
+        node_ns[list(run.main)] = found.node_ns
+        return replace(found, node_ns=node_ns)
+
+    def as_run(self, graph: Graph) -> CutGraph:
+        """Cut `graph` into the kernels that the target makes of it, by the verdicts of fusion tests, if it has any."""
+        return cut(graph, self.bundle.manifest.fusion)
 
     def parts(self, graph: Graph) -> Parts:
         """Predict both labels of every distinct kernel of `graph`. Raises `ContentError` as `network` does."""
@@ -87,7 +103,22 @@ class CostModel:
             by_bytes=table[:, 4] > 0,
             derived=table[:, 5].astype(np.int64),
             unseen=table[:, 6] > 0,
+            exact=table[:, 7] > 0,
+            distance=self._distances(distinct),
         )
+
+    def _distances(self, kernels: Sequence[Kernel]) -> Floats:
+        """Compute the distance of each kernel to the nearest measured one; NaN where nothing is known of it."""
+        found = np.full(len(kernels), np.nan)
+        places: dict[str, list[int]] = {}
+        for place, kernel in enumerate(kernels):
+            places.setdefault(kernel.kind, []).append(place)
+        for kind, own in places.items() if self.exact else ():
+            measured = self.bundle.kinds[kind].measured if kind in self.bundle.kinds else None
+            if measured is not None:
+                asked = [kernels[place] for place in own]
+                found[own] = measured.distances(features(asked, kind_of(asked[0]), self.bundle.manifest.hardware))
+        return found
 
     def _rows(self, kernels: Sequence[Kernel]) -> Integers:
         unknown = list(dict.fromkeys(kernel for kernel in kernels if kernel not in self._row_of))
@@ -137,13 +168,19 @@ class CostModel:
         zeros = np.zeros(len(kernels))
         # published tables hold one operation of many kinds, which stands for the others
         foreign = zeros if self.bundle.manifest.derives else unseen(inputs, predictor.entry.range)
-        return np.column_stack([latencies.hot_ns, latencies.rotated_ns, width, beyond, by_bytes, zeros, foreign])
+        hot, rotated = latencies.hot_ns, latencies.rotated_ns
+        rows = np.column_stack([hot, rotated, width, beyond, by_bytes, zeros, foreign, zeros])
+        # a measured move of bytes stands for any operator with as many
+        if self.exact and kind != BYTES_MOVED and predictor.measured is not None:
+            _answer_measured(rows, predictor.measured, kernels)
+        return rows
 
     def _by_bytes(self, kernels: Sequence[Kernel]) -> Floats:
         moved = np.array([work_of(kernel).moved_bytes for kernel in kernels], dtype=np.float64)
         latency = self.bundle.manifest.anything.latency_ns(np.zeros_like(moved), moved)
         ones = np.ones_like(moved)
-        return np.column_stack([latency, latency, _ANYTHING_HALF_WIDTH * ones, ones, ones, 0 * ones, 0 * ones])
+        zeros = np.zeros_like(moved)
+        return np.column_stack([latency, latency, _ANYTHING_HALF_WIDTH * ones, ones, ones, zeros, zeros, zeros])
 
     def _derived(self, kernels: Sequence[Kernel]) -> Floats:
         """One row per kernel by its rule; what moves bytes is a known kind, so it does not count as unknown work."""
@@ -154,8 +191,23 @@ class CostModel:
         for row, one in zip(rows, found, strict=True):
             if one.parts:
                 row[:2] = sum((next(sums) * factor for _, factor in one.parts), np.zeros(2))
-            row[4:] = 0, RULES.index(one.rule), 0
+            row[4:] = 0, RULES.index(one.rule), 0, 0
         return rows
+
+
+def _answer_measured(rows: Floats, measured: MeasuredKernels, kernels: Sequence[Kernel]) -> None:
+    """Replace the predictions of measured kernels by their labels; an unknown rotated one keeps its ratio to hot."""
+    at = measured.rows(kernels)
+    own = at >= 0
+    at = at[own]
+    ratio = rows[own, 1] / rows[own, 0]
+    hot, rotated = measured.hot_ns[at], measured.rotated_ns[at]
+    rows[own, 0] = hot
+    rows[own, 1] = np.where(np.isfinite(rotated), rotated, ratio * hot)
+    rows[own, 2] = NORMAL_90 * measured.error[at]
+    rows[own, 3] = 0
+    rows[own, 6] = 0
+    rows[own, 7] = 1
 
 
 def _refuse_hidden(graph: Graph) -> None:

@@ -92,7 +92,8 @@ def explain(bundle: Bundle, graph: Graph, *, missing: str = "error", suggestions
     At most `suggestions` kernels that cause most of the interval's variance are to be measured next. Raises
     `ContentError` as `CostModel.network` does.
     """
-    model = CostModel(bundle, missing=missing)
+    model = CostModel(bundle, missing=missing, exact=True)
+    graph = model.as_run(graph).graph
     prediction, parts = model.network(graph), model.parts(graph)
     total = max(prediction.total_ns, 1e-9)
     each = {row.kernel: row for row in prediction.rows}

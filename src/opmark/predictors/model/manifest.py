@@ -68,7 +68,8 @@ class BundleManifest:
 
     `anything` predicts kernels of unknown kinds from the bytes that they move. With `derives`, those kinds follow rules
     (`derived_kernels`) instead of being refused: published tables never hold all kinds. `transfer` describes a
-    predictor that was made from few samples.
+    predictor that was made from few samples. `fusion` holds the verdict on every tested pair of operators for a runtime
+    that does not tell which kernels it makes of a network; empty for others.
     """
 
     target: Target
@@ -81,6 +82,7 @@ class BundleManifest:
     versions: Mapping[str, str]
     transfer: TransferRecord | None = None
     derives: bool = False
+    fusion: Mapping[str, bool] = field(default_factory=dict)
     files: Mapping[Slug, str] = field(default_factory=dict)
     id: str = ""
 

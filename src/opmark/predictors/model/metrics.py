@@ -68,9 +68,9 @@ METRICS: Mapping[str, Callable[[Floats, Floats], float]] = {
 }
 
 
-def all_metrics(measured: Floats, predicted: Floats) -> dict[str, float]:
-    """Compute every metric, by name, of at least one pair."""
-    return {name: metric(measured, predicted) for name, metric in METRICS.items()}
+def all_metrics(measured: Floats, predicted: Floats, *, but: str = "") -> dict[str, float]:
+    """Compute every metric, by name, of at least one pair, without the one called `but`."""
+    return {name: metric(measured, predicted) for name, metric in METRICS.items() if name != but}
 
 
 def coverage(measured: Floats, low: Floats, high: Floats) -> float:

@@ -30,6 +30,8 @@ class Parts:
 
     `by_bytes` marks those predicted from bytes alone, `unseen` those whose operation or element type was not measured.
     `derived` numbers the rule of `derived_kernels.RULES` behind each, 0 where none is.
+    `exact` marks measured kernels; `distance` is that to the nearest measured kernel (`measured_kernels`), NaN where it
+    is unknown.
     """
 
     kernels: tuple[Kernel, ...]
@@ -41,6 +43,8 @@ class Parts:
     by_bytes: Flags
     derived: Integers
     unseen: Flags
+    exact: Flags
+    distance: Floats
 
     @property
     def counts(self) -> Integers:
@@ -58,6 +62,8 @@ class KernelRow:
     """One distinct kernel of a network; `ns` is the time of one call within the network.
 
     `derived` names the rule for a kind that the predictor's table lacks, empty for a measured kind.
+    `exact` marks a measured latency; `distance` is the share by which the size that differs most differs from the
+    nearest measured kernel, None where that is unknown.
     """
 
     kernel: Kernel
@@ -67,6 +73,8 @@ class KernelRow:
     high_ns: float
     extrapolated: bool
     derived: str = ""
+    exact: bool = False
+    distance: float | None = None
 
     @property
     def total_ns(self) -> float:
@@ -127,6 +135,8 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
             high_ns=float(each[index] * max(ratios[index], np.exp(parts.half_width[index]))),
             extrapolated=bool(parts.extrapolated[index]),
             derived=RULES[parts.derived[index]],
+            exact=bool(parts.exact[index]),
+            distance=None if np.isnan(parts.distance[index]) else float(parts.distance[index]),
         )
         for index in order
     )
@@ -156,6 +166,7 @@ def _noise_share(
     if all(error is None for error in found):
         return None
     noise = np.array([0.0 if error is None else error for error in found])
+    noise = np.where(parts.exact, parts.half_width / NORMAL_90, noise)
     deviation = float(np.sqrt(((kernel_ns * noise) ** 2).sum())) / max(total, 1e-9)
     return min(1.0, (NORMAL_90 * deviation / half_width) ** 2) if half_width > 0 else 0.0
 
@@ -168,7 +179,7 @@ def replaced(parts: Parts, known: Mapping[Kernel, tuple[float, float]]) -> Parts
             hot, rotated = known[kernel]
             rotated_ns[index] = rotated_ns[index] * hot / hot_ns[index] if np.isnan(rotated) else rotated
             hot_ns[index] = hot
-    return replace(parts, hot_ns=hot_ns, rotated_ns=rotated_ns)
+    return replace(parts, hot_ns=hot_ns, rotated_ns=rotated_ns, exact=np.zeros_like(parts.exact))
 
 
 def weight_shares(graph: Graph, parts: Parts) -> Floats:
@@ -190,9 +201,9 @@ class Deviations(NamedTuple):
 
 
 def deviations(parts: Parts, manifest: BundleManifest) -> Deviations:
-    """Look up the deviations of every kernel; kernels of unknown kinds have large ones."""
+    """Look up the deviations of every kernel: large ones for unknown kinds, the label's alone for measured kernels."""
     known = [manifest.kinds[one.kind].errors if one.kind in manifest.kinds else None for one in parts.kernels]
-    return Deviations(
+    found = Deviations(
         kind=np.array([errors.kind_deviation if errors else ANYTHING_DEVIATION for errors in known]),
         group=np.array([errors.group_deviation if errors else 0.0 for errors in known]),
         kernel=np.array([errors.kernel_deviation if errors else ANYTHING_DEVIATION for errors in known]),
@@ -202,6 +213,14 @@ def deviations(parts: Parts, manifest: BundleManifest) -> Deviations:
                 for errors, width in zip(known, parts.half_width, strict=True)
             ]
         ),
+    )
+    if not parts.exact.any():
+        return found
+    return Deviations(
+        kind=np.where(parts.exact, 0.0, found.kind),
+        group=np.where(parts.exact, 0.0, found.group),
+        kernel=np.where(parts.exact, parts.half_width / NORMAL_90, found.kernel),
+        wider=np.where(parts.exact, 1.0, found.wider),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +13,11 @@ from opmark.core.kernels.graph import Graph
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.kinds import KINDS
+from opmark.models.standard_graph import fuses_silently
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.arrays import single_thread
 from opmark.predictors.inputs.features import Hardware, hardware_of
+from opmark.predictors.inputs.fused_graph import verdicts_of
 from opmark.predictors.inputs.graphs import footprint_bytes, network_class
 from opmark.predictors.inputs.tables import Latencies, Table, by_kernel, measured_kernels, tables
 from opmark.predictors.learners.estimator import Estimator
@@ -25,6 +28,7 @@ from opmark.predictors.model.constants import PLAIN_SUM, NetworkConstants, Netwo
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 from opmark.predictors.model.intervals import calibrate, training_range
 from opmark.predictors.model.manifest import BundleManifest, KindEntry, TrainingRelease
+from opmark.predictors.model.measured_kernels import measured_text
 from opmark.predictors.model.metrics import all_metrics
 from opmark.predictors.model.network import replaced, sum_deviation, weight_shares
 
@@ -57,6 +61,7 @@ def train(
         networks=release.network_measurements(target_name),
         graphs=graphs or {},
         derives=release.manifest.provenance.kind == IMPORTED,
+        fusion=fusion_of(release, target_name),
     )
 
 
@@ -79,6 +84,11 @@ def origin_of(release: "Release") -> TrainingRelease:
     return TrainingRelease(device=release.device, version=release.version, id=release.id)
 
 
+def fusion_of(release: "Release", target_name: str) -> dict[str, bool]:
+    """The verdict on every pair of operators that was tested; empty for a runtime that tells its kernels itself."""
+    return verdicts_of(release.fusions(target_name)) if fuses_silently(target_name) else {}
+
+
 def train_on(
     measurements: Sequence[Measurement],
     target: Target,
@@ -89,8 +99,9 @@ def train_on(
     networks: Sequence[NetworkMeasurement] = (),
     graphs: Mapping[str, Graph] | None = None,
     derives: bool = False,
+    fusion: Mapping[str, bool] = MappingProxyType({}),
 ) -> Bundle:
-    """Train a bundle from given rows; see `train`. `derives` as in `BundleManifest`."""
+    """Train a bundle from given rows; see `train`. `derives` and `fusion` as in `BundleManifest`."""
     hardware = hardware or Hardware()
     learner = ESTIMATORS.load(estimator)
     found = tables(measurements, hardware)
@@ -114,6 +125,7 @@ def train_on(
         constants=NetworkConstants(),
         versions=versions(),
         derives=derives,
+        fusion=dict(fusion),
     )
     bundle = Bundle(manifest=manifest, kinds=kinds)
     if learner.plain_sum:
@@ -163,6 +175,7 @@ def network_sums(
         graph = graphs.get(one.graph_id) or graphs.get(one.network)
         if graph is None or not one.latency_ns:
             continue
+        graph = model.as_run(graph).graph
         parts = replaced(model.parts(graph), {**(predicted or {}), **(measured or {})})
         sure = np.array([kernel in (measured or {}) for kernel in parts.kernels], dtype=bool)
         wanted = footprint_bytes(graph)
@@ -204,7 +217,8 @@ def _predictor(kind: str, table: Table, learner: Estimator, estimator: str) -> t
         metrics=all_metrics(table.labels.hot_ns, held_out.hot_ns),
         roofline=fit_roofline(table.inputs.flops, table.inputs.moved_bytes, table.labels.hot_ns),
     )
-    return KindPredictor(kind=kind, estimator=estimator, entry=entry, texts=fitted.files()), held_out
+    texts = fitted.files() | measured_text(table, KINDS.load(kind).categories)
+    return KindPredictor(kind=kind, estimator=estimator, entry=entry, texts=texts), held_out
 
 
 def anything_of(found: Iterable[Table]) -> Roofline:

@@ -1,0 +1,123 @@
+"""The measured kernels that a predictor was trained on: exact answers, and distances of other kernels to them.
+
+A measurement is better than any prediction of the same kernel. How far a predicted kernel lies from the nearest
+measured one tells a reader what the prediction rests on.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from opmark.core.kernels.kernel import Kernel
+from opmark.predictors.inputs.arrays import Floats, Integers, check_shapes, from_text, to_text
+from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.tables import Table
+
+# Among the texts of a kind's learner, which do not read it.
+MEASURED_FILE = "measured.json"
+# The usual standard error of a label, for releases that do not state it.
+_USUAL_ERROR = 0.015
+_UNKNOWN = float("nan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeasuredKernels:
+    """The rows of one kind: labels (rotated NaN where it was not measured), standard errors, and own features.
+
+    `row_of` maps kernel keys to rows. `raw` holds the kind's own features by name, and `codes` names those that are
+    codes; `dtype` is the code of the element type.
+    """
+
+    row_of: Mapping[str, int]
+    hot_ns: Floats
+    rotated_ns: Floats
+    error: Floats
+    raw: Mapping[str, Floats]
+    codes: tuple[str, ...]
+    dtype: Floats
+
+    def rows(self, kernels: Sequence[Kernel]) -> Integers:
+        """Look up the row of each kernel, -1 for one that was not measured."""
+        return np.array([self.row_of.get(kernel.key, -1) for kernel in kernels], dtype=np.int64)
+
+    def distances(self, inputs: Inputs) -> Floats:
+        """Compute by which share the size that differs most differs from the nearest measured kernel.
+
+        0.25 means that every size of some measured kernel, flags included, lies within a factor of 1.25. NaN where no
+        kernel of the same operation and element type was measured.
+        """
+        names = [name for name in self.raw if name not in self.codes]
+        known, asked = (
+            np.column_stack([np.log1p(np.abs(of[name])) for name in names] or [np.zeros(len(self.hot_ns))])
+            for of in (self.raw, inputs.raw)
+        )
+        own = _codes(inputs.raw, self.codes, inputs.matrix[:, inputs.names.index("dtype_code")])
+        theirs = _codes(self.raw, self.codes, self.dtype)
+        found = np.full(len(inputs), _UNKNOWN)
+        for row in range(len(inputs)):
+            alike = (theirs == own[row]).all(axis=1)
+            if alike.any():
+                found[row] = np.expm1(np.abs(known[alike] - asked[row]).max(axis=1).min())
+        return found
+
+
+def measured_text(table: Table, codes: Sequence[str]) -> dict[str, str]:
+    """Write the rows of `table`; `codes` names the features of its kind that are codes."""
+    labels, inputs = table.labels, table.inputs
+    error = np.full(len(inputs), _UNKNOWN) if labels.error is None else labels.error
+    values = {
+        "keys": [kernel.key for kernel in inputs.kernels],
+        "hot_ns": _short(labels.hot_ns),
+        "rotated_ns": _short(labels.rotated_ns),
+        "error": _short(np.where(np.isfinite(error), error, table.variation)),
+        "raw": {name: _short(column) for name, column in inputs.raw.items()},
+        "codes": [name for name in codes if name in inputs.raw],
+        "dtype": _short(inputs.matrix[:, inputs.names.index("dtype_code")]),
+    }
+    return {MEASURED_FILE: to_text(values)}
+
+
+def measured_from(texts: Mapping[str, str]) -> MeasuredKernels | None:
+    """Read what `measured_text` wrote; None for predictors without it. Raises `KeyError` or `ValueError`."""
+    if MEASURED_FILE not in texts:
+        return None
+    values = from_text(texts[MEASURED_FILE])
+    keys = values["keys"]
+    hot, rotated, error, dtype = (_column(values[name]) for name in ("hot_ns", "rotated_ns", "error", "dtype"))
+    raw = {name: _column(column) for name, column in values["raw"].items()}
+    shape = (len(keys),)
+    check_shapes(hot_ns=(hot, shape), dtype=(dtype, shape), **{name: (column, shape) for name, column in raw.items()})
+    if rotated.shape != shape or error.shape != shape or not (hot > 0).all() or (rotated <= 0).any():
+        raise ValueError(f"{MEASURED_FILE}: its labels are not one positive number per kernel")
+    if not set(values["codes"]) <= set(raw):
+        raise ValueError(f"{MEASURED_FILE}: a code is no feature")
+    return MeasuredKernels(
+        row_of={key: row for row, key in enumerate(keys)},
+        hot_ns=hot,
+        rotated_ns=rotated,
+        error=np.where(np.isfinite(error), np.abs(error), _USUAL_ERROR),
+        raw=raw,
+        codes=tuple(values["codes"]),
+        dtype=dtype,
+    )
+
+
+def _codes(raw: Mapping[str, Floats], names: Sequence[str], dtype: Floats) -> Floats:
+    return np.column_stack([*(raw[name] for name in names), dtype])
+
+
+def _short(column: Floats) -> list[float | int | None]:
+    return [_shortened(value) for value in column.tolist()]
+
+
+def _shortened(value: float) -> float | int | None:
+    """Write a whole number without a point, another number with six digits, NaN as None."""
+    if math.isnan(value):
+        return None
+    return int(value) if value == int(value) else float(f"{value:.6g}")
+
+
+def _column(values: Sequence[float | None]) -> Floats:
+    return np.array([_UNKNOWN if value is None else value for value in values], dtype=np.float64)

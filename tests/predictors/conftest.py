@@ -1,0 +1,17 @@
+"""Training is short where predictors are used, and as long as ever where learning itself is tested."""
+
+from collections.abc import Iterator
+
+import pytest
+from tests.predictors.short_training import short_training
+
+USING = frozenset({"transfer"})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _training(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.path.parent.name not in USING:
+        yield
+        return
+    with short_training():
+        yield

@@ -1,0 +1,96 @@
+"""Measured kernels: answered from their measurement, and told from their neighbours."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.predictors import law
+
+from opmark.core.errors import ContentError
+from opmark.core.kernels.kernel import Kernel
+from opmark.predictors.inputs.features import features
+from opmark.predictors.inputs.tables import tables
+from opmark.predictors.model.bundle import Bundle, load, save
+from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
+from opmark.predictors.model.intervals import NORMAL_90
+from opmark.predictors.model.measured_kernels import MEASURED_FILE, measured_from, measured_text
+from opmark.predictors.model.training import train_on
+
+ROWS = law.rows(40, ("gemm", "softmax"), standard_error_hot=0.02, noise=0.3)
+
+
+@pytest.fixture(scope="module")
+def bundle() -> Bundle:
+    return train_on(ROWS, law.TARGET, hardware=law.HARDWARE)
+
+
+def product(m: int, k: int, n: int, **more: object) -> Kernel:
+    kernel = law.kernels("gemm", 1)[0]
+    return Kernel.of("gemm", {**kernel.params, "m": m, "k": k, "n": n, **more})
+
+
+def test_a_measured_kernel_is_answered_from_its_measurement(bundle: Bundle) -> None:
+    exact, learned = (CostModel(bundle, exact=wanted) for wanted in (True, False))
+    kernels = [row.kernel for row in ROWS]
+    hot = np.array([row.latency_hot_ns for row in ROWS])
+    assert np.allclose(exact.kernels(kernels).hot_ns, hot, rtol=1e-5)
+    assert np.allclose(exact.kernels(kernels).rotated_ns, [row.latency_rotated_ns for row in ROWS], rtol=1e-5)
+    assert np.allclose(np.log(exact.kernels(kernels).high_ns / hot), NORMAL_90 * 0.02, rtol=1e-3)
+    assert np.abs(np.log(learned.kernels(kernels).hot_ns / hot)).max() > 0.1
+    others = law.kernels("gemm", 20, seed=8)
+    assert np.array_equal(exact.kernels(others).hot_ns, learned.kernels(others).hot_ns)
+
+
+def test_rows_of_a_network_tell_what_they_rest_on(bundle: Bundle) -> None:
+    measured = ROWS[0].kernel
+    near = product(*(measured.params[name] + 1 for name in ("m", "k", "n")))  # type: ignore[operator]
+    graph = law.graph("net", [measured, near, *law.kernels("pool", 1)])
+    found = CostModel(bundle, missing=BYTES_MOVED, exact=True).network(graph)
+    rows = {row.kernel: row for row in found.rows}
+    assert (rows[measured].exact, rows[measured].distance) == (True, 0.0)
+    assert not rows[near].exact
+    smallest = min(measured.params[name] for name in ("m", "k", "n"))  # type: ignore[type-var]
+    assert 0 < (rows[near].distance or 0) <= 1 / (smallest + 1) + 1e-9  # type: ignore[operator]
+    (pool,) = law.kernels("pool", 1)
+    assert (rows[pool].exact, rows[pool].distance) == (False, None)
+    plain = CostModel(bundle, missing=BYTES_MOVED).network(graph)
+    assert {(row.exact, row.distance) for row in plain.rows} == {(False, None)}
+    alone = law.graph("alone", [measured])
+    widths = [CostModel(bundle, exact=wanted).network(alone) for wanted in (True, False)]
+    certain, doubtful = (np.log(one.high_ns / one.low_ns) for one in widths)
+    assert certain < doubtful
+
+
+def test_the_distance_is_that_of_the_worst_size_of_the_nearest() -> None:
+    known = tables([law.measurement(product(16, 64, 64)), law.measurement(product(99, 64, 64))], law.HARDWARE)["gemm"]
+    measured = measured_from(measured_text(known, ("dtype",)))
+    assert measured is not None
+    asked = [product(19, 64, 64), product(99, 64, 129), product(16, 64, 64), product(16, 64, 64, dtype="float16")]
+    found = measured.distances(features(asked, None, law.HARDWARE))
+    assert found[:3] == pytest.approx([20 / 17 - 1, 130 / 65 - 1, 0])
+    assert np.isnan(found[3]), "another element type is no neighbour"
+
+
+def test_it_survives_a_folder_and_older_predictors_have_none(bundle: Bundle, tmp_path: Path) -> None:
+    save(bundle, tmp_path / "bundle")
+    again = load(tmp_path / "bundle")
+    kernels = [row.kernel for row in ROWS]
+    first, second = (CostModel(one, exact=True).kernels(kernels).hot_ns for one in (bundle, again))
+    assert np.array_equal(first, second)
+    texts = {name: text for name, text in bundle.kinds["gemm"].texts.items() if name != MEASURED_FILE}
+    older = Bundle(manifest=bundle.manifest, kinds={"gemm": replace(bundle.kinds["gemm"], texts=texts)})
+    assert older.kinds["gemm"].measured is None
+    learned = CostModel(bundle).kernels(kernels[:40]).hot_ns
+    assert np.array_equal(CostModel(older, exact=True).kernels(kernels[:40]).hot_ns, learned)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [('"hot_ns": [', '"hot_ns": [-1, '), ('"codes": [', '"codes": ["colour", '), ('"keys"', '"locks"')],
+)
+def test_damage_is_named(bundle: Bundle, good: str, bad: str) -> None:
+    kind = bundle.kinds["gemm"]
+    texts = {**kind.texts, MEASURED_FILE: kind.texts[MEASURED_FILE].replace(good, bad)}
+    with pytest.raises(ContentError, match="measured kernels of kind 'gemm' cannot be read"):
+        replace(kind, texts=texts).measured  # noqa: B018
