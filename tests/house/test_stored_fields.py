@@ -16,25 +16,21 @@ from opmark.leaderboards.problem.fields import CostOrigin, ReferenceCosts, Tenso
 from opmark.leaderboards.problem.problem import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
-# The boards on real costs will use these: replicas and their synchronisation, slowdown between units that share a
-# device, prices, requests, measured links, dispatch times and blocking copies of edge devices. `profile` is that of
-# imported problems, `semantics` a version number. A field leaves the list with its first shipped instance, or it leaves
-# the problem.
+# The boards on real costs will use these: synchronisation of replicas, splits, slowdown between units that share a
+# device, requests, dispatch times and blocking copies of edge devices. `profile` is that of imported problems,
+# `semantics` a version number. A field leaves the list with its first shipped instance, or it leaves the problem.
 WAITING = {
     "Problem": {
         "arrivals",
         "interference",
-        "optimizer_state",
         "profile",
-        "replication",
         "semantics",
         "synchronisation",
     },
-    "Unit": {"split_ns"},
+    "Unit": {"splits"},
     "Tensor": {"home"},
     "Cluster": {"routes"},
-    "Device": {"slots", "dispatch_ns", "price_per_hour", "blocking_copy"},
-    "Link": {"points"},
+    "Device": {"slots", "dispatch_ns", "blocking_copy"},
 }
 
 

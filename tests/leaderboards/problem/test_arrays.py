@@ -4,11 +4,17 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.leaderboards import examples, reference
+from tests.leaderboards.compiled_module import CompiledModule
 
-from opmark.leaderboards.problem import packing, sweeps, tables
+from opmark.leaderboards.problem import packing
 from opmark.leaderboards.problem.integers import rows
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.simulator import queues as engine_queue
+
+sweeps, tables = (
+    CompiledModule("opmark.leaderboards.problem.sweeps"),
+    CompiledModule("opmark.leaderboards.problem.tables"),
+)
+engine_queue = CompiledModule("opmark.leaderboards.simulator.queues")
 
 
 def test_every_packed_array_has_its_position() -> None:

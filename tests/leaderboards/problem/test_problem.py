@@ -14,7 +14,7 @@ from opmark.core.errors import ContentError
 from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.leaderboards.making.model_problem import load_cluster
 from opmark.leaderboards.problem.checks import checked
-from opmark.leaderboards.problem.fields import ReferenceCosts, Tensor, Unit
+from opmark.leaderboards.problem.fields import ReferenceCosts, Tensor, Unit, UnitSplit
 from opmark.leaderboards.problem.files import load_problem, save_problem
 from opmark.leaderboards.problem.problem import Problem
 
@@ -52,7 +52,10 @@ def test_a_cycle_is_named() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"objective": "speed"}, "objective: one of cost, latency, serving, throughput, not 'speed'"),
+        (
+            {"objective": "speed"},
+            "objective: one of cost, hypervolume, latency, rent, serving, throughput, not 'speed'",
+        ),
         ({"semantics": "opsim9"}, "semantics: this version knows opsim1"),
         ({"memory_mode": "none"}, "memory_mode: liveness, sum or stash"),
         ({"units": ()}, "units: at least one is needed"),
@@ -154,3 +157,30 @@ def test_a_named_route_is_taken() -> None:
     assert routes(direct)["a", "b"] == (0,)
     assert routes(replace(direct, routes=(("a", "hub", "b"),)))["a", "b"] == (1, 2)
     assert hop_ns(links[0], 10) == 100
+
+
+def test_a_problem_is_as_certain_as_its_least_certain_device() -> None:
+    chain = graph({"a": 1, "b": 2}, [("a", ["b"])], pair())
+    assert chain.costs_from == "measured"
+    for sources, found in ((("imported", "measured"), "imported"), (("imported", "analytic"), "analytic")):
+        devices = tuple(replace(one, provenance=name) for one, name in zip(chain.cluster.devices, sources, strict=True))
+        assert replace(chain, cluster=replace(chain.cluster, devices=devices)).costs_from == found
+
+
+def test_features_name_what_a_problem_adds() -> None:
+    chain = graph({"a": 1, "b": 2}, [("a", ["b"])], pair())
+    assert chain.features == ()
+    one, other = chain.cluster.devices
+    first, last = chain.units
+    split = UnitSplit(axis="row", parts=2, exec_ns={"x": 1}, join_ns={"x": 0})
+    units = (replace(first, splits=(split,)), replace(last, phase="backward"))
+    rich = replace(
+        chain,
+        cluster=replace(chain.cluster, devices=(one, replace(other, type="y"))),
+        units=units,
+        objective="cost",
+        replication=True,
+        micro_batches=2,
+        interference={"x": {"conv": {"*": 1.5}}},
+    )
+    assert rich.features == ("replicas", "micro-batches", "prices", "slowdown", "splits", "unequal")

@@ -39,7 +39,7 @@ def rule_findings(problem: Problem) -> Iterator[str]:
     ):
         if name not in registry.names():
             yield f"{key}: one of {', '.join(registry.names())}, not {name!r}"
-    known = ("$",) if problem.objective == "cost" else tuple(name for name in UNITS if name != "$")
+    known = ("$",) if problem.objective in {"cost", "rent"} else tuple(name for name in UNITS if name != "$")
     if problem.unit not in known:
         yield f"unit: one of {', '.join(known)}, not {problem.unit!r}"
     if not 0 <= problem.optimizer_state < 2**20:
@@ -50,6 +50,8 @@ def rule_findings(problem: Problem) -> Iterator[str]:
         yield from _reference_findings(problem.reference)
     if problem.in_micro_batches:
         yield from _step_findings(problem)
+    if problem.limits or problem.fronted:
+        yield from _limit_findings(problem)
     if problem.contiguous and len(problem.cluster.devices) > 62:
         yield f"contiguous: at most 62 devices, not {len(problem.cluster.devices)}"
     for type_name, table in problem.interference.items():
@@ -60,6 +62,22 @@ def rule_findings(problem: Problem) -> Iterator[str]:
                     yield f"{key}: must be from 1 to {FACTOR_AT_MOST:g}, not {factor}"
     if problem.memory_mode not in MEMORY_MODES:
         yield f"memory_mode: {', '.join(MEMORY_MODES[:-1])} or {MEMORY_MODES[-1]}, not {problem.memory_mode!r}"
+
+
+def _limit_findings(problem: Problem) -> Iterator[str]:
+    limits = problem.limits
+    for name, value, most in (
+        ("latency_ns", limits.latency_ns, 2**53),
+        ("period_ns", limits.period_ns, 2**53),
+        ("price_per_hour", limits.price_per_hour, 1e9),
+    ):
+        if not 0 <= value < most:
+            yield f"limits.{name}: must not be negative, and below {most:,.0f}, not {value}"
+    name = problem.profile.replace("_", "-")
+    if name in PROFILES.names() and PROFILES.load(name).model is not None:
+        yield f"profile: one that simulates events where there are limits, not {problem.profile!r}"
+    if problem.fronted and not (limits.price_per_hour and bool(limits.latency_ns) != bool(limits.period_ns)):
+        yield "limits: hypervolume needs a price and a time (latency_ns or period_ns) as its reference point"
 
 
 def _reference_findings(reference: ReferenceCosts) -> Iterator[str]:

@@ -7,12 +7,16 @@ from functools import cached_property
 from typing import Any
 
 from opmark.core.canonical import content_id, plain
-from opmark.core.hardware.cluster import Cluster
+from opmark.core.hardware.cluster import PROVENANCES, Cluster
 from opmark.core.slug import Slug
 
 SEMANTICS = "opsim1"
 MEMORY_MODES = ("liveness", "sum", "stash")
 PHASES = ("forward", "backward", "update")
+# The dimensions along which a unit can be split: the samples of its batch, rows of its output, channels of its output.
+SAMPLE = "sample"
+AXES = (SAMPLE, "row", "channel")
+PARTS_AT_MOST = 64
 # Upper limit on the copies of units that a trace of requests or a step of micro-batches may ask for.
 COPIES_AT_MOST = 2**22
 # Fields added to schema 1 after its first problems were published.
@@ -25,8 +29,27 @@ _LATER_FIELDS = (
     "micro_batches",
     "interference",
     "arrivals",
+    "limits",
 )
-_LATER_UNIT_FIELDS = ("split_ns", "interval", "shape_group")
+_LATER_UNIT_FIELDS = ("split_ns", "interval", "shape_group", "splits")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitSplit:
+    """One way to run a unit in `parts` equal parts along `axis`: `sample`, `row` or `channel` of its output.
+
+    `exec_ns`, by device type, is the time of one part, `join_ns` that of putting the outputs together, and `cut_ns`
+    that of cutting the inputs, empty where slices are views. A part reads `input_share` of every input (more than its
+    own where windows overlap, 1 where it needs all) and holds `weight_share` of every weight.
+    """
+
+    axis: str
+    parts: int
+    exec_ns: Mapping[str, int | float]
+    join_ns: Mapping[str, int | float]
+    cut_ns: Mapping[str, int | float] = field(default_factory=dict)
+    input_share: float = 1.0
+    weight_share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +61,7 @@ class Unit:
 
     `split_ns`, by device type, is the time of one of 2, 3, … equal parts of the batch, where replicas may share a unit.
     `interval`, by device type, is the predictor's interval as factors of `exec_ns`; units of one `shape_group` are
-    mispredicted together.
+    mispredicted together. `splits` are the ways in which a solution may divide the unit.
     """
 
     name: str
@@ -51,6 +74,7 @@ class Unit:
     split_ns: Mapping[str, tuple[int | float, ...]] = field(default_factory=dict)
     interval: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     shape_group: str = ""
+    splits: tuple[UnitSplit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +106,29 @@ class Arrivals:
     target_ns: int
     units: tuple[str, ...] = ()
     source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalLimits:
+    """Limits that a valid solution keeps; 0 for none.
+
+    `latency_ns` is that of one pass or step, `period_ns` the time between two samples of a full pipeline. The devices
+    that a solution uses cost at most `price_per_hour` together. For the objective hypervolume they are the reference
+    point.
+    """
+
+    latency_ns: int = 0
+    period_ns: int = 0
+    price_per_hour: float = 0.0
+
+    def __bool__(self) -> bool:
+        """True where there is any limit."""
+        return bool(self.latency_ns or self.period_ns or self.price_per_hour)
+
+    def loosened(self, factor: float) -> "GoalLimits":
+        """Limits of time that are longer by a factor; money stays as it is."""
+        times = [math.ceil(value * factor) for value in (self.latency_ns, self.period_ns)]
+        return GoalLimits(latency_ns=times[0], period_ns=times[1], price_per_hour=self.price_per_hour)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +179,7 @@ class ProblemFields:
     micro_batches: int = 0
     interference: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     arrivals: tuple[Arrivals, ...] = ()
+    limits: GoalLimits = field(default_factory=GoalLimits)
 
     @cached_property
     def id(self) -> str:
@@ -167,11 +215,39 @@ class ProblemFields:
         """The device that holds graph inputs and wants graph outputs."""
         return self.cluster.host or self.cluster.devices[0].name
 
+    @property
+    def pipelined(self) -> bool:
+        """True if samples follow one another through the devices, so that only their loads count."""
+        return self.objective in {"throughput", "rent"} or (self.fronted and self.limits.period_ns > 0)
+
+    @property
+    def fronted(self) -> bool:
+        """True if a solution is a front of placements, one per budget."""
+        return self.objective == "hypervolume"
+
     @cached_property
     def in_micro_batches(self) -> bool:
         """True if the cost is that of a whole training step, micro-batch by micro-batch."""
-        steps = self.micro_batches > 0 and self.objective not in {"throughput", "serving"}
+        steps = self.micro_batches > 0 and not self.pipelined and self.objective != "serving"
         return steps and any(unit.phase == "backward" for unit in self.units)
+
+    @cached_property
+    def costs_from(self) -> str:
+        """The least certain source of its devices' costs: measured, imported or analytic."""
+        return max((device.provenance for device in self.cluster.devices), key=PROVENANCES.index)
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """The rules that this problem adds to one pass of a network on equal devices."""
+        used = {
+            "replicas": self.replication,
+            "micro-batches": self.in_micro_batches,
+            "prices": self.objective in {"cost", "rent"} or bool(self.limits),
+            "slowdown": bool(self.interference),
+            "splits": any(unit.splits for unit in self.units),
+            "unequal": len({device.type for device in self.cluster.devices}) > 1,
+        }
+        return tuple(name for name, present in used.items() if present)
 
     @cached_property
     def worked_out(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from opmark.core.errors import ContentError
 from opmark.core.hardware.cluster import LIMIT
-from opmark.leaderboards.problem.fields import PHASES, ProblemFields, Tensor, Unit
+from opmark.leaderboards.problem.fields import AXES, PARTS_AT_MOST, PHASES, ProblemFields, Tensor, Unit, UnitSplit
 from opmark.leaderboards.problem.graph import cycle_finding, numbered
 
 _RANGE = "must not be negative, and below 2^53"
@@ -44,6 +44,35 @@ def unit_findings(unit: Unit) -> Iterator[str]:
         yield f"{key}.workspace_bytes: {_RANGE}, not {unit.workspace_bytes}"
     if unit.phase not in PHASES:
         yield f"{key}.phase: one of {', '.join(PHASES)}, not {unit.phase!r}"
+    if unit.splits and unit.colocation:
+        yield f"{key}.splits: a unit of a colocation class cannot be split"
+    ways = [(split.axis, split.parts) for split in unit.splits]
+    if len(set(ways)) < len(ways):
+        yield f"{key}.splits: an axis appears twice with as many parts"
+    for number, split in enumerate(unit.splits):
+        yield from (f"{key}.splits.{number}.{text}" for text in _split_findings(split))
+        # Bounds rely on it: parts run where the unit runs.
+        for type_name in sorted({*split.exec_ns, *split.join_ns, *split.cut_ns} - unit.exec_ns.keys()):
+            yield f"{key}.splits.{number}: the unit has no exec_ns for {type_name!r}"
+
+
+def _split_findings(split: UnitSplit) -> Iterator[str]:
+    if split.axis not in AXES:
+        yield f"axis: one of {', '.join(AXES)}, not {split.axis!r}"
+    if not 2 <= split.parts <= PARTS_AT_MOST:
+        yield f"parts: must be from 2 to {PARTS_AT_MOST}, not {split.parts}"
+    for name in ("exec_ns", "join_ns", "cut_ns"):
+        table = getattr(split, name)
+        if not table and name != "cut_ns":
+            yield f"{name}: a time for at least one device type is needed"
+        for type_name, value in table.items():
+            if not 0 <= value < LIMIT:
+                yield f"{name}.{type_name}: must be a number of ns from 0 to 2^53, not {value}"
+    for name, share in (("input_share", split.input_share), ("weight_share", split.weight_share)):
+        if not 1 <= share * split.parts <= split.parts:
+            yield f"{name}: must be from 1 / parts to 1, not {share}"
+    if split.cut_ns and split.input_share == 1:
+        yield "cut_ns: parts that read whole inputs have nothing to cut"
 
 
 def _content_findings(problem: ProblemFields) -> Iterator[str]:
@@ -59,7 +88,8 @@ def _content_findings(problem: ProblemFields) -> Iterator[str]:
         if types.isdisjoint(unit.exec_ns):
             known = ", ".join(sorted(types))
             yield f"units.{unit.name}.exec_ns: runs on no device of the cluster (needs one of {known})"
-        if unit.split_ns or unit.interval or not 0 <= unit.workspace_bytes < LIMIT or unit.phase not in PHASES:
+        rarely = bool(unit.split_ns or unit.interval or unit.splits)
+        if rarely or not 0 <= unit.workspace_bytes < LIMIT or unit.phase not in PHASES:
             yield from unit_findings(unit)
             continue
         for value in unit.exec_ns.values():

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,29 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.pipeline_schedule import PIPELINE_SCHEDULES
 
 SCHEMA = 1
+# A front has at most so many placements.
+FRONT_AT_MOST = 64
+# Fields that a solution file names only where they are used.
+_RARE = ("schedule", "splits", "recompute", "front")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitChoice:
+    """One of the ways in which a unit says that it can be split."""
+
+    axis: str
+    parts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontPoint:
+    """A further placement of a front; its fields mean what they mean in a `Solution`."""
+
+    device: Mapping[str, str]
+    priority: Mapping[str, int] | None = None
+    order: Mapping[str, tuple[str, ...]] | None = None
+    replicas: Mapping[str, tuple[str, ...]] | None = None
+    schedule: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +53,11 @@ class Solution:
     `priority` (larger first; default: upward rank) decides among ready units; `order`, per device, is strict: the
     device waits for its next unit. `replicas`, per device, are further devices that also hold all of its units.
     `schedule` names the order of micro-batches in a training step (default: one-f-one-b).
+
+    `splits` divides units; then `<unit>/part0` and on, `<unit>/cut` and `<unit>/join` stand in all other fields in the
+    place of the unit. `recompute` names forward units whose outputs are made again for the backward pass.
+
+    Where the cost is that of a front (objective hypervolume), `front` has the placements beside this one.
     """
 
     device: Mapping[str, str]
@@ -39,6 +67,25 @@ class Solution:
     schedule: str = ""
     problem: str = ""
     placer: str = ""
+    splits: Mapping[str, SplitChoice] | None = None
+    recompute: tuple[str, ...] | None = None
+    front: tuple[FrontPoint, ...] | None = None
+
+    @property
+    def points(self) -> "tuple[Solution, ...]":
+        """The placements of a front one by one; for any other solution, itself."""
+        return (replace(self, front=None), *(self._of(point) for point in self.front or ()))
+
+    def _of(self, point: FrontPoint) -> "Solution":
+        return Solution(
+            device=point.device,
+            priority=point.priority,
+            order=point.order,
+            replicas=point.replicas,
+            schedule=point.schedule,
+            problem=self.problem,
+            placer=self.placer,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +125,22 @@ def save_solution(solution: Solution, path: Path) -> None:
 
 
 def solution_content(solution: Solution) -> dict[str, Any]:
-    """The content of a solution file; a schedule is named only if there is one."""
+    """The content of a solution file; a schedule, splits, recomputed units and a front are named only if they exist."""
     content = {"schema": SCHEMA, **plain(solution)}
-    if not solution.schedule:
-        del content["schedule"]
-    return content
+    return {key: value for key, value in content.items() if value or key not in _RARE}
+
+
+def front_of(points: Sequence[Solution]) -> Solution:
+    """The solution of a front: the first placement, and the others beside it. Raises `PlacementError` without any."""
+    if not points:
+        raise PlacementError("a front needs at least one placement")
+    further = tuple(
+        FrontPoint(
+            device=one.device, priority=one.priority, order=one.order, replicas=one.replicas, schedule=one.schedule
+        )
+        for one in points[1:]
+    )
+    return replace(points[0], front=further or None)
 
 
 def solution_of(problem: Problem, placement: Placement, *, placer: str = "") -> Solution:
@@ -107,7 +165,12 @@ def solution_of(problem: Problem, placement: Placement, *, placer: str = "") -> 
 
 
 def placement_of(problem: Problem, solution: Solution) -> Placement:
-    """`solution` by numbers. Raises `PlacementError` naming the first thing that makes it invalid, memory aside."""
+    """`solution` by numbers. Raises `PlacementError` naming the first thing that makes it invalid, memory aside.
+
+    A solution that splits or recomputes units is one of its decided problem (`decisions.decided`).
+    """
+    if solution.recompute:
+        raise PlacementError("the solution recomputes units, which this use of it does not know")
     units = {unit.name: number for number, unit in enumerate(problem.units)}
     devices = {device.name: number for number, device in enumerate(problem.cluster.devices)}
     _check_mapping("device", solution.device, units)

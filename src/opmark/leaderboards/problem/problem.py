@@ -13,7 +13,7 @@ class Problem(ProblemFields):
     """An instance that carries its own costs, so that it can be scored anywhere and for ever.
 
     Times in the file may be fractions of a ns; they are rounded half-even, once, when the problem is compiled. Costs
-    are shown in `unit`: ns, us, ms or s, or $ for the cost objective.
+    are shown in `unit`: ns, us, ms or s, or $ for the objectives cost and rent.
 
     `profile` names the rules of a cost: opsim 1 or a published model. `contiguous` forbids a path that leaves a device
     and returns to it; `replication` lets a solution repeat a device's units on others, which `synchronisation` then
@@ -21,7 +21,8 @@ class Problem(ProblemFields):
     `micro_batches`, each one pass of its forward and backward units in a pipeline schedule; for throughput they limit
     how many are in flight (0: as many as the pipeline is deep). `interference` slows units that share a device's slots:
     device type, kind, kind beside it -> factor of at least 1 ("*" stands for any kind; several neighbours add what
-    exceeds 1). `arrivals` are the requests of the serving objective.
+    exceeds 1). `arrivals` are the requests of the serving objective. `limits` make a problem a pool: its devices can be
+    had, a solution is charged for those that it uses, and it is valid only within the limits.
     """
 
     @cached_property
