@@ -8,20 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.contracts.test_placers import branchy
 from tests.leaderboards import examples
+from tests.leaderboards.compiled_module import CompiledModule
 
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import profile_named
-from opmark.leaderboards.simulator import load_tracker
 from opmark.leaderboards.simulator.simulate import costs_and_peaks
 from opmark.leaderboards.simulator.steady_state import server_loads
+
+load_tracker = CompiledModule("opmark.leaderboards.simulator.load_tracker")
 
 
 def loads(problem: Problem) -> Problem:
     return replace(problem, objective="throughput", unit="ns", memory_mode="sum")
 
 
-def assert_exact(problem: Problem, tracker: load_tracker.LoadTracker) -> None:
+def assert_exact(problem: Problem, tracker: "load_tracker.LoadTracker") -> None:
     exact = server_loads(problem, Placement(device=tracker.device.copy()), profile_named(problem.profile))
     slots = problem.arrays.device_slots
     assert [ns / count for ns, count in zip(tracker.device_ns.tolist(), slots.tolist(), strict=True)] == pytest.approx(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.leaderboards import examples
+from tests.leaderboards.compiled_module import CompiledModule
 from tests.leaderboards.examples import device, graph, pair, star
 from tests.leaderboards.reference_loads import is_contiguous, stashed, throughput
 
@@ -23,7 +24,6 @@ from opmark.leaderboards.problem.rules.objective import OBJECTIVES, UNITS, forma
 from opmark.leaderboards.problem.rules.profile import OPSIM1, profile_named
 from opmark.leaderboards.problem.rules.synchronisation import SYNCHRONISATIONS
 from opmark.leaderboards.problem.schedule import INVALID_COST
-from opmark.leaderboards.simulator import engine, loads
 from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.leaderboards.simulator.memory import stashed_bytes, stashed_rows
 from opmark.leaderboards.simulator.objectives.cost import price
@@ -48,8 +48,11 @@ def test_compiled_loads_of_one_row() -> None:
     problem = graph({"a": 10, "b": 30}, [("a", ["b"])], pair(20))
     row = np.array([0, 1])
     assert simulate_many(replace(problem, objective="throughput"), row[None, :]).tolist() == [30]
-    assert loads.sum_rows(*problem.arrays.packed, row).tolist() == [0, 0]
-    assert engine.INVALID == INVALID_COST
+    assert CompiledModule("opmark.leaderboards.simulator.loads").sum_rows(*problem.arrays.packed, row).tolist() == [
+        0,
+        0,
+    ]
+    assert CompiledModule("opmark.leaderboards.simulator.engine").INVALID == INVALID_COST
 
 
 def test_replicas_take_turns() -> None:
@@ -165,7 +168,7 @@ def test_costs_in_other_units() -> None:
 
 
 def test_every_objective_says_what_it_is() -> None:
-    assert OBJECTIVES.names() == ("cost", "latency", "serving", "throughput")
+    assert OBJECTIVES.names() == ("cost", "hypervolume", "latency", "rent", "serving", "throughput")
     assert all(objective.summary for objective in OBJECTIVES)
     assert OPSIM1.model is None
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.contracts.test_placers import branchy
 from tests.leaderboards import examples
+from tests.leaderboards.compiled_module import CompiledModule
 from tests.leaderboards.examples import graph, pair
 from tests.leaderboards.reference_requests import RequestsReference
 
@@ -30,7 +31,6 @@ from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.scoring.robustness import robustness
 from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.leaderboards.simulator.memory import memory_steps
-from opmark.leaderboards.simulator.passes._requests import engine as request_engine
 from opmark.leaderboards.simulator.passes._requests.copies import request_copies
 from opmark.leaderboards.simulator.passes.requests import ServedRequests, nearest_rank, percentile
 from opmark.leaderboards.simulator.several_passes import Passes, passes_of
@@ -288,7 +288,7 @@ def test_what_several_passes_are_made_of() -> None:
     assert isinstance(passes, ServedRequests)
     assert isinstance(passes, Passes)
     assert passes.release_ns(problem, "a@1") == 4
-    assert request_engine.engine.FINISHED == 0
+    assert CompiledModule("opmark.leaderboards.simulator.passes._requests.engine").engine.FINISHED == 0
 
 
 def test_a_question_makes_a_problem_of_its_objective() -> None:

@@ -14,6 +14,7 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.objective import OBJECTIVES
 from opmark.leaderboards.problem.rules.profile import PublishedModel, profile_named
 from opmark.leaderboards.problem.schedule import INVALID_COST, Schedule
+from opmark.leaderboards.simulator.charges import rows_within_limits
 from opmark.leaderboards.simulator.events import room_for, run_events
 from opmark.leaderboards.simulator.memory import stashed_bytes, stashed_rows, with_replicas
 from opmark.leaderboards.simulator.replicas import expand
@@ -31,7 +32,7 @@ def simulate(problem: Problem, placement: Placement, profile: PublishedModel | N
     passes = passes_of(problem)
     if passes is not None:
         schedule = passes.schedule(problem, placement, rules)
-    elif placement.replicas and problem.objective != "throughput":
+    elif placement.replicas and not problem.pipelined:
         schedule = _run_parts(problem, placement, rules)
     else:
         schedule = run_events(problem, placement, rules)
@@ -64,7 +65,9 @@ def simulate_many(
     profile: PublishedModel | None = None,
     enforce_memory: bool = True,
 ) -> Integers:
-    """The cost of each row of `devices` (rows x units), `INVALID_COST` if it cannot run, does not fit or returns.
+    """The cost of each row of `devices` (rows x units), `INVALID_COST` if it cannot run or does not fit.
+
+    So are the costs of rows that return to a device where parts are contiguous, and of rows that miss a limit.
 
     `priorities` has one row per placement or a single one for all; without it the default rank is used. Costs are those
     of the problem's objective under `profile` (default: the problem's own), without replicas.
@@ -83,6 +86,7 @@ def costs_and_peaks(
     table = np.ascontiguousarray(devices, dtype=np.int64).reshape(-1, problem.arrays.units)
     if rules.model is not None:
         costs, peaks = rules.model.costs(problem, table)
+        latencies = costs
     else:
         passes = passes_of(problem)
         run = _event_costs if passes is None else passes.rows
@@ -90,6 +94,8 @@ def costs_and_peaks(
         costs = OBJECTIVES.load(problem.objective).costs(problem, table, latencies, rules)
         if passes is None and problem.memory_mode == "stash":
             peaks = stashed_rows(problem, table)
+    if problem.limits:
+        costs[~rows_within_limits(problem, table, latencies, rules)] = INVALID_COST
     if problem.contiguous:
         costs[~contiguous_rows(problem, table)] = INVALID_COST
     return costs, peaks

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from opmark.core.canonical import plain
 from opmark.leaderboards.problem.placement import solution_of
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import PublishedModel, profile_named
@@ -10,16 +11,20 @@ from opmark.leaderboards.simulator.memory import memory_steps
 
 DEVICES = 1
 LINKS = 2
+# What a trace says of a solution that splits or recomputes units.
+DECIDED = ("device", "replicas", "schedule", "splits", "recompute")
 
 
 def chrome_trace(problem: Problem, evaluation: Evaluation, profile: PublishedModel | None = None) -> dict[str, Any]:
     """One row per device, one per link, one memory counter per device; `profile` is the problem's own by default.
 
-    If replicas shared the pass, every part of a unit has its own bar; so has every copy in several passes.
+    If replicas shared the pass, every part of a unit has its own bar; so has every copy in several passes. Of a front
+    the first placement is shown, with the cost that it has alone.
 
     `ts` and `dur` are in µs, as the format wants; exact ns stand in `args`, so that the trace can be checked again.
     """
     rules = profile_named(problem.profile) if profile is None else profile
+    evaluation = evaluation.front[0] if evaluation.front else evaluation
     facts = _facts(problem, evaluation, rules)
     problem, placement, schedule = evaluation.shown(problem)
     events: list[dict[str, Any]] = [_name(DEVICES, "devices"), _name(LINKS, "links")]
@@ -48,7 +53,9 @@ def chrome_trace(problem: Problem, evaluation: Evaluation, profile: PublishedMod
 
 def _facts(problem: Problem, evaluation: Evaluation, rules: PublishedModel) -> dict[str, Any]:
     facts = {"problem": problem.name, "problem_id": problem.id, "profile": rules.name, "cost_ns": evaluation.cost}
-    if evaluation.placement.replicas or evaluation.schedule.expanded is not None:
+    if evaluation.decisions is not None:
+        facts |= {key: value for key, value in plain(evaluation.decisions).items() if key in DECIDED and value}
+    elif evaluation.placement.replicas or evaluation.schedule.expanded is not None:
         # The bars of replicas or copies do not show by themselves which stage they belong to.
         solution = solution_of(problem, evaluation.placement)
         facts |= {"device": dict(solution.device), "replicas": dict(solution.replicas or {})}

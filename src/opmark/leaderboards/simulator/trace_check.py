@@ -12,6 +12,8 @@ from opmark.core.canonical import plain
 from opmark.core.errors import ContentError, PlacementError
 from opmark.core.hardware.cluster import Device, Link
 from opmark.core.reading import LARGE_BYTES, read_json
+from opmark.core.schema import convert
+from opmark.leaderboards.problem.decisions.decided import decided
 from opmark.leaderboards.problem.fields import Tensor
 from opmark.leaderboards.problem.interference import slowed_ends
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
@@ -23,7 +25,7 @@ from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.leaderboards.simulator.replicas import expand
 from opmark.leaderboards.simulator.several_passes import Passes, passes_of
 from opmark.leaderboards.simulator.simulate import simulate
-from opmark.leaderboards.simulator.trace import DEVICES, LINKS, chrome_trace
+from opmark.leaderboards.simulator.trace import DECIDED, DEVICES, LINKS, chrome_trace
 
 Span = tuple[int, int]
 
@@ -43,14 +45,13 @@ def check_trace(problem: Problem, trace: Mapping[str, Any]) -> int:
     hops = [event for event in spans if event["pid"] == LINKS]
     whole, placement, passes = problem, None, None
     if facts.get("device"):
-        told = Solution(
-            device=facts["device"], replicas=facts.get("replicas") or None, schedule=facts.get("schedule", "")
-        )
-        placement = placement_of(problem, told)
+        told = convert({key: facts[key] for key in DECIDED if facts.get(key)}, Solution, where="trace")
+        problem, told = decided(problem, told)
+        whole, placement = problem, placement_of(problem, told)
         passes = passes_of(problem) if rules.model is None else None
         if passes is not None:
             problem = _copies(problem, passes, placement, kernels)
-        elif problem.objective != "throughput":
+        elif not problem.pipelined:
             problem = expand(problem, placement).problem
     if set(kernels) != {unit.name for unit in problem.units} or len(kernels) + len(hops) != len(spans):
         raise PlacementError("the trace does not show every unit exactly once")
