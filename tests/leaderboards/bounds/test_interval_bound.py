@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.leaderboards import examples
 from tests.leaderboards.examples import graph, pair
 
@@ -39,6 +40,24 @@ def test_two_branches_that_cross_once_are_proved_optimal():
     assert interval_bound(chain, poor, seconds=20) == 33
 
 
+def test_the_busiest_server_of_a_pipeline_is_proved():
+    # Halves of 20 ns each, and a link that a sample holds for 3 ns; a third unit of 10 ns cannot be cut.
+    chain = graph({"a": 10, "b": 10, "c": 10}, [("a", ["b"]), ("b", ["c"])], pair(3))
+    full = replace(chain, objective="throughput")
+    assert interval_bound(full, on(full, 0, 0, 0), seconds=20) == 20
+    slow = replace(full, cluster=pair(25))
+    assert interval_bound(slow, on(slow, 0, 0, 0), seconds=20) == 25
+    # Where nothing is freed, what two units make does not fit beside one another.
+    long = graph({"a": 10, "b": 10, "c": 20}, [("a", ["b"]), ("b", ["c"])], pair(3))
+    tensors = tuple(replace(tensor, size_bytes=600) for tensor in long.tensors)
+    devices = tuple(replace(device, memory_bytes=1000) for device in long.cluster.devices)
+    links = tuple(replace(link, bandwidth_bytes_per_s=1e15) for link in long.cluster.links)
+    cluster = replace(long.cluster, devices=devices, links=links)
+    tight = replace(long, tensors=tensors, memory_mode="sum", objective="throughput", cluster=cluster)
+    assert interval_bound(tight, on(tight, 0, 1, 1), seconds=20) == 30
+    assert interval_bound(tight, on(tight, 0, 0, 1), seconds=20) is None
+
+
 def test_transfers_that_share_a_link_wait_for_one_another():
     # Four readers of four tensors: what crosses shares one link each way, 20 ns a tensor.
     wide = graph(
@@ -53,9 +72,9 @@ def test_transfers_that_share_a_link_wait_for_one_another():
 
 
 @settings(max_examples=40, deadline=None)
-@given(examples.rich(max_units=5))
-def test_no_placement_beats_the_bound_however_coarse_its_grid(problem):
-    problem = replace(problem, objective="latency")
+@given(examples.rich(max_units=5), st.sampled_from(["latency", "throughput"]))
+def test_no_placement_beats_the_bound_however_coarse_its_grid(problem, objective):
+    problem = replace(problem, objective=objective)
     try:
         groups = groups_of(problem)
     except PlacementError:
@@ -78,7 +97,7 @@ def test_no_placement_beats_the_bound_however_coarse_its_grid(problem):
 def test_other_objectives_replicas_and_answers_that_do_not_fit_prove_nothing():
     chain = graph({"a": 10, "b": 10}, [("a", ["b"])], pair(3))
     known = on(chain, 0, 0)
-    assert interval_bound(replace(chain, objective="throughput"), known, seconds=1) is None
+    assert interval_bound(replace(chain, objective="cost"), known, seconds=1) is None
     assert interval_bound(replace(chain, replication=True), known, seconds=1) is None
     assert interval_bound(chain, known, seconds=0) is None
     heavy = tuple(replace(unit, weights=(unit.name,)) for unit in chain.units)

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.leaderboards import examples
 from tests.leaderboards.examples import device, graph, pair
-from tests.leaderboards.simulator.test_replicas import step
+from tests.leaderboards.simulator.test_micro_batches import in_line, pipeline
+from tests.leaderboards.simulator.test_replicas import everywhere, step
 
 from opmark.core.errors import PlacementError, SubmissionError
 from opmark.leaderboards.bounds.bounds import bounds, lower_bound
@@ -15,9 +16,11 @@ from opmark.leaderboards.bounds.relaxation import RELAXATIONS, part_ns, work_ns
 from opmark.leaderboards.bounds.relaxations import cheapest_device, critical_path, largest_class, work_price
 from opmark.leaderboards.problem.fields import ReferenceCosts
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.rules.pipeline_schedule import PIPELINE_SCHEDULES
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.placer import PLACERS
+from opmark.leaderboards.simulator.evaluation import evaluate
 
 RULES = (
     ("latency", "opsim1", "ns"),
@@ -83,3 +86,21 @@ def test_parts_may_be_shorter_and_their_work_less() -> None:
     assert part_ns(problem)[:, 0].tolist() == [25, 25, 7]
     assert work_ns(problem)[:, 0].tolist() == [99, 99, 7], "three parts of 33"
     assert bounds(problem)["critical_path"] == 57
+
+
+@pytest.mark.parametrize("schedule", PIPELINE_SCHEDULES.names())
+def test_a_step_works_on_every_micro_batch(schedule: str) -> None:
+    problem = pipeline(4, 6, forward=20, backward=30, update=10)
+    assert work_ns(problem)[:, 0].tolist() == [120, 180, 10] * 4
+    bound = bounds(problem)["area"]
+    assert bound == pytest.approx(310, abs=1), "all work over four devices"
+    assert bound <= in_line(problem, schedule).cost
+    once = replace(problem, objective="throughput")
+    assert work_ns(once)[:, 0].tolist() == [20, 30, 10] * 4
+
+
+def test_shares_of_micro_batches_count_like_whole_ones() -> None:
+    problem = step(2, micro_batches=4)
+    assert work_ns(problem)[:, 0].tolist() == [4 * 100, 4 * 100, 7]
+    for count in (1, 2):
+        assert bounds(problem)["area"] <= evaluate(problem, everywhere(count)).cost

@@ -1,6 +1,6 @@
 """Lower bounds on the cost of a problem, which no placement can beat."""
 
-from opmark.leaderboards.bounds.interval_bound import interval_bound
+from opmark.leaderboards.bounds.fleet_bound import proved_bound
 from opmark.leaderboards.bounds.relaxation import RELAXATIONS
 from opmark.leaderboards.bounds.solver_bound import solver_bound
 from opmark.leaderboards.problem.placement import Placement
@@ -45,7 +45,7 @@ def bounds(problem: Problem, *, solver_s: float = 0.0, known: Placement | None =
             "solver": solver_bound(problem, seconds=solver_s * PROGRAM_SHARE),
             "intervals": None
             if known is None
-            else interval_bound(problem, known, seconds=solver_s * (1 - PROGRAM_SHARE)),
+            else proved_bound(problem, known, seconds=solver_s * (1 - PROGRAM_SHARE)),
         }
         found |= {name: max(value, found.get(name, 0)) for name, value in proved.items() if value is not None}
     return found

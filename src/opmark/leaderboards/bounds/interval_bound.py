@@ -1,14 +1,15 @@
 """A bound by constraint programming with OR-tools (extra `solvers`): where and when everything runs.
 
-Units and transfers are optional intervals on devices and link ports. The solver starts from a known answer and proves
-that nothing is better, or how much better anything can be. Perron, Didier, Gay, "The CP-SAT-LP solver", CP 2023.
+Units and transfers are optional intervals on devices and link ports; for throughput their loads alone count. The solver
+starts from a known answer and proves that nothing is better, or how much better anything can be. Perron, Didier, Gay,
+"The CP-SAT-LP solver", CP 2023.
 """
 
 import time
 from typing import Any
 
 from opmark.leaderboards.bounds.interval_model import IntervalModel
-from opmark.leaderboards.bounds.relaxation import is_latency
+from opmark.leaderboards.bounds.relaxation import EVENT_PROFILES, has_splits, is_latency, profile_of
 from opmark.leaderboards.bounds.windows import windows_of
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
@@ -29,12 +30,7 @@ def interval_bound(problem: Problem, known: Placement, *, seconds: float, seed: 
 
     None where the program does not apply, is too large, or proves nothing in time, and without OR-tools.
     """
-    rules = profile_named(problem.profile)
-    arrays = problem.arrays
-    applies = is_latency(problem) and rules.model is None and problem.objective == "latency"
-    if not applies or problem.replication or passes_of(problem) is not None or seconds <= 0:
-        return None
-    if len(arrays.tensor_bytes) * arrays.devices * (arrays.devices - 1) > PASSAGES_AT_MOST:
+    if not _applies(problem) or seconds <= 0:
         return None
     try:
         from ortools.sat.python import cp_model
@@ -44,16 +40,9 @@ def interval_bound(problem: Problem, known: Placement, *, seconds: float, seed: 
     if not fits(problem, schedule):
         return None
     limit_ns = schedule.cost_ns
-    grid_ns = max(1, limit_ns // STEPS)
+    grid_ns = grid_of(problem, limit_ns)
     begun = time.monotonic()
-    model = IntervalModel(
-        problem,
-        cp_model,
-        contention=rules.contention,
-        grid_ns=grid_ns,
-        limit_ns=limit_ns,
-        windows=windows_of(problem),
-    )
+    model = _program(problem, cp_model, grid_ns, limit_ns)
     if not model.build(begun + BUILD_SHARE * seconds):
         return None
     model.hint(known)
@@ -61,14 +50,65 @@ def interval_bound(problem: Problem, known: Placement, *, seconds: float, seed: 
     return None if steps is None else min(limit_ns, steps * grid_ns)
 
 
-def _proved(model: IntervalModel, cp_model: Any, seconds: float, seed: int) -> int | None:
-    """The steps that the solver proves, None where it proves nothing."""
-    if seconds <= 0:
+def is_impossible(problem: Problem, below_ns: int, *, grid_ns: int, seconds: float, seed: int = 1) -> bool | None:
+    """True if no solution of the program costs less than `below_ns`, False if one does, None if time was too short.
+
+    This decides again what `interval_bound` proved on that grid, as another task: the solver has nothing to minimise.
+    Raises `ImportError` without OR-tools.
+    """
+    from ortools.sat.python import cp_model
+
+    if below_ns < grid_ns:
+        return True
+    begun = time.monotonic()
+    model = _program(problem, cp_model, grid_ns, below_ns - 1)
+    if not model.build(begun + BUILD_SHARE * seconds):
         return None
+    model.model.clear_objective()
+    status = _solver(cp_model, max(0.0, seconds - (time.monotonic() - begun)), seed).solve(model.model)
+    return {cp_model.INFEASIBLE: True, cp_model.OPTIMAL: False, cp_model.FEASIBLE: False}.get(status)
+
+
+def grid_of(problem: Problem, cost_ns: int) -> int:
+    """The grid, in ns, for a problem with a known answer of that cost; loads need none."""
+    return max(1, cost_ns // STEPS) if problem.objective == "latency" else 1
+
+
+def _applies(problem: Problem) -> bool:
+    arrays = problem.arrays
+    latency = is_latency(problem) and problem.objective == "latency"
+    load = profile_of(problem) in EVENT_PROFILES and problem.objective == "throughput"
+    if not (latency or load) or profile_named(problem.profile).model is not None:
+        return False
+    if problem.replication or has_splits(problem) or passes_of(problem) is not None:
+        return False
+    return len(arrays.tensor_bytes) * arrays.devices * (arrays.devices - 1) <= PASSAGES_AT_MOST
+
+
+def _program(problem: Problem, cp_model: Any, grid_ns: int, limit_ns: int) -> IntervalModel:
+    return IntervalModel(
+        problem,
+        cp_model,
+        contention=profile_named(problem.profile).contention,
+        grid_ns=grid_ns,
+        limit_ns=limit_ns,
+        windows=windows_of(problem) if problem.objective == "latency" else None,
+    )
+
+
+def _solver(cp_model: Any, seconds: float, seed: int) -> Any:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = seed % 2**31
     solver.parameters.max_time_in_seconds = seconds
+    return solver
+
+
+def _proved(model: IntervalModel, cp_model: Any, seconds: float, seed: int) -> int | None:
+    """The steps that the solver proves, None where it proves nothing."""
+    if seconds <= 0:
+        return None
+    solver = _solver(cp_model, seconds, seed)
     status = solver.solve(model.model)
     if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN}:
         return None

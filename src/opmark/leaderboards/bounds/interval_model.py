@@ -1,8 +1,9 @@
 """A constraint program of a problem: units as optional intervals on devices, hops of transfers on the ports of links.
 
 One transfer per tensor and destination. For throughput only the loads of devices and ports count, for
-dnn-partitioning's maximum load what every device does and exchanges. What must be contiguous is. Memory counts weights
-only. So every schedule of the simulator is a solution of the program, and what the program excludes is impossible.
+dnn-partitioning's maximum load what every device does and exchanges. What must be contiguous is. Memory counts weights,
+and where nothing is ever freed also workspaces and what is made. So every schedule of the simulator is a solution of
+the program, and what the program excludes is impossible.
 
 Times may be whole steps of a coarse grid. Every duration is rounded down to it, so that each schedule, rounded down,
 is still a solution, and bounds stay valid.
@@ -105,15 +106,16 @@ class IntervalModel:
         return whole if self.grid_ns == 1 else whole + slots * self.grid_ns - 1
 
     def _memory(self) -> None:
-        """Weights count once per device; what else is held is left to the simulator."""
+        """Weights count once per device; under `sum`, so does all that units make. The simulator counts the rest."""
         arrays, problem = self.problem.arrays, self.problem
         numbers = {name: number for number, name in enumerate(sorted(problem.weights))}
         users: dict[str, set[int]] = {}
         for unit, group in zip(problem.units, self.groups.of_unit.tolist(), strict=True):
             for name in unit.weights:
                 users.setdefault(name, set()).add(group)
+        made, given = self._kept_bytes()
         for device in range(arrays.devices):
-            terms = []
+            terms = [row[device] * size for row, size in zip(self.on, made, strict=True) if size and device in row]
             for name, groups in sorted(users.items()):
                 here = self.model.new_bool_var(f"w{numbers[name]}d{device}")
                 for group in sorted(groups):
@@ -121,7 +123,24 @@ class IntervalModel:
                         self.model.add_implication(self.on[group][device], here)
                 terms.append(here * problem.held_bytes[name])
             if terms:
-                self.model.add(sum(terms) <= int(arrays.device_memory_bytes[device]))
+                self.model.add(sum(terms) <= int(arrays.device_memory_bytes[device]) - given[device])
+
+    def _kept_bytes(self) -> tuple[list[int], list[int]]:
+        """Bytes per group that stay where it runs, and per device those of inputs; 0 unless nothing is ever freed."""
+        arrays = self.problem.arrays
+        made, given = [0] * self.groups.count, [0] * arrays.devices
+        if self.problem.memory_mode != "sum":
+            return made, given
+        of_unit = self.groups.of_unit.tolist()
+        for group, size in zip(of_unit, arrays.workspace_bytes.tolist(), strict=True):
+            made[group] += size
+        columns = (arrays.tensor_producer, arrays.tensor_home, arrays.tensor_bytes)
+        for maker, home, size in zip(*(column.tolist() for column in columns), strict=True):
+            if maker >= 0:
+                made[of_unit[maker]] += size
+            else:
+                given[home] += size
+        return made, given
 
     def _unit(self, unit: int) -> None:
         arrays = self.problem.arrays
@@ -158,7 +177,7 @@ class IntervalModel:
         units = arrays.consumer_units[arrays.consumer_offsets[tensor] : arrays.consumer_offsets[tensor + 1]].tolist()
         made: Any = self.end[maker] if maker >= 0 else 0
         sources = self.on[int(self.groups.of_unit[maker])] if maker >= 0 else {int(arrays.tensor_home[tensor]): 1}
-        for unit in units:
+        for unit in units if self.latency else ():
             self.model.add(self.start[unit] >= made)
         for there in range(arrays.devices):
             readers = [unit for unit in units if there in self.on[int(self.groups.of_unit[unit])]]

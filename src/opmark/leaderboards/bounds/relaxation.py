@@ -39,7 +39,7 @@ def is_latency(problem: Problem) -> bool:
 
     This holds for a step of micro-batches and for requests for one network, but not for requests for several.
     """
-    single = problem.objective != "throughput" and len(problem.arrivals) < 2
+    single = not problem.pipelined and len(problem.arrivals) < 2
     return profile_of(problem) in EVENT_PROFILES and single
 
 
@@ -50,17 +50,30 @@ def is_load(problem: Problem) -> bool:
 
 
 def part_ns(problem: Problem) -> Integers:
-    """U×D: the least time for which a unit can hold a slot if replicas may share it; -1 if it cannot run."""
+    """U×D: the least time for which a unit can hold a slot if replicas or parts may share it; -1 if it cannot run."""
     return _fastest(problem, 1)
 
 
 def work_ns(problem: Problem) -> Integers:
-    """U×D: the least slot time that all parts of a unit need together, on equal devices; -1 if it cannot run."""
-    return _fastest(problem, 0)
+    """U×D: the least slot time that all parts of a unit need together, on equal devices; -1 if it cannot run.
+
+    In a step of micro-batches, forward and backward units count once for each of them, on whatever devices.
+    """
+    run = _fastest(problem, 0)
+    if not (problem.in_micro_batches and is_latency(problem)):
+        return run
+    times = np.array([1 if unit.phase == "update" else problem.micro_batches for unit in problem.units])
+    found: Integers = np.where(run < 0, -1, run * times[:, None])
+    return found
+
+
+def has_splits(problem: Problem) -> bool:
+    """True if a solution may divide units: bounds that know whole units only do not hold then."""
+    return any(unit.splits for unit in problem.units)
 
 
 def _fastest(problem: Problem, parts_run_side_by_side: int) -> Integers:
-    run = problem.arrays.run_ns
+    run = _split_or_whole(problem, parts_run_side_by_side)
     if not problem.replication or not is_latency(problem):
         return run
     found = run.copy()
@@ -71,6 +84,24 @@ def _fastest(problem: Problem, parts_run_side_by_side: int) -> Integers:
                 times = 1 if parts_run_side_by_side else index + 2
                 if index + 2 <= len(problem.cluster.devices):
                     found[unit, number] = min(found[unit, number], spent * times)
+    return found
+
+
+def _split_or_whole(problem: Problem, parts_run_side_by_side: int) -> Integers:
+    """The cheapest of a unit and its parts; cuts and joins come on top, so a bound without them stays valid."""
+    run = problem.arrays.run_ns
+    if not has_splits(problem):
+        return run
+    found = run.copy()
+    for unit, content in enumerate(problem.units):
+        for split in content.splits:
+            for number, device in enumerate(problem.cluster.devices):
+                value = round(split.exec_ns.get(device.type, -1))
+                if value >= 0:
+                    spent = value + (device.dispatch_ns if value else 0)
+                    found[unit, number] = min(
+                        found[unit, number], spent if parts_run_side_by_side else spent * split.parts
+                    )
     return found
 
 

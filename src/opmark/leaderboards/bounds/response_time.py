@@ -45,7 +45,7 @@ def response_time_ns(problem: Problem, placement: Placement) -> int | None:
 
 def guarantee_ns(problem: Problem) -> int | None:
     """A cost that list scheduling on the best single device never exceeds; None if no device holds the problem."""
-    if not is_latency(problem) or problem.in_micro_batches or problem.objective == "serving":
+    if not is_latency(problem) or problem.in_micro_batches or problem.objective != "latency" or problem.limits:
         return None
     try:
         device, _ = best_single_device(problem)

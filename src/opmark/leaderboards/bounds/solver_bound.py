@@ -7,7 +7,7 @@ everything that it has proved when time is up is a bound.
 import math
 
 from opmark.leaderboards.bounds.integer_program import IntegerProgram
-from opmark.leaderboards.bounds.relaxation import LOAD_PROFILES, is_latency, is_load, profile_of
+from opmark.leaderboards.bounds.relaxation import LOAD_PROFILES, has_splits, is_latency, is_load, profile_of
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import Groups, groups_of
 from opmark.leaderboards.simulator.direct_models import device_prices
@@ -23,7 +23,7 @@ def solver_bound(problem: Problem, *, seconds: float) -> int | None:
     slot's worth at a time; a path takes its units' times and, where it must change devices, the least transfer.
     """
     latency, load = is_latency(problem), is_load(problem)
-    if problem.objective == "cost" or problem.replication or not (latency or load):
+    if problem.objective == "cost" or problem.replication or has_splits(problem) or not (latency or load):
         return None
     relaxed = _Program(problem, groups_of(problem))
     relaxed.assignments()
