@@ -65,3 +65,21 @@ def test_an_unknown_device_type_or_catalogue_is_named(tmp_path):
         load_catalogue(LEADERBOARDS, str(path))
     with pytest.raises(UnknownNameError, match="cloud-gpu"):
         load_catalogue(LEADERBOARDS, "cloud-gpu")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.update(links={"same-zone": "ethernet-25g"}), "bandwidths: they link all devices"),
+        (lambda c: c["devices"]["v100"].update(zone="mars"), "devices.a100: no bandwidth between"),
+        (lambda c: c["devices"]["v100"].update(device="nvidia-t4"), "devices.v100: its device type has no layers"),
+    ],
+)
+def test_measured_bandwidths_must_link_every_fleet(tmp_path, change, message):
+    content = yaml.safe_load((LEADERBOARDS / "catalogues" / "training-layers.yaml").read_text(encoding="utf-8"))
+    change(content)
+    path = tmp_path / "offers.yaml"
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    with pytest.raises(ContentError) as raised:
+        load_catalogue(LEADERBOARDS, str(path))
+    assert message in raised.value.message

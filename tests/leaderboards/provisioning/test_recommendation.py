@@ -36,6 +36,29 @@ def test_the_recommendation_is_never_worse_than_the_best_equal_answer():
         assert goal.rank(found.recommended) <= goal.rank(found.roles["best_equal"])
 
 
+def test_a_recommendation_is_stable_or_says_between_which_fleets_it_wavers():
+    for goal in (Goal(), Goal(latency_at_most_ns=9 * MS), Goal(latency_at_most_ns=13 * MS)):
+        found = recommended(goal)
+        told = found.document()
+        assert told["stable"] is (told["stability"] >= 0.9)
+        assert bool(told["wavering"]) is not told["stable"]
+        assert found.recommended.fleet.title not in told["wavering"]
+        if not found.stable:
+            assert told["stability"] + sum(told["wavering"].values()) >= 0.9
+            assert "wavers between" in provisioning_page(found)
+        else:
+            assert "the recommendation is stable" in provisioning_page(found)
+
+
+def test_a_close_race_wavers_and_a_clear_one_does_not():
+    # one fast device takes 12 ms: with errors of 10 % a limit of 12.1 ms is a close call
+    close = recommended(Goal(latency_at_most_ns=12.1 * MS))
+    assert not close.stable
+    clear = recommended(Goal(price_per_hour_at_most=1.0))
+    assert clear.stable
+    assert clear.wavering == {}
+
+
 def test_a_goal_that_nothing_meets_says_what_comes_closest():
     with pytest.raises(NothingSelectedError) as raised:
         recommended(Goal(latency_at_most_ns=1 * MS))

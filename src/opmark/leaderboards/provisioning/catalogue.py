@@ -3,7 +3,7 @@
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -14,10 +14,13 @@ from opmark.core.schema import load
 from opmark.leaderboards.making.cluster_plan import FOLDER as CLUSTERS
 from opmark.leaderboards.making.cluster_plan import LINKS, LinkType, LinkTypes
 from opmark.leaderboards.making.device_table import DeviceTable, load_table
+from opmark.leaderboards.plans.bandwidths import Bandwidth, Bandwidths, load_bandwidths
+from opmark.leaderboards.plans.layer_problem import link_points
 from opmark.leaderboards.provisioning.fleet import Fleet
 
 SCHEMA = 1
 FOLDER = "catalogues"
+LAYERS, NETWORKS = "layers", "networks"
 SAME_HOST, SAME_ZONE, ACROSS_ZONES = "same-host", "same-zone", "across-zones"
 # No catalogue offers more devices of one type, so that a fleet stays a fleet.
 AVAILABLE_AT_MOST = 1024
@@ -74,24 +77,28 @@ class Offer:
 class CatalogueFile:
     """The content of a catalogue file.
 
-    `links` maps `same-host`, `same-zone` and `across-zones` to link types of `leaderboards/clusters/links.yaml`.
+    `links` maps `same-host`, `same-zone` and `across-zones` to link types of `leaderboards/clusters/links.yaml`. Or
+    `bandwidths` names a folder of `leaderboards/layers`: its measured bandwidths, functions of a message's size, link
+    types with layers by their GPU and zone.
     """
 
     title: str
     devices: Mapping[str, Offer]
-    links: Mapping[str, str]
+    links: Mapping[str, str] = field(default_factory=dict)
+    bandwidths: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Catalogue:
-    """A checked catalogue with the table of each device type and the link types that it names."""
+    """A checked catalogue with the table of each device type, and their links: link types or measured bandwidths."""
 
     name: str
     title: str
     offers: Mapping[str, Offer]
     tables: Mapping[str, DeviceTable]
     links: Mapping[str, LinkType]
-    same_host: Mapping[str, LinkType]
+    same_host: Mapping[str, LinkType] = field(default_factory=dict)
+    bandwidths: Bandwidths | None = None
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -110,14 +117,9 @@ class Catalogue:
     def only(self, types: Sequence[str]) -> "Catalogue":
         """The same catalogue with only these device types."""
         kept = {name: self.offers[name] for name in types}
-        return Catalogue(
-            name=self.name,
-            title=self.title,
-            offers=kept,
-            tables={name: self.tables[name] for name in kept},
-            links=self.links,
-            same_host={name: self.same_host[name] for name in kept},
-        )
+        tables = {name: self.tables[name] for name in kept}
+        same_host = {name: link for name, link in self.same_host.items() if name in kept}
+        return replace(self, offers=kept, tables=tables, same_host=same_host)
 
     def cluster(self, fleet: Fleet) -> Cluster:
         """The rented devices as a cluster; the first one holds inputs and outputs.
@@ -148,13 +150,18 @@ class Catalogue:
 
     def _link(self, source: Device, destination: Device, host_of: Mapping[str, tuple[str, int]]) -> Link:
         here, there = host_of[source.name], host_of[destination.name]
-        port = ""
-        if here == there:
-            kind = self.same_host[source.type]
-        else:
-            zones = self.offers[source.type].zone, self.offers[destination.type].zone
-            kind = self.links[SAME_ZONE if zones[0] == zones[1] else ACROSS_ZONES]
-            port = f"{here[0]}/{here[1]}>"
+        port = "" if here == there else f"{here[0]}/{here[1]}>"
+        if self.bandwidths is not None:
+            points, beyond = link_points(self._bandwidth(source.type, destination.type, within=here == there))
+            return Link(
+                source=source.name,
+                destination=destination.name,
+                latency_ns=points[0][1],
+                bandwidth_bytes_per_s=beyond,
+                port=port,
+                points=points,
+            )
+        kind = self.same_host[source.type] if here == there else self.links[self._place(source.type, destination.type)]
         return Link(
             source=source.name,
             destination=destination.name,
@@ -162,6 +169,33 @@ class Catalogue:
             bandwidth_bytes_per_s=kind.bandwidth_bytes_per_s,
             port=port,
         )
+
+    def _place(self, one: str, other: str) -> str:
+        return SAME_ZONE if self.offers[one].zone == self.offers[other].zone else ACROSS_ZONES
+
+    def _bandwidth(self, one: str, other: str, *, within: bool) -> Bandwidth:
+        """The measured bandwidth between two types, or within a host. Raises `ContentError` where there is none."""
+        assert self.bandwidths is not None
+        gpus = [self.tables[kind].layers.rpartition("/")[2] for kind in (one, other)]
+        if within:
+            return self.bandwidths.within(gpus[0], 2)
+        return self.bandwidths.between((self.offers[one].zone, gpus[0], 1), (self.offers[other].zone, gpus[1], 1))
+
+    def missing_bandwidths(self) -> list[str]:
+        """One sentence for each pair of types that a fleet can hold and whose bandwidth was not measured."""
+        bare = [kind for kind, table in self.tables.items() if not table.layers]
+        found = [f"devices.{kind}: its device type has no layers, so its GPU is not known" for kind in bare]
+        if found:
+            return found
+        for kind, offer in self.offers.items():
+            ways = [(other, False) for other in self.offers if other != kind or offer.available > offer.per_host]
+            ways += [(kind, True)] if min(offer.per_host, offer.available) > 1 else []
+            for other, within in ways:
+                try:
+                    self._bandwidth(kind, other, within=within)
+                except ContentError as error:
+                    found.append(f"devices.{kind}: {error.message}")
+        return list(dict.fromkeys(found))
 
 
 def catalogue_names(leaderboards: Path) -> tuple[str, ...]:
@@ -181,17 +215,27 @@ def load_catalogue(leaderboards: Path, name: str) -> Catalogue:
             raise unknown_name("catalogue", name, catalogue_names(leaderboards))
     content = load(path, CatalogueFile, schema=SCHEMA)
     kinds = load(leaderboards / CLUSTERS / LINKS, LinkTypes, schema=SCHEMA).links
-    if found := [*_problems(content), *_missing_links(content, kinds)]:
+    if found := [*_problems(content), *([] if content.bandwidths else _missing_links(content, kinds))]:
         raise ContentError("; ".join(found), where=str(path))
+    offers = content.devices
+    tables = {kind: load_table(leaderboards, offer.device) for kind, offer in offers.items()}
+    if content.bandwidths:
+        bandwidths = load_bandwidths(leaderboards / LAYERS / content.bandwidths / NETWORKS)
+        catalogue = Catalogue(
+            name=path.stem, title=content.title, offers=offers, tables=tables, links={}, bandwidths=bandwidths
+        )
+        if found := catalogue.missing_bandwidths():
+            raise ContentError("; ".join(found), where=str(path))
+        return catalogue
     return Catalogue(
         name=path.stem,
         title=content.title,
-        offers=content.devices,
-        tables={kind: load_table(leaderboards, offer.device) for kind, offer in content.devices.items()},
+        offers=offers,
+        tables=tables,
         links={key: kinds[kind] for key, kind in content.links.items()},
         same_host={
             kind: kinds[offer.same_host or content.links.get(SAME_HOST, next(iter(kinds)))]
-            for kind, offer in content.devices.items()
+            for kind, offer in offers.items()
         },
     )
 
@@ -203,6 +247,8 @@ def _problems(content: CatalogueFile) -> list[str]:
     currencies = sorted({offer.price.currency for offer in content.devices.values()})
     if len(currencies) > 1:
         found.append(f"devices: prices in one currency are needed, not in {' and '.join(currencies)}")
+    if content.bandwidths and (content.links or any(offer.same_host for offer in content.devices.values())):
+        found.append("bandwidths: they link all devices, so links and same_host must be left out")
     return found
 
 

@@ -47,6 +47,7 @@ class Exploration:
         self.objective = "throughput" if goal.in_a_pipeline else "latency"
         self.answers: dict[Fleet, Answer] = {}
         self.ruled_out = 0
+        self._searched: set[Fleet] = set()
         self._devices_at_most = devices_at_most
         self._bounds = _FleetBounds(job)
         self._begun = time.monotonic()
@@ -144,12 +145,16 @@ class Exploration:
     def _search(self, fleet: Fleet, placer: str, budget_s: float) -> None:
         problem = self.job.problem(fleet, objective=self.objective)
         try:
-            solution = PLACERS.load(placer).place(problem, budget_s=budget_s, seed=self.seed)
+            known = self.answers.get(fleet)
+            starts = [known.placement] if known is not None and fleet in self._searched else []
+            if placer == DECIDING:
+                self._searched.add(fleet)
+            solution = PLACERS.load(placer).place_from(problem, starts, budget_s=budget_s, seed=self.seed)
             answer = answer_of(self.job, fleet, solution, objective=self.objective)
         except PlacementError:
             return
-        known = self.answers.get(answer.fleet)
-        if known is None or self.goal.rank(answer) < self.goal.rank(known) or self._time(answer) < self._time(known):
+        best = self.answers.get(answer.fleet)
+        if best is None or self.goal.rank(answer) < self.goal.rank(best) or self._time(answer) < self._time(best):
             self.answers[answer.fleet] = answer
 
     def _worth_a_run(self, budget_s: float) -> list[Fleet]:
@@ -200,6 +205,7 @@ class _FleetBounds:
     def __init__(self, job: Job) -> None:
         self._types = {name: number for number, name in enumerate(job.catalogue.types)}
         self._unit_ns: npt.NDArray[np.float64] = job.unit_ns()
+        self._runs = np.array([job.runs_of(unit) for unit in job.whole.units])
         self._job = job
         self._paths: dict[tuple[str, ...], float] = {}
 
@@ -207,7 +213,7 @@ class _FleetBounds:
         """The work of all units, each on its fastest type, shared by all devices; and the longest path of one pass."""
         columns = [self._types[name] for name in fleet.types]
         fastest = self._unit_ns[:, columns].min(axis=1)
-        shared = float(fastest.sum()) / fleet.size
+        shared = float((fastest * self._runs).sum()) / fleet.size
         if not np.isfinite(shared):
             return float("inf")
         return max(1.0, shared if objective == "throughput" else max(shared, self._path_ns(fleet.types, fastest)))

@@ -12,6 +12,7 @@ from opmark.core.kernels.graph import Graph
 from opmark.leaderboards.making.coarsening import coarsened, colocated_by_weight
 from opmark.leaderboards.making.instances import Sources
 from opmark.leaderboards.making.units import make_problem
+from opmark.leaderboards.problem.fields import Unit
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.provisioning.catalogue import Catalogue
 from opmark.leaderboards.provisioning.fleet import Fleet
@@ -43,6 +44,10 @@ class Job:
         """Units × types: the time of each unit on each type, infinite where the type cannot run it."""
         rows = [[unit.exec_ns.get(kind, np.inf) for kind in self.catalogue.types] for unit in self.whole.units]
         return np.array(rows, dtype=np.float64)
+
+    def runs_of(self, unit: Unit) -> int:
+        """The number of times that a unit runs in one step: once, or once in every micro-batch."""
+        return self.whole.micro_batches if self.whole.in_micro_batches and unit.phase != "update" else 1
 
 
 def job_of(

@@ -1,6 +1,6 @@
 """The recommendation for a job: the best fleet, beside the best equal one and the best single devices."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,8 +26,9 @@ class Recommendation:
     """The answers by role (None where there is none), the front, and the doubt in them.
 
     `probability_better` is the share of draws in which the recommended fleet beats the best equal one; `stability` the
-    share in which it beats all rivals; `wavering` the fleets that win the other draws, with their shares. `by_type` has
-    the best answer with devices of each type alone.
+    share in which it beats all rivals. Where that is less than 90 %, `wavering` has the fleets that win most of the
+    other draws, with their shares: together with the recommended one they win 90 % of all. `by_type` has the best
+    answer with devices of each type alone.
     """
 
     job: Job
@@ -48,6 +49,11 @@ class Recommendation:
         assert found is not None
         return found
 
+    @property
+    def stable(self) -> bool:
+        """True where the recommendation is the same for at least 90 % of the draws."""
+        return self.stability >= STABLE
+
     def document(self) -> dict[str, Any]:
         """The recommendation as JSON values."""
         return {
@@ -56,6 +62,7 @@ class Recommendation:
             "front": [self._figures(answer) for answer in self.front],
             "probability_better": self.probability_better,
             "stability": self.stability,
+            "stable": self.stable,
             "wavering": dict(self.wavering),
             "goal": self.goal.words,
             "model": self.job.model,
@@ -121,9 +128,19 @@ def recommend(exploration: Exploration, seconds: float, *, draws: int = DRAWS) -
         doubt=doubt,
         probability_better=better,
         stability=shares[best],
-        wavering={one.fleet.title: share for share, one in others if share > (1 - STABLE) / 2},
+        wavering=_wavering(shares[best], others),
         seconds=seconds,
     )
+
+
+def _wavering(stability: float, others: Sequence[tuple[float, Answer]]) -> dict[str, float]:
+    """The strongest rivals, until they and the recommendation win enough draws together; none where it does alone."""
+    found: dict[str, float] = {}
+    for share, answer in others:
+        if stability + sum(found.values()) >= STABLE or not share:
+            break
+        found[answer.fleet.title] = share
+    return found
 
 
 def _roles(exploration: Exploration) -> dict[str, Answer | None]:

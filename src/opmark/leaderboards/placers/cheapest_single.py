@@ -1,0 +1,24 @@
+"""The cheapest single device by the hour that holds the network and meets the goal."""
+
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.renting.fleet_hunt import FleetHunt
+
+
+class CheapestSingle(Placer):
+    """Types by price; of equal prices, the faster one on the whole graph."""
+
+    summary = "everything on the cheapest single device that meets the goal"
+    rents = True
+
+    def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
+        """Return the placement on that device. Raises `PlacementError` where no single device will do."""
+        hunt = FleetHunt(problem, "cheapest-single", budget_s)
+        for fleet in sorted(hunt.pool.singles(), key=lambda one: (hunt.pool.price_per_hour(one), hunt.pool.work(one))):
+            if hunt.over or hunt.meets_goal(hunt.look(fleet, seed=seed)):
+                break
+        return hunt.solution()
+
+
+PLACER = CheapestSingle()

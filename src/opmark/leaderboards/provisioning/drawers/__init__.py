@@ -1,0 +1,1 @@
+"""Ways to draw hidden instances, one file each."""
