@@ -2,19 +2,21 @@
 
 import numpy as np
 import pytest
+from tests.leaderboards.compiled_module import CompiledModule
 from tests.leaderboards.examples import graph, pair
 
-from opmark.leaderboards.search import annealing_loop
 from opmark.leaderboards.search.annealing import Annealer, Cooling
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.states import Search
+
+annealing_loop = CompiledModule("opmark.leaderboards.search.annealing_loop")
 
 PROBLEM = graph(
     dict.fromkeys("abcdef", 5), [("a", ["b", "c"]), ("b", ["d"]), ("c", ["e"]), ("d", ["f"]), ("e", ["f"])], pair(3)
 )
 
 
-def begun(cooling: Cooling) -> annealing_loop.Run:
+def begun(cooling: Cooling) -> "annealing_loop.Run":
     search = Search(PROBLEM, Incumbent(PROBLEM, "test", 60.0))
     annealer = Annealer(search, 3)
     return annealer._begin(search.state(np.zeros(6, dtype=np.int64)), 1000, cooling)

@@ -5,11 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.contracts.test_placers import branchy
 from tests.leaderboards import examples
+from tests.leaderboards.compiled_module import CompiledModule
 
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search import moves
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.regions import neighbourhood_of
+
+moves = CompiledModule("opmark.leaderboards.search.moves")
 
 
 def test_moves_can_be_taken_back_and_stay_where_groups_can_run() -> None:

@@ -2,12 +2,14 @@
 
 import numpy as np
 from tests.contracts.test_placers import branchy
+from tests.leaderboards.compiled_module import CompiledModule
 
 from opmark.leaderboards.problem.rules.profile import profile_named
-from opmark.leaderboards.search import schedules
 from opmark.leaderboards.search.groups import groups_of
 from opmark.leaderboards.search.states import spread_ranks
 from opmark.leaderboards.simulator.simulate import simulate_many
+
+schedules = CompiledModule("opmark.leaderboards.search.schedules")
 
 
 def test_a_bound_is_never_above_the_schedule() -> None:

@@ -157,7 +157,7 @@ def _judge_of(search: Search) -> "CandidateJudge":
     from opmark.leaderboards.simulator.load_tracker import load_tracker
 
     problem, rules = search.problem, search.rules
-    plain = rules.model is None and problem.memory_mode != "stash"
+    plain = rules.model is None and problem.memory_mode != "stash" and not problem.limits
     plain = plain and passes_of(problem) is None
     tracked = plain and problem.objective == "throughput"
     tracked_memory = tracked and problem.memory_mode == "sum"

@@ -10,6 +10,7 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.anytime import listening, offer
 from opmark.leaderboards.search.cuts.repair import held_together
 from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.simulator.charges import missed_limit
 from opmark.leaderboards.simulator.simulate import fits, simulate
 
 # Answers are handed over at most this often per budget: writing one takes time too.
@@ -48,7 +49,9 @@ class Incumbent:
             schedule = simulate(self.problem, placement)
         except PlacementError:
             return None
-        return schedule.value if fits(self.problem, schedule) else None
+        if not fits(self.problem, schedule) or missed_limit(self.problem, placement, schedule):
+            return None
+        return schedule.value
 
     def consider(self, placement: Placement) -> bool:
         """Keep and offer a placement if it is the best so far, made contiguous where it must be; True if it was."""
@@ -82,5 +85,6 @@ class Incumbent:
     def solution(self) -> Solution:
         """The best so far. Raises `PlacementError` where nothing was valid."""
         if self.best is None:
-            raise PlacementError("nothing that was tried fits into memory")
+            kept = " and keeps the limits" if self.problem.limits else ""
+            raise PlacementError(f"nothing that was tried fits into memory{kept}")
         return solution_of(self.problem, self.best, placer=self.placer)

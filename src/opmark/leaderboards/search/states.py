@@ -45,7 +45,7 @@ class Search:
         self.groups: Groups = groups_of(problem)
         self.rules = profile_named(problem.profile)
         # Priorities decide when units run; loads do not depend on them.
-        self.ordered = self.rules.model is None and problem.objective != "throughput"
+        self.ordered = self.rules.model is None and not problem.pipelined
 
     @property
     def movable(self) -> bool:

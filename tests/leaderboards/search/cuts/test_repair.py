@@ -100,7 +100,7 @@ def test_searches_start_from_what_is_valid() -> None:
 @pytest.mark.parametrize("name", PLACERS.names())
 @pytest.mark.parametrize("file", ["layer_resnet50", "operator_bert3"])
 def test_every_placer_answers_published_contiguous_problems(name: str, file: str) -> None:
-    if name == "cp-sat":
+    if name in {"cp-sat", "pesto"}:
         pytest.importorskip("ortools", reason="the extra `solvers` is not installed")
     path = EXTERNAL / "dnn-partitioning" / f"throughput_{file}_inference.json"
     problem = IMPORTERS.load("dnn-partitioning").read(path, ImportOptions())

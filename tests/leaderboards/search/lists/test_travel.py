@@ -1,15 +1,13 @@
-"""Travel times against the plain schedule's, and the traffic between groups."""
+"""Travel times against the plain schedule's."""
 
 import numpy as np
 from hypothesis import given, settings
 from tests.leaderboards import examples
-from tests.leaderboards.examples import canonical
 from tests.leaderboards.reference_schedule import PlainListSchedule
 from tests.leaderboards.reference_schedule import mean_travel_ns as plain_mean_travel_ns
 
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search.groups import groups_of
-from opmark.leaderboards.search.lists.travel import NEVER_NS, group_traffic_ns, mean_travel_ns, return_ns, travel_ns
+from opmark.leaderboards.search.lists.travel import NEVER_NS, mean_travel_ns, return_ns, travel_ns
 
 
 @settings(max_examples=100, deadline=None)
@@ -24,8 +22,3 @@ def test_travel_is_that_of_the_plain_schedule(problem: Problem) -> None:
             assert [plain.travel_ns(tensor, a, b) for b in devices] == np.minimum(found[tensor, a], NEVER_NS).tolist()
     for unit in range(len(problem.units)):
         assert home[unit].tolist() == [plain.return_ns(unit, device) for device in devices]
-
-
-def test_traffic_sums_all_tensors_between_two_groups() -> None:
-    problem = canonical([(10, 10, 10)] * 3, {(1, 2): 7, (1, 3): 5, (2, 3): 2})
-    assert group_traffic_ns(problem, groups_of(problem)) == {(0, 1): 7, (0, 2): 5, (1, 2): 2}

@@ -1,13 +1,11 @@
-"""Travel times of tensors over links that carry nothing else, and the traffic between groups."""
+"""Travel times of tensors over links that carry nothing else."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.search.groups import Groups
 
 # The travel time between devices without a route.
 NEVER_NS = 2**50
@@ -62,17 +60,3 @@ def return_ns(problem: Problem) -> Integers:
     host = arrays.host
     np.maximum.at(found, arrays.tensor_producer[outputs], travel_ns(problem, outputs, to=(host,))[:, :, host])
     return found
-
-
-def group_traffic_ns(problem: Problem, groups: Groups) -> dict[tuple[int, int], int]:
-    """(producer, reader) -> the summed mean travel time of all tensors from one group to another, in ns."""
-    arrays = problem.arrays
-    travel, of_unit = mean_travel_ns(problem).tolist(), groups.of_unit.tolist()
-    readers, bounds = arrays.consumer_units.tolist(), pairwise(arrays.consumer_offsets.tolist())
-    traffic: dict[tuple[int, int], int] = {}
-    for tensor, (producer, (first, last)) in enumerate(zip(arrays.tensor_producer.tolist(), bounds, strict=True)):
-        if producer >= 0:
-            own = of_unit[producer]
-            for other in sorted({of_unit[reader] for reader in readers[first:last]} - {own}):
-                traffic[own, other] = traffic.get((own, other), 0) + travel[tensor]
-    return traffic
