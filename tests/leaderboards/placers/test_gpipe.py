@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tests.leaderboards.examples import device, pipeline, star
+from tests.leaderboards.problem.decisions.test_recomputation import two_stages
 
 from opmark.leaderboards.scoring.attempt import attempt
 
@@ -22,3 +23,11 @@ def test_gpipe_needs_room_for_all_micro_batches() -> None:
     many = replace(stashing, micro_batches=64)
     assert set(attempt(many, "gpipe", budget_s=1).evaluation.placement.device.tolist()) == {0}
     assert attempt(many, "dapple", budget_s=1).evaluation.cost == 10, "1F1B keeps two in flight"
+
+
+def test_gpipe_recomputes_where_activations_do_not_fit() -> None:
+    # the second stage would hold 2,320 bytes, or 2,260 if it computes its forward pass again (5 turns of 4 + 4 + 6)
+    wide = attempt(two_stages(4), "gpipe", budget_s=1)
+    assert (wide.evaluation.cost, wide.solution.recompute) == (50, None)
+    tight = attempt(two_stages(4, memory_bytes=2300), "gpipe", budget_s=1)
+    assert (tight.evaluation.cost, tight.solution.recompute) == (70, ("f0", "f1", "f2", "f3"))

@@ -60,6 +60,12 @@ class Cpop(Placer):
     """List scheduling that keeps the critical path on one device."""
 
     summary = "critical path on one device, the rest by earliest finish (Topcuoglu 2002)"
+    paper = Placer.cites(
+        "Topcuoglu, Hariri, Wu: Performance-effective and low-complexity task scheduling for heterogeneous computing, "
+        "IEEE TPDS 13(3)",
+        2002,
+        link="https://doi.org/10.1109/71.993206",
+    )
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """Return CPOP's schedule."""

@@ -25,6 +25,12 @@ class DnnPartitioningDp(Placer):
     """Optimal if all ideals can be listed; else the answer along one order."""
 
     summary = "optimal contiguous split by maximum load over all ideals (Tarnawski 2020)"
+    paper = Placer.cites(
+        "Tarnawski et al.: Efficient algorithms for device placement of DNN graph operators, NeurIPS",
+        2020,
+        link="https://arxiv.org/abs/2006.16423",
+        code="https://github.com/msr-fiddle/dnn-partitioning",
+    )
 
     def prepare(self) -> None:
         """Compile the program."""

@@ -22,6 +22,12 @@ class DnnPartitioningDpLinear(Placer):
     """Optimal along the order; other splits it cannot see."""
 
     summary = "least maximum load along a depth-first order, by dynamic programming (Tarnawski 2020)"
+    paper = Placer.cites(
+        "Tarnawski et al.: Efficient algorithms for device placement of DNN graph operators, NeurIPS",
+        2020,
+        link="https://arxiv.org/abs/2006.16423",
+        code="https://github.com/msr-fiddle/dnn-partitioning",
+    )
 
     def prepare(self) -> None:
         """Compile the program."""

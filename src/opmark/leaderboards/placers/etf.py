@@ -25,6 +25,12 @@ class Etf(Placer):
     """List scheduling by earliest start: it keeps devices busy, slow ones too."""
 
     summary = "earliest start of any ready unit on any device with room (Hwang 1989; Baechi's m-ETF)"
+    paper = Placer.cites(
+        "Hwang, Chow, Anger, Lee: Scheduling precedence graphs in systems with interprocessor communication times, "
+        "SIAM J. Comput. 18(2)",
+        1989,
+        link="https://doi.org/10.1137/0218016",
+    )
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """Return ETF's schedule."""

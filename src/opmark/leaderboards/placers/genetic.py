@@ -30,6 +30,11 @@ class Genetic(Placer):
     """Anytime; the first population holds every single device and the filling by memory."""
 
     summary = "biased random-key genetic algorithm over devices and priorities (Gonçalves 2011; REGAL's keys)"
+    paper = Placer.cites(
+        "Gonçalves, Resende: Biased random-key genetic algorithms for combinatorial optimization, J. of Heuristics 17",
+        2011,
+        link="https://doi.org/10.1007/s10732-010-9143-1",
+    )
 
     def prepare(self) -> None:
         """Compile the search."""

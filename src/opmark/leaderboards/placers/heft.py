@@ -28,6 +28,12 @@ class Heft(Placer):
     """List scheduling by upward rank; the answer keeps HEFT's own order if that is cheaper."""
 
     summary = "upward rank, earliest finish with insertion (Topcuoglu 2002), link queues estimated"
+    paper = Placer.cites(
+        "Topcuoglu, Hariri, Wu: Performance-effective and low-complexity task scheduling for heterogeneous computing, "
+        "IEEE TPDS 13(3)",
+        2002,
+        link="https://doi.org/10.1109/71.993206",
+    )
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """Return HEFT's schedule."""

@@ -40,6 +40,11 @@ class LocalSearch(Placer):
     """
 
     summary = "moves of groups, connected pieces and stretches, every neighbour simulated"
+    paper = Placer.cites(
+        "Lourenço, Martin, Stützle: Iterated local search, Handbook of Metaheuristics",
+        2003,
+        link="https://doi.org/10.1007/0-306-48056-5_11",
+    )
 
     def prepare(self) -> None:
         """Compile the moves."""

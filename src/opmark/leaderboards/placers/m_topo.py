@@ -18,6 +18,11 @@ class MTopo(Placer):
     """A memory-balanced split of the topological order into one piece per device."""
 
     summary = "topological order cut into pieces of equal memory (Baechi, SoCC'20)"
+    paper = Placer.cites(
+        "Jeon et al.: Baechi: fast device placement of machine learning graphs, SoCC",
+        2020,
+        link="https://doi.org/10.1145/3419111.3421302",
+    )
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """Return the filling."""

@@ -31,6 +31,12 @@ class Peft(Placer):
     """List scheduling that looks ahead to the exit."""
 
     summary = "optimistic cost table, least finish plus what must follow (Arabnejad 2014)"
+    paper = Placer.cites(
+        "Arabnejad, Barbosa: List scheduling algorithm for heterogeneous systems by an optimistic cost table, "
+        "IEEE TPDS 25(3)",
+        2014,
+        link="https://doi.org/10.1109/TPDS.2013.57",
+    )
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """Return PEFT's schedule."""

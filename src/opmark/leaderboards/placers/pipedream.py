@@ -29,6 +29,12 @@ class PipeDream(Placer):
     """Uses devices from the fastest to the slowest; only problems with replication get replicas."""
 
     summary = "optimal pipeline stages with replicas by dynamic programming (PipeDream, SOSP'19)"
+    paper = Placer.cites(
+        "Narayanan et al.: PipeDream: generalized pipeline parallelism for DNN training, SOSP",
+        2019,
+        link="https://doi.org/10.1145/3341301.3359646",
+        code="https://github.com/msr-fiddle/pipedream",
+    )
 
     def prepare(self) -> None:
         """Compile the program."""

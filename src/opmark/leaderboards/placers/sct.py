@@ -121,6 +121,12 @@ class Sct(Placer):
     """ETF that keeps a device free for the unit whose transfer is the best one to avoid."""
 
     summary = "favourite children by linear program, then earliest start (Hanen 2001; Baechi's m-SCT)"
+    paper = Placer.cites(
+        "Hanen, Munier: An approximation algorithm for scheduling dependent tasks on m processors with small "
+        "communication delays, Discrete Applied Mathematics 108(3)",
+        2001,
+        link="https://doi.org/10.1016/S0166-218X(00)00179-7",
+    )
 
     def prepare(self) -> None:
         """Import the solver."""

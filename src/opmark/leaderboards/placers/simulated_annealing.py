@@ -22,6 +22,11 @@ class SimulatedAnnealing(Placer):
     """Anytime; knows nothing of critical paths, regions or list schedules."""
 
     summary = "single moves of devices and priorities, accepted by temperature (Kirkpatrick 1983)"
+    paper = Placer.cites(
+        "Kirkpatrick, Gelatt, Vecchi: Optimization by simulated annealing, Science 220",
+        1983,
+        link="https://doi.org/10.1126/science.220.4598.671",
+    )
 
     def prepare(self) -> None:
         """Compile the search."""
