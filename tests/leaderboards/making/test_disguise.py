@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.leaderboards.examples import heft_canonical, peft_canonical
+from tests.leaderboards.problem.decisions.test_splitting import HALVES, chain
 
 from opmark.leaderboards.making.disguise import disguise
 from opmark.leaderboards.problem.problem import Problem
@@ -33,3 +34,11 @@ def test_a_baseline_costs_the_same_on_an_isomorphic_copy(name: str) -> None:
             copy = disguise(problem, "copy", np.random.default_rng(seed), rescale=0)
             other = attempt(copy, name, budget_s=20).evaluation.cost
             assert abs(other - cost) <= SAME_UNTIL * cost
+
+
+def test_the_parts_of_a_disguised_unit_cost_what_they_did() -> None:
+    problem = chain(HALVES)
+    masked = disguise(problem, "masked", np.random.default_rng(3), rescale=0.0)
+    assert sum(bool(unit.splits) for unit in masked.units) == 2
+    kind = masked.cluster.devices[0].type
+    assert all(split.exec_ns == {kind: 55} for unit in masked.units for split in unit.splits)

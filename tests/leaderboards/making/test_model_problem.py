@@ -95,6 +95,38 @@ def test_a_kind_without_predictor_and_another_bundle_are_refused(workspace: Work
         problem_of_model(model, load_cluster(tmp_path / "cluster.yaml"), workspace, missing="bytes-moved")
 
 
+def test_slots_of_one_device_slow_each_other_where_that_was_measured(workspace: Workspace, tmp_path: Path) -> None:
+    from opmark.predictors.corun.files import corun_path, save_corun
+    from opmark.predictors.corun.slowdown import CorunModel
+
+    text = (
+        (workspace.root / "cluster.yaml").read_text().replace("name: a, type: core,", "name: a, type: core, slots: 2,")
+    )
+    (tmp_path / "cluster.yaml").write_text(text)
+    cluster, model = load_cluster(tmp_path / "cluster.yaml"), str(workspace.root / "towers.onnx")
+    free = problem_of_model(model, cluster, workspace, missing="bytes-moved")
+    assert free.interference == {}
+    learned = CorunModel(
+        device="acme-1", target=TARGET, level2_bytes=1 << 20, sensitivity=(-1.0, 0.0, 0.0, 0.0),
+        pressure=(0.0, 0.0, 0.0, 0.0), stressors={}, trials=100,
+    )  # fmt: skip
+    path = corun_path(workspace, "acme-1", TARGET)
+    save_corun(learned, path)
+    try:
+        slowed = problem_of_model(model, cluster, workspace, missing="bytes-moved")
+        one_slot = problem_of_model(
+            model, load_cluster(workspace.root / "cluster.yaml"), workspace, missing="bytes-moved"
+        )
+    finally:
+        path.unlink()
+    assert "slowdown" in slowed.features
+    assert one_slot.interference == {}
+    factors = [factor for row in slowed.interference["core"].values() for factor in row.values()]
+    assert factors == pytest.approx([np.exp(np.exp(-1.0))] * len(factors), abs=1e-6)
+    together = Solution(device={unit.name: "a" for unit in slowed.units})
+    assert evaluate(slowed, together).cost > evaluate(free, together).cost, "the towers run side by side"
+
+
 def test_from_a_model_to_a_placement_on_the_command_line(workspace: Workspace, tmp_path: Path) -> None:
     output = tmp_path / "problem.json"
     root = workspace.root

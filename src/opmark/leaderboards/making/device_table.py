@@ -1,8 +1,9 @@
 """Load a device type from its file: memory, price, provenance, and the source of its kernel costs.
 
-Costs have one of three sources. Measured: `bundle` names predictors in this workspace. Imported: `rooflines` were
+Costs have one of four sources. Measured: `bundle` names predictors in this workspace. Imported: `rooflines` were
 fitted to latencies that others published. Analytic: `peak_flops_per_s` and `bandwidth_bytes_per_s` come from a data
-sheet, and an efficiency table gives the share of them that each kind of kernel reaches.
+sheet, and an efficiency table gives the share of them that each kind of kernel reaches. Layers: `layers` names a GPU
+of a folder of `leaderboards/layers`, whose models were measured layer by layer.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from pathlib import Path
 from opmark.core.errors import ContentError
 from opmark.core.hardware.cluster import PROVENANCES, Device
 from opmark.core.registry import unknown_name
-from opmark.core.schema import load
+from opmark.core.schema import load, load_checked
 from opmark.core.slug import SlugOrEmpty
 from opmark.leaderboards.making.rooflines import ANY, KindRoofline, RooflineCosts
 
@@ -53,7 +54,7 @@ class DeviceTable:
     """One device type; the name of its file is the type.
 
     `runtime` decides which kernels a network has on it. `source` names the public source of the figures. `launch_ns`
-    is added to each kernel of an analytic device.
+    is added to each kernel of an analytic device. `layers` is a folder and a GPU of it, such as `sailor/A100-40`.
     """
 
     title: str
@@ -68,6 +69,7 @@ class DeviceTable:
     bandwidth_bytes_per_s: float = 0.0
     launch_ns: float = 0.0
     efficiency: SlugOrEmpty = ""
+    layers: str = ""
 
     def problems(self) -> list[str]:
         """List the faults of this table, one sentence each."""
@@ -80,7 +82,12 @@ class DeviceTable:
             if not least <= getattr(self, name) < limit:
                 sign = "positive" if least else "0 or more"
                 found.append(f"{name}: must be {sign} and below {limit:.0e}, not {getattr(self, name)}")
-        ways = {"bundle": self.bundle, "rooflines": self.rooflines, "peak_flops_per_s": self.peak_flops_per_s}
+        ways = {
+            "bundle": self.bundle,
+            "rooflines": self.rooflines,
+            "peak_flops_per_s": self.peak_flops_per_s,
+            "layers": self.layers,
+        }
         given = [name for name, value in ways.items() if value]
         if len(given) != 1:
             found.append(f"exactly one of {', '.join(ways)} is needed, not {len(given)}")
@@ -113,10 +120,7 @@ def load_table(leaderboards: Path, name: str) -> DeviceTable:
     path = leaderboards / FOLDER / f"{name}.yaml"
     if not path.is_file():
         raise unknown_name("device type", name, table_names(leaderboards))
-    table = load(path, DeviceTable, schema=SCHEMA)
-    if found := table.problems():
-        raise ContentError("; ".join(found), where=str(path))
-    return table
+    return load_checked(path, DeviceTable, schema=SCHEMA)
 
 
 def table_names(leaderboards: Path) -> tuple[str, ...]:
@@ -127,10 +131,12 @@ def table_names(leaderboards: Path) -> tuple[str, ...]:
 def costs_of(table: DeviceTable, leaderboards: Path) -> RooflineCosts:
     """The cost model of an imported or analytic device type.
 
-    Raises `ContentError` for a measured device type, or for a wrong efficiency file.
+    Raises `ContentError` for a device type that is measured or has layers only, or for a wrong efficiency file.
     """
     if table.bundle:
         raise ContentError(f"the costs of {table.title} are in its predictors", where=table.bundle)
+    if table.layers:
+        raise ContentError(f"{table.title} has costs of whole layers, not of kernels", where=f"layers: {table.layers}")
     if table.rooflines:
         return RooflineCosts(rooflines=table.rooflines)
     path = leaderboards / FOLDER / EFFICIENCIES / f"{table.efficiency}.yaml"

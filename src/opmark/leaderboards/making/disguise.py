@@ -10,7 +10,7 @@ import numpy as np
 
 from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.problem.checks import checked
-from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit
+from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit, UnitSplit
 from opmark.leaderboards.problem.problem import Problem
 
 # Costs of one kind of unit on one device type change together, by up to this share.
@@ -34,6 +34,8 @@ def disguise(problem: Problem, name: str, generator: np.random.Generator, *, res
                 replace(stream, units=tuple(sorted(mask.units[name] for name in stream.units)), source="")
                 for stream in problem.arrivals
             ),
+            # the new costs are at most this much larger, so that a goal that could be met still can be
+            limits=problem.limits.loosened(1 + rescale),
             provenance=CostOrigin(),
             reference=None,
         ),
@@ -86,12 +88,19 @@ class _Mask:
                 self.types[key]: tuple(_times(ns, self._factor(unit.kind, key)) for ns in row)
                 for key, row in unit.split_ns.items()
             },
+            splits=tuple(self._split(unit.kind, split) for split in unit.splits),
             interval={self.types[key]: value for key, value in unit.interval.items()},
             weights=tuple(self.weights[name] for name in unit.weights),
             colocation=self.classes.get(unit.colocation, ""),
             shape_group=self.groups.get(unit.shape_group, ""),
             kind=unit.kind if self.keeps_kinds else "",
         )
+
+    def _split(self, kind: str, split: UnitSplit) -> UnitSplit:
+        def scaled(table: Mapping[str, int | float]) -> dict[str, int | float]:
+            return {self.types[key]: _times(ns, self._factor(kind, key)) for key, ns in table.items()}
+
+        return replace(split, exec_ns=scaled(split.exec_ns), join_ns=scaled(split.join_ns), cut_ns=scaled(split.cut_ns))
 
     def tensor(self, tensor: Tensor) -> Tensor:
         """The disguised tensor."""

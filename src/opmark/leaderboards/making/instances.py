@@ -13,6 +13,7 @@ from opmark.leaderboards.making.cluster_plan import PlannedCluster, load_plan
 from opmark.leaderboards.making.coarsening import coarsened, colocated_by_weight
 from opmark.leaderboards.making.device_table import DeviceTable, costs_of
 from opmark.leaderboards.making.drawn_network import MARK, drawn_network, is_drawn
+from opmark.leaderboards.making.plan_problem import problem_of_plan
 from opmark.leaderboards.making.recipe import Candidate, Recipe
 from opmark.leaderboards.making.units import TargetCosts, make_problem
 from opmark.leaderboards.making.workload import serving_requests
@@ -26,6 +27,8 @@ from opmark.leaderboards.simulator.simulate import simulate
 
 # More memory than any network needs, used to measure the memory that a problem needs.
 _PLENTY = 2**50
+# Runtimes with kernels for a backward pass.
+TRAINS = "torch"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -68,21 +71,26 @@ class Sources:
 
         bundle = load_bundle(path_of(self.workspace, table.bundle), target_name=table.bundle.rpartition("/")[2])
         said: Target = bundle.target
-        return CostModel(bundle, missing=self.missing), f"measured: {said} {bundle.manifest.content_id}"
+        words = f"{table.provenance}: {said} {bundle.manifest.content_id}"
+        return CostModel(bundle, missing=self.missing, exact=True), words
 
 
 def problem_of(candidate: Candidate, recipe: Recipe, sources: Sources, objective: str) -> Problem:
     """The problem of a candidate, without a reference. Raises `OpMarkError` without its graphs or predictors."""
+    objective = candidate.objective or objective
+    if candidate.plan:
+        return checked(problem_of_plan(candidate, sources.workspace.leaderboards, objective), candidate.title)
     plan = load_plan(sources.workspace.leaderboards, candidate.cluster)
     plenty = plan.with_memory({device.name: _PLENTY for device in plan.cluster.devices})
     parts = [_network(model, candidate, recipe, sources, plenty) for model in candidate.models]
     whole = parts[0] if len(parts) == 1 else side_by_side(parts)
+    whole = replace(whole, cluster=plenty.cluster)  # a network that trains knows only the devices that can
     small = coarsened(colocated_by_weight(whole), candidate.units_at_most or recipe.units_at_most)
     problem = replace(
         small,
         name=candidate.title,
-        objective="latency" if candidate.arrivals else candidate.objective or objective,
-        unit=recipe.unit,
+        objective="latency" if candidate.arrivals else objective,
+        unit="$" if objective == "cost" else recipe.unit,
         memory_mode=candidate.memory_mode or recipe.memory_mode,
         contiguous=candidate.contiguous,
         replication=candidate.replication,
@@ -126,6 +134,7 @@ def side_by_side(parts: list[Problem]) -> Problem:
         parts[0].provenance,
         model="+".join(part.provenance.model for part in parts),
         family="+".join(dict.fromkeys(part.provenance.family for part in parts)),
+        bundles={key: words for part in parts for key, words in part.provenance.bundles.items()},
         graphs={
             f"{number}/{key}": one for number, part in enumerate(parts) for key, one in part.provenance.graphs.items()
         },
@@ -144,12 +153,28 @@ def needed_bytes(problem: Problem) -> dict[str, int]:
 
 def _network(model: str, candidate: Candidate, recipe: Recipe, sources: Sources, plan: PlannedCluster) -> Problem:
     graphs, costs, words = {}, {}, {}
-    for device in plan.cluster.devices:
+    cluster = _able(model, plan)
+    for device in cluster.devices:
         table = plan.tables[device.type]
         if device.target not in graphs:
             costs[device.target], words[device.target] = sources.costs(device.target, table)
             graphs[device.target] = sources.graph(model, table, candidate.dimensions, recipe.seed)
-    return make_problem(candidate.title, graphs, plan.cluster, costs, model=model, family=_family(model), bundles=words)
+    return make_problem(candidate.title, graphs, cluster, costs, model=model, family=_family(model), bundles=words)
+
+
+def _able(model: str, plan: PlannedCluster) -> Cluster:
+    """The devices that can run a network: a training step needs torch. All of them where none can."""
+    from opmark.models.source import is_training, source_of
+
+    whole = plan.cluster
+    if is_drawn(model) or not is_training(source_of(model).variant):
+        return whole
+    able = tuple(device for device in whole.devices if plan.tables[device.type].runtime.startswith(TRAINS))
+    names = [device.name for device in able]
+    if not names:
+        return whole
+    links = tuple(link for link in whole.links if {link.source, link.destination} <= set(names))
+    return replace(whole, devices=able, links=links, host=whole.host if whole.host in names else names[0])
 
 
 def _tightened(problem: Problem, candidate: Candidate, plan: PlannedCluster) -> Cluster:

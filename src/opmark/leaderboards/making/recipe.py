@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from opmark.core.errors import ContentError
-from opmark.core.schema import load
+from opmark.core.schema import load_checked
 from opmark.core.slug import NAME, Slug, SlugOrEmpty
 from opmark.leaderboards.problem.fields import COPIES_AT_MOST, MEMORY_MODES
 from opmark.leaderboards.problem.rules.objective import OBJECTIVES
@@ -29,10 +28,14 @@ class Candidate:
     the peak that the device would need for everything; `host_memory_share` limits the host. `objective` and
     `memory_mode` replace those of the track. `arrivals` names the process that draws requests, at `load` times the
     throughput of the best single device for each network.
+
+    Instead of `models` and `cluster`, `plan` may name a file below `layers/` in Sailor's format: its model and its
+    devices make the problem.
     """
 
-    models: tuple[str, ...]
-    cluster: Slug
+    models: tuple[str, ...] = ()
+    cluster: SlugOrEmpty = ""
+    plan: str = ""
     split: str = "public"
     name: SlugOrEmpty = ""
     dimensions: Mapping[str, int] = field(default_factory=dict)
@@ -52,13 +55,21 @@ class Candidate:
         """The name of the problem."""
         if self.name:
             return self.name
+        if self.plan:
+            return self._plan_title
         models = "+".join(model.replace("@", "-").replace("#", "-") for model in self.models)
         sizes = "".join(f"-{key[0]}{value}" for key, value in sorted(self.dimensions.items()))
         share = f"-m{round(100 * self.memory_share)}" if self.memory_share else ""
         joint = "-joint" if self.contiguous else ""
         joint += f"-mb{self.micro_batches}" if self.micro_batches else ""
         joint += f"-{self.arrivals}" if self.arrivals else ""
+        joint += "-replicas" if self.replication else ""
         return f"{models}{sizes}-{self.cluster}{share}{joint}"
+
+    @property
+    def _plan_title(self) -> str:
+        parts = [PurePosixPath(self.plan).name.partition(".")[0], self.objective, "joint" if self.contiguous else ""]
+        return "-".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +144,10 @@ class Recipe:
             key = f"candidates.{name}"
             if not NAME.accepts(name):
                 found.append(f"{key}: cannot name a problem's file: {NAME.sentence}")
-            if not candidate.models:
-                found.append(f"{key}.models: at least one is needed")
+            if candidate.plan and (candidate.models or candidate.cluster or candidate.memory_share):
+                found.append(f"{key}.plan: it has a model, devices and memory of its own")
+            if not candidate.plan and not (candidate.models and candidate.cluster):
+                found.append(f"{key}: models and a cluster are needed, or a plan")
             if candidate.split not in SPLITS:
                 found.append(f"{key}.split: one of {', '.join(SPLITS)}, not {candidate.split!r}")
             if candidate.objective and candidate.objective not in OBJECTIVES.names():
@@ -158,11 +171,7 @@ class Recipe:
 
 def load_recipe(folder: Path) -> Recipe:
     """Load and check the recipe in a track's folder. Raises `ContentError` naming the file and every wrong key."""
-    path = folder / FILE
-    recipe = load(path, Recipe, schema=SCHEMA)
-    if found := recipe.problems():
-        raise ContentError("; ".join(found), where=str(path))
-    return recipe
+    return load_checked(folder / FILE, Recipe, schema=SCHEMA)
 
 
 def recipe_names(folder: Path) -> frozenset[str]:

@@ -101,6 +101,19 @@ def make_problem(
     )
 
 
+def unit_kernels(graphs: Mapping[str, Graph], cluster: Cluster) -> dict[str, dict[str, Nodes]]:
+    """The node numbers of each unit by target, under the names that `make_problem` gives; `graphs` are by target name.
+
+    Raises as `make_problem` does.
+    """
+    target_of = _targets(cluster, graphs, graphs)
+    used = {target: graphs[target] for target in dict.fromkeys(target_of.values())}
+    host = cluster.host or cluster.devices[0].name
+    main = next(device.target for device in cluster.devices if device.name == host)
+    groups = units_of(used)
+    return dict(zip(_names(used[main], [group[main] for group in groups]), groups, strict=True))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prediction:
     """One target's graph with the predicted ns and the error factors of each node (no factors: none are known)."""
@@ -146,7 +159,7 @@ def _unit(
     )
 
 
-def _targets(cluster: Cluster, graphs: Mapping[str, Graph], costs: Mapping[str, TargetCosts]) -> dict[str, str]:
+def _targets(cluster: Cluster, graphs: Mapping[str, Graph], costs: Mapping[str, object]) -> dict[str, str]:
     """The target behind each device type."""
     cluster.checked(cluster.name)
     found: dict[str, str] = {}

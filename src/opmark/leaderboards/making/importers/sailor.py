@@ -5,7 +5,7 @@ Strati et al., "Sailor: Automating Distributed Training over Dynamic, Heterogene
 bandwidths of `leaderboards/layers/sailor`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from opmark.core.errors import UsageError
@@ -14,16 +14,20 @@ from opmark.core.reading import read_json
 from opmark.core.shipped import shipped_content
 from opmark.leaderboards.making.importer import ImportOptions, ProblemImporter
 from opmark.leaderboards.plans.bandwidths import Bandwidths
+from opmark.leaderboards.plans.layer_problem import (
+    OPTIMIZER_STATE,
+    layer_tensors,
+    layer_units,
+    layer_weights,
+    link_points,
+)
 from opmark.leaderboards.plans.layer_times import LayerProfiles, LayerTime, TrainedModel
-from opmark.leaderboards.plans.replay import DEFAULTS, FLOAT_BYTES, load_replayer
+from opmark.leaderboards.plans.replay import load_replayer
 from opmark.leaderboards.plans.training_plan import StageReplica, TrainingPlan, load_plan
 from opmark.leaderboards.problem.checks import checked
-from opmark.leaderboards.problem.fields import CostOrigin, Tensor, Unit
+from opmark.leaderboards.problem.fields import CostOrigin
 from opmark.leaderboards.problem.problem import Problem
 
-NS_PER_S = 1e9
-# Sizes at which the links' polynomials become points.
-_SIZES = tuple(2**power for power in range(10, 33, 2))
 # Replicas share a micro-batch in this many equal parts.
 _PART = 2
 
@@ -52,16 +56,16 @@ class SailorPlan(ProblemImporter):
             Problem(
                 name=f"{model.name.lower()}-{path.parent.name}-{path.stem.lower()}",
                 cluster=_cluster(path.stem, groups, replayer.bandwidths, published),
-                units=tuple(_units(model, times)),
-                tensors=tuple(_tensors(model, plan.sequences)),
-                weights={f"layer{layer}": round(FLOAT_BYTES * row[0]) for layer, row in enumerate(model.rows(1))},
+                units=layer_units(model, times),
+                tensors=layer_tensors(model, plan.sequences),
+                weights=layer_weights(model),
                 objective=objectives[options.objective],
                 unit="s",
                 memory_mode="stash",
                 provenance=CostOrigin(model=model.name, family="sailor"),
                 contiguous=options.contiguous,
                 replication=True,
-                optimizer_state=DEFAULTS.bytes_per_parameter / FLOAT_BYTES - 1,
+                optimizer_state=OPTIMIZER_STATE,
                 micro_batches=plan.micro_batches * plan.chains,
             ),
             str(path),
@@ -79,47 +83,6 @@ def _times(
     halves = [plan.sequences // _PART] if plan.sequences % _PART == 0 else []
     sizes = [plan.sequences, *halves]
     return [profiles.layer_times(model, replica.gpu, size, replica.tensor_parallel) for size in sizes]
-
-
-def _units(model: TrainedModel, times: Mapping[str, Sequence[tuple[LayerTime, ...]]]) -> list[Unit]:
-    """Forward, backward and update of each layer, which share a device."""
-    found = []
-    for layer in range(model.layers):
-        for phase in ("forward", "backward", "update"):
-            rows = {
-                kind: [getattr(row[layer], f"{phase}_s") * NS_PER_S for row in table] for kind, table in times.items()
-            }
-            split = {kind: tuple(row[1:]) for kind, row in rows.items() if len(row) > 1 and phase != "update"}
-            found.append(
-                Unit(
-                    name=f"layer{layer}.{phase}",
-                    exec_ns={kind: row[0] for kind, row in rows.items()},
-                    weights=(f"layer{layer}",),
-                    colocation=f"layer{layer}",
-                    phase=phase,
-                    kind="layer",
-                    split_ns=split,
-                )
-            )
-    return found
-
-
-def _tensors(model: TrainedModel, sequences: int) -> list[Tensor]:
-    """Outputs forward, gradients backward, what a backward pass keeps, and the gradient of each weight."""
-    size, rows = model.output_bytes(sequences), model.rows(1)
-    found: list[Tensor] = []
-    for layer in range(model.layers):
-        name = f"layer{layer}"
-        kept = round(FLOAT_BYTES * sequences * rows[layer][1])
-        ways = [(f"{name}.kept", kept, "forward", (f"{name}.backward",))]
-        ways.append((f"{name}.gradient", round(FLOAT_BYTES * rows[layer][0]), "backward", (f"{name}.update",)))
-        if layer + 1 < model.layers:
-            ways.append((f"{name}.out", size, "forward", (f"layer{layer + 1}.forward",)))
-        if layer:
-            ways.append((f"{name}.back", size, "backward", (f"layer{layer - 1}.backward",)))
-        for tensor, size_bytes, phase, readers in ways:
-            found.append(Tensor(name=tensor, size_bytes=size_bytes, producer=f"{name}.{phase}", consumers=readers))
-    return found
 
 
 def _cluster(name: str, groups: Sequence[StageReplica], bandwidths: Bandwidths, published: Path) -> Cluster:
@@ -141,8 +104,7 @@ def _cluster(name: str, groups: Sequence[StageReplica], bandwidths: Bandwidths, 
             if source != target:
                 ends = [(one.zone, one.gpu, one.tensor_parallel) for one in (sender, receiver)]
                 rate = bandwidths.between(*ends)
-                points = tuple((size, round(rate.seconds(size) * NS_PER_S)) for size in _SIZES)
-                beyond = _SIZES[-1] / rate.seconds(_SIZES[-1])
+                points, beyond = link_points(rate)
                 links.append(
                     Link(
                         source=names[source],
