@@ -1,0 +1,54 @@
+"""Records survive a round trip, and damage to them is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from opmark.core.errors import ContentError
+from opmark.leaderboards.fidelity.records import (
+    ExecutedPlacement,
+    FidelityRecord,
+    load_record,
+    problem_path,
+    record_path,
+    save_record,
+    stored_records,
+)
+from opmark.leaderboards.problem.placement import Solution
+
+RECORD = FidelityRecord(
+    device="box",
+    track="inference-latency",
+    problem="resnet-18-2onnx",
+    problem_id="0123",
+    model="resnet-18",
+    dimensions={"batch": 2},
+    placements=(
+        ExecutedPlacement(
+            placers=("heft", "peft"),
+            solution=Solution(device={"conv": "core0"}, order={"core0": ("conv",)}),
+            predicted_ns=5,
+            visits_ns=((6, 7), (6, 6)),
+        ),
+    ),
+)
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = record_path(tmp_path, RECORD.device, RECORD.problem)
+    save_record(RECORD, path)
+    assert load_record(path) == RECORD
+    assert list(stored_records(tmp_path)) == [RECORD]
+    assert problem_path(tmp_path, "box", "p").parent.parent == path.parent
+
+
+def test_a_changed_time_is_noticed(tmp_path: Path) -> None:
+    path = record_path(tmp_path, RECORD.device, RECORD.problem)
+    save_record(RECORD, path)
+    path.write_text(path.read_text().replace('"predicted_ns": 5', '"predicted_ns": 6'))
+    with pytest.raises(ContentError, match=r"resnet-18-2onnx"):
+        load_record(path)
+
+
+def test_there_may_be_no_records(tmp_path: Path) -> None:
+    assert list(stored_records(tmp_path)) == []
