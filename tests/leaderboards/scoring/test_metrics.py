@@ -2,7 +2,9 @@
 
 import pytest
 
+from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.scoring.metric import METRICS, Drawn, Result
+from opmark.leaderboards.scoring.robustness import shares_won
 from opmark.leaderboards.scoring.score_formulas import (
     geometric_mean,
 )
@@ -34,3 +36,14 @@ def test_robustness_holds_answers_against_drawn_errors() -> None:
     assert robust.value([drawn, result(cost=None, quality=0.0, gain=None)]) == pytest.approx((0.5 * 0.01) ** 0.5)
     assert spread.value([drawn, result()]) == pytest.approx(1.0)
     assert [metric.value([result()]) for metric in (robust, spread)] == [None, None]
+
+
+def test_draws_are_won_by_the_cheapest_valid_answers_and_counted_for_pools_only() -> None:
+    shares = shares_won({"a": [1, 5, INVALID_COST, 4], "b": [2, 5, INVALID_COST, 3], "c": [9, 9, 9, INVALID_COST]})
+    assert shares == {"a": 0.5, "b": 0.5, "c": 0.25}
+    assert shares_won({"a": [INVALID_COST], "b": [INVALID_COST]}) == {"a": 0.0, "b": 0.0}
+    metric = METRICS.load("draws-won")
+    won = result(drawn=Drawn(median=200, p95=300, won=0.8))
+    assert metric.value([won]) == 0.8
+    assert metric.value([won, result(cost=None, quality=0.0, gain=None)]) == 0.4
+    assert metric.value([result(drawn=Drawn(median=200, p95=300))]) is None

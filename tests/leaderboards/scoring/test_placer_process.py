@@ -1,5 +1,6 @@
 """Placers in processes of their own: hard time limits, and failures that are one sentence."""
 
+import subprocess
 import textwrap
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from tests.leaderboards.examples import heft_canonical, peft_canonical
 
 from opmark.core.errors import SubmissionError
 from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.scoring import placer_process
 from opmark.leaderboards.scoring.attempt import attempt, budget_by_size_s, hard_end_s
 from opmark.leaderboards.scoring.placer_process import PlacerProcess
 from opmark.leaderboards.scoring.placer_worker import compile_simulator
@@ -28,6 +30,12 @@ class Strange(Placer):
 
 PLACER = Strange()
 """
+
+
+@pytest.fixture(autouse=True)
+def real_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here starts are tested."""
+    monkeypatch.setattr(placer_process, "subprocess", subprocess)
 
 
 @pytest.fixture
@@ -76,8 +84,8 @@ def test_what_goes_wrong_is_one_sentence(strange) -> None:
 def test_a_process_answers_like_a_call() -> None:
     with PlacerProcess() as process:
         for problem in (heft_canonical(), peft_canonical(), peft_canonical()):
-            inside = attempt(problem, "local-search", budget_s=20, seed=3)
-            outside = process.attempt(problem, "local-search", budget_s=20, seed=3)
+            inside = attempt(problem, "local-search", budget_s=200, seed=3)
+            outside = process.attempt(problem, "local-search", budget_s=200, seed=3)
             assert outside.solution == inside.solution
             assert outside.evaluation.cost == inside.evaluation.cost
 

@@ -1,14 +1,18 @@
 """Bounds of a track's problems: stored as they are proved, never lower than before."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.contracts.test_placers import training
 from tests.leaderboards.examples import heft_canonical
 
 from opmark.core.errors import CheckFailedError
+from opmark.leaderboards.bounds.certificate import read_certificates, write_certificates
 from opmark.leaderboards.problem.files import save_problem
+from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.scoring import proving
-from opmark.leaderboards.scoring.proving import prove_bounds
+from opmark.leaderboards.scoring.proving import check_bounds, prove_bounds
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.track import Track, freeze_track, load_track
 
@@ -59,3 +63,33 @@ def test_a_weaker_bound_changes_nothing(track: Track, monkeypatch: pytest.Monkey
     assert prove_bounds(track, seconds=1) == {"canonical": 0}
     assert path.read_bytes() == before
     assert reference(track) == known
+
+
+def test_a_certificate_is_decided_again_and_a_wrong_one_refused(track: Track) -> None:
+    prove_bounds(track, seconds=30)
+    (certificate,) = read_certificates(track.folder).values()
+    assert (certificate.bound_ns, certificate.answer_ns, certificate.grid_ns) == (75, 75, 1)
+    assert certificate.problem == track.problems()[0].id
+    assert not certificate.decided_again
+    assert check_bounds(track, seconds=30) == {"canonical": True}
+    kept = read_certificates(track.folder)["canonical"]
+    assert kept == replace(certificate, decided_again=True)
+    for wrong in (replace(certificate, bound_ns=76, answer_ns=80), replace(certificate, problem="another")):
+        write_certificates(track.folder, {"canonical": wrong})
+        with pytest.raises(CheckFailedError, match="does not hold"):
+            check_bounds(track, seconds=30)
+
+
+def test_an_answer_that_runs_units_again_starts_no_proof(tmp_path: Path) -> None:
+    folder = tmp_path / "training"
+    (folder / "problems").mkdir(parents=True)
+    (folder / "track.yaml").write_text("schema: 1\ntitle: Training\nversion: 1.0.0\nbudget_s: 5\n")
+    save_problem(training(2), folder / "problems" / "training.json")
+    found = load_track(tmp_path, "training")
+    score_track(found, ["best-single-device"])
+    solution = found.solutions()["best-single-device"]["training"]
+    assert isinstance(solution, Solution)
+    found.store("best-single-device", "training", replace(solution, recompute=("forward0",)))
+    assert found.standings().rows[0].results[0].cost is not None
+    freeze_track(found)
+    assert prove_bounds(found, seconds=1) == {}

@@ -9,6 +9,7 @@ from opmark.leaderboards.scoring.score_formulas import (
     interval,
     quality,
     shared_ranks,
+    solved_alike,
 )
 
 
@@ -39,3 +40,12 @@ def test_entries_inside_each_others_interval_share_a_rank() -> None:
     assert shared_ranks([(0.9, 0.8, 1.0), (0.85, 0.7, 0.95), (0.5, 0.4, 0.6)]) == [1, 1, 3]
     assert shared_ranks([(0.9, 0.8, 1.0), (0.85, 0.84, 0.86)]) == [1, 2], "the leader is not inside the second's"
     assert shared_ranks([(0.9, 0.9, 0.9), (0.9, 0.9, 0.9)]) == [1, 1]
+
+
+def test_costs_within_a_hundredth_are_alike_if_everybody_has_one() -> None:
+    assert solved_alike([1000, 1010, 1003])
+    assert not solved_alike([1000, 1011])
+    assert not solved_alike([1000, "does not fit"])
+    assert not solved_alike([1000, None])
+    assert not solved_alike([1000])
+    assert not solved_alike([])

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,9 @@ from opmark.leaderboards.scoring.track import Track, freeze_track, load_track
 
 def track_in(folder: Path) -> Track:
     (folder / "t").mkdir(parents=True)
-    (folder / "t" / "track.yaml").write_text("schema: 1\ntitle: T\nversion: 1.0.0\nbudget_s: 20\n")
+    # The searches below end after a number of evaluations: however busy the machine is, no budget cuts them short.
+    (folder / "t" / "track.yaml").write_text("schema: 1\ntitle: T\nversion: 1.0.0\nbudget_s: 600\n")
     for name, problem in (("a", heft_canonical()), ("b", peft_canonical())):
-        from dataclasses import replace
-
         save_problem(replace(problem, name=name), folder / "t" / "problems" / f"{name}.json")
     return load_track(folder, "t")
 
@@ -96,7 +96,7 @@ def test_a_failed_run_removes_the_older_answer(tmp_path: Path) -> None:
     assert not track.has_answer("bad", "a")
 
 
-def test_a_cluster_gives_the_same_bytes_although_a_worker_is_killed(tmp_path: Path) -> None:
+def test_a_cluster_gives_the_same_bytes_although_a_worker_is_killed(tmp_path: Path, forked_cluster: None) -> None:
     here, there = track_in(tmp_path / "here"), track_in(tmp_path / "there")
     score_track(here, UNTIMED, jobs=1)
     steps: list[ScoringProgress] = []

@@ -51,9 +51,14 @@ LEFT = "random-towers-1-far-m200"
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
+    return workspace_in(tmp_path)
+
+
+def workspace_in(root: Path) -> Workspace:
+    """A workspace with devices, clusters and the recipe of a track that is not made yet."""
     for room in ROOMS:
-        (tmp_path / room).mkdir()
-    folder = tmp_path / "leaderboards"
+        (root / room).mkdir(parents=True)
+    folder = root / "leaderboards"
     links = f"{LINKS}  slow: {{latency_ns: 1000000000, bandwidth_bytes_per_s: 1000.0, source: a very long wire}}\n"
     for name, text in {
         "devices/made.yaml": ANALYTIC.replace("memory_bytes: 1000", "memory_bytes: 1000000000000"),
@@ -68,7 +73,7 @@ def workspace(tmp_path: Path) -> Workspace:
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    return Workspace(tmp_path)
+    return Workspace(root)
 
 
 def test_a_recipe_makes_a_track_once_and_says_why_something_is_missing(workspace: Workspace) -> None:
@@ -150,9 +155,9 @@ def test_a_wrong_recipe_names_every_fault(workspace: Workspace) -> None:
         load_recipe(path.parent)
     for part in (
         "'x' appears twice",
-        "x.models: at least one",
+        "x: models and a cluster are needed, or a plan",
         "x.split: one of public, validation",
-        "x.objective: one of cost, latency, serving, throughput, not 'speed'",
+        "x.objective: one of cost, hypervolume, latency, rent, serving, throughput, not 'speed'",
         "x.memory_mode: one of liveness, sum, stash, not 'much'",
     ):
         assert part in str(caught.value)

@@ -81,7 +81,10 @@ def test_files_that_are_absent_or_old_are_read(tmp_path: Path) -> None:
         for file in files:
             (folder / file).write_text("{}")
     assert read_counted(tmp_path) == {"running": None}
-    row = {"name": "heft", "score": 0.5, "low": 0.4, "high": 0.6, "results": [{"scored": True}, {"scored": False}]}
+    results = [{"scored": True}, {"scored": False}]
+    row = {"rank": 1, "name": "heft", "score": 0.5, "low": 0.4, "high": 0.6, "results": results}
     (tmp_path / "hidden").mkdir()
-    (tmp_path / "hidden" / "standings.json").write_text(json.dumps({"rows": [row]}))
+    (tmp_path / "hidden" / "standings.json").write_text(
+        json.dumps({"schema": 1, "track": "t", "note": "", "rows": [row]})
+    )
     assert hidden_scores(tmp_path)["heft"] == SplitScore(score=0.5, low=0.4, high=0.6, instances=1)

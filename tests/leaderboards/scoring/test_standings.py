@@ -92,3 +92,39 @@ def test_costs_without_intervals_have_no_bad_day() -> None:
         assert entry["score"] == pytest.approx(instance["quality"])
         assert instance["median_ns"] is None
     assert "instances" not in standings_table(standings)[0]
+
+
+def test_a_problem_that_all_good_entries_solve_alike_is_shown_only() -> None:
+    hard = replace(heft_canonical(), reference=ReferenceCosts(bound_ns=41, best_known_ns=75))
+    easy = replace(peft_canonical(), name="easy", reference=ReferenceCosts(bound_ns=41, best_known_ns=113))
+    shared = Solution(device={unit.name: "P1" for unit in easy.units})
+    other = {unit.name: "P2" for unit in hard.units}
+    solutions = {
+        "one": {hard.name: Solution(device={unit.name: "P1" for unit in hard.units}), "easy": shared},
+        "two": {hard.name: Solution(device=other), "easy": shared},
+        "poor": {"easy": Solution(device={unit.name: "P3" for unit in easy.units})},
+    }
+    found = rank_solutions([hard, easy], solutions, good=("one", "two"))
+    assert {result.problem: result.scored for result in found.rows[0].results} == {"canonical": True, "easy": False}
+    apart = rank_solutions([hard, easy], solutions, good=("one", "poor"))
+    assert all(result.scored for result in apart.rows[0].results)
+
+
+def test_scores_stand_beside_one_another_by_the_source_of_costs() -> None:
+    sure = heft_canonical()
+    devices = tuple(replace(device, provenance="analytic") for device in sure.cluster.devices)
+    doubtful = replace(sure, name="doubtful", cluster=replace(sure.cluster, devices=devices))
+    solution = Solution(device={unit.name: "P1" for unit in sure.units})
+    reference = ReferenceCosts(bound_ns=41, best_known_ns=75)
+    problems = [replace(sure, reference=reference), replace(doubtful, reference=replace(reference, best_known_ns=60))]
+    found = rank_solutions(problems, {"one": {sure.name: solution, "doubtful": solution}})
+    entry = standings_table(found, instances=True)[0]
+    scores = entry["by_provenance"]
+    assert list(scores) == [sure.costs_from, "analytic"]
+    assert [score["instances"] for score in scores.values()] == [1, 1]
+    assert scores["analytic"]["score"] == pytest.approx(60 / entry["instances"][0]["cost_ns"])
+    assert entry["score"] == pytest.approx((scores["analytic"]["score"] * scores[sure.costs_from]["score"]) ** 0.5)
+    assert {one["problem"]: one["provenance"] for one in entry["instances"]} == {
+        sure.name: sure.costs_from,
+        "doubtful": "analytic",
+    }

@@ -15,7 +15,8 @@ from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.scoring.robustness import robustness
 from opmark.leaderboards.scoring.scoring_jobs import score_track
-from opmark.leaderboards.scoring.track import Track, freeze_track, load_track, track_names
+from opmark.leaderboards.scoring.splits import stored_standings
+from opmark.leaderboards.scoring.track import Track, freeze_track, load_track, older_versions, track_names
 from opmark.leaderboards.site.exhibition import publish_tracks
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -44,6 +45,17 @@ def test_scoring_stores_answers_and_ranks_them_again_to_the_same_bytes(track: Tr
         "track.yaml",
     ]
     assert set(read_json(track.folder / "runs.json.gz")["runs"]) == {"heft", "random"}
+
+
+def test_standings_that_were_edited_are_named(track: Track) -> None:
+    score_track(track, ["heft", "random"])
+    path = track.folder / "standings.json"
+    found = stored_standings(track.folder)
+    assert found is not None
+    assert [(row.rank, row.name) for row in found.rows] == [(1, "heft"), (2, "random")]
+    path.write_text(path.read_text().replace('"name": "random"', '"name": "rendom"'))
+    with pytest.raises(ContentError, match=r"standings\.json: changed since it was written"):
+        stored_standings(track.folder)
 
 
 def test_standings_are_robust_where_costs_have_intervals(track: Track) -> None:
@@ -90,7 +102,7 @@ def test_a_frozen_track_keeps_its_scores_when_a_better_entry_comes(track: Track)
     assert freeze_track(track) == {}
     scores = {row.name: row.score for row in score_track(track, ["local-search"]).rows}
     assert scores["heft"] == 1.0
-    assert scores["local-search"] == 1.05, "a record, until the next version"
+    assert 1.0 < scores["local-search"] <= 1.05, "a record, until the next version; how far depends on the processor"
 
 
 def test_standings_follow_a_dearer_reference_that_is_replaced(track: Track) -> None:
@@ -146,4 +158,25 @@ def test_shipped_tracks_rank_to_their_stored_bytes(name: str, tmp_path: Path) ->
         if result.cost < value
     ]
     assert below == [], "no answer is better than any bound says it can be"
-    assert len(costs) > 20 * len(proved)
+    assert len(costs) >= 0.8 * len(standings.rows) * len(proved), "hardly an entry has answers"
+
+
+def test_an_older_version_is_read_ranked_and_scored_by_its_own_name(track: Track) -> None:
+    score_track(track, ["heft"])
+    older = track.folder / "versions" / "0.9.0"
+    older.mkdir(parents=True)
+    for name in ("track.yaml", "problems", "solutions", "runs.json.gz"):
+        (track.folder / name).rename(older / name)
+    (track.folder / "track.yaml").write_text("schema: 1\ntitle: Latency\nversion: 1.0.0\nbudget_s: 5\n")
+    save_problem(replace(heft_canonical(), name="new"), track.folder / "problems" / "new.json")
+    place = track.folder.parent
+    assert track_names(place) == ("latency",)
+    assert older_versions(track.folder) == ("0.9.0",)
+    found = load_track(place, "latency@0.9.0")
+    assert (found.name, found.leaderboards) == ("latency@0.9.0", place)
+    assert [row.name for row in found.standings().rows] == ["heft"]
+    assert [row.name for row in score_track(found, ["heft", "random"]).rows] == ["heft", "random"]
+    assert [problem.name for problem in load_track(place, "latency").problems()] == ["new"]
+    for wrong in ("latency@0.8.0", "other@0.9.0", "latency@"):
+        with pytest.raises(UnknownNameError):
+            load_track(place, wrong)

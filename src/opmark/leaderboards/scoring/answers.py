@@ -1,7 +1,8 @@
 """The stored answers of one entry: `solutions/<entry>.json.gz` of a track, with a row per problem.
 
 A row lists values in the order of the problem's units; a hash of the unit names shows that the problem is still the
-same. A solution that does not name every unit exactly once is stored with its names: ranking then reports its fault.
+same. A solution that splits or recomputes units, is a front, or does not name every unit exactly once, is stored with
+its names.
 """
 
 import json
@@ -59,11 +60,12 @@ def row_of(solution: Solution, problem: Problem | None) -> dict[str, Any]:
     number = {name: place for place, name in enumerate(names)}
     order = solution.order or {}
     columns = (solution.device, *([] if solution.priority is None else [solution.priority]))
-    fits = problem is not None and all(column.keys() == number.keys() for column in columns)
+    plainly = problem is not None and not solution.splits and not solution.recompute and not solution.front
+    fits = plainly and all(column.keys() == number.keys() for column in columns)
     if not fits or any(name not in number for row in order.values() for name in row):
         kept = plain(solution)
         said = ("device", "priority", "order", "replicas", *(("schedule",) if solution.schedule else ()))
-        return {key: kept[key] for key in said if kept[key] is not None}
+        return {key: kept[key] for key in (*said, "splits", "recompute", "front") if kept[key] is not None}
     devices = sorted(set(solution.device.values()))
     row: dict[str, Any] = {
         "units": content_id(names),

@@ -22,6 +22,8 @@ KEPT_S = 60 * 24 * 3600.0
 _READY, _LOCK = "ready", "lock"
 # Modules with functions that are compiled when they are imported.
 _MODULES = ("opmark.leaderboards.simulator.engine", "opmark.leaderboards.simulator.loads")
+# Python warns when it forgets a process that still runs.
+_started: list["subprocess.Popen[bytes]"] = []
 
 
 def is_compiled() -> bool:
@@ -53,13 +55,15 @@ def compile_in_background() -> None:
     """Start a process that compiles the search; it goes on when this one ends."""
     environment = {name: value for name, value in os.environ.items() if name != UNCOMPILED_VARIABLE}
     command = [sys.executable, "-m", "opmark.leaderboards.scoring.compilation"]
-    subprocess.Popen(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
+    _started.append(
+        subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
     )
 
 

@@ -7,12 +7,16 @@ then disguised, so that nothing in it can be looked up.
 
 import hashlib
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from opmark.core.errors import ContentError, PlacementError, SubmissionError, UsageError
+from opmark.core.registry import Registry
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.disguise import disguise
 from opmark.leaderboards.making.drawn_network import MARK, drawn_families
@@ -20,7 +24,7 @@ from opmark.leaderboards.making.instances import Sources, problem_of
 from opmark.leaderboards.making.recipe import FILE, Candidate, HiddenPart, Recipe, load_recipe
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
-from opmark.leaderboards.scoring.track import REFERENCES, Track, read_references
+from opmark.leaderboards.scoring.track import AT, REFERENCES, Track, read_references
 from opmark.leaderboards.search.single import best_single_device
 
 VARIABLE = "OPMARK_HIDDEN_SEED"
@@ -29,6 +33,20 @@ JUDGES = ("heft", "peft", "etf", "m-topo", "gpipe")
 _BUDGET_S = 600.0
 # The number of draws per wanted instance after which a recipe is refused.
 _TRIES = 20
+
+
+class HiddenDrawer(ABC):
+    """A way to draw hidden instances by the rules in `file`, which lies in a track's folder."""
+
+    summary: ClassVar[str]
+    file: ClassVar[str]
+
+    @abstractmethod
+    def problems(self, folder: Path, sources: Sources, seed: str) -> tuple[Problem, ...]:
+        """The instances of `seed` by the rules in `folder`, disguised; none where they have no hidden part."""
+
+
+DRAWERS: Registry[HiddenDrawer] = Registry("opmark.leaderboards.provisioning.drawers", "DRAWER", "drawer")
 
 
 def hidden_track(track: Track) -> Track | None:
@@ -45,7 +63,8 @@ def hidden_track(track: Track) -> Track | None:
             f"{VARIABLE} is not the seed that this track committed to",
             where=f"{track.folder / 'track.yaml'}: hidden_seed_sha256",
         )
-    return replace(track, folder=track.folder / "hidden", given=_problems(track, f"{track.name}/{seed}"))
+    name = track.name.partition(AT)[0]  # an older version keeps the draws that it had under this name
+    return replace(track, folder=track.folder / "hidden", given=_problems(track, f"{name}/{seed}"))
 
 
 def need_hidden(track: Track) -> Track:
@@ -64,10 +83,13 @@ def fresh_problems(track: Track, seed: str) -> tuple[Problem, ...]:
 
     Raises `OpMarkError` where a predictor or a graph that they need is missing.
     """
+    sources = Sources(workspace=Workspace(track.leaderboards.parent))
+    for drawer in DRAWERS:
+        if (track.folder / drawer.file).is_file():
+            return drawer.problems(track.folder, sources, seed)
     recipe = load_recipe(track.folder) if (track.folder / FILE).is_file() else None
     if recipe is None or recipe.hidden is None:
         return ()
-    sources = Sources(workspace=Workspace(track.folder.parent.parent))
     return tuple(drawn_problems(recipe, recipe.hidden, sources, track.rules.objective, seed))
 
 

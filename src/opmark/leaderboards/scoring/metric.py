@@ -13,10 +13,14 @@ from opmark.core.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawn:
-    """Costs over draws of the predictors' errors: the lower median and the 95th percentile."""
+    """Costs over draws of the predictors' errors: the lower median and the 95th percentile.
+
+    `won` is known for pools: the share of draws in which the answer is valid and no other entry's is cheaper.
+    """
 
     median: int
     p95: int
+    won: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from typing import Any, Self
 from opmark.core.canonical import plain
 from opmark.core.errors import MissingExtraError, OpMarkError, PlacementError, SubmissionError
 from opmark.core.line_reader import LineReader
+from opmark.core.reading import parse_json
 from opmark.core.schema import convert
 from opmark.core.units import format_duration
 from opmark.leaderboards.problem.compile_cache import UNCOMPILED_VARIABLE
@@ -141,7 +142,7 @@ class PlacerProcess:
         if not line:
             self._process.wait()
             return None
-        message: dict[str, Any] = json.loads(line)
+        message: dict[str, Any] = parse_json(line, "the process of a placer")
         return message
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from opmark.core.canonical import plain
 from opmark.core.errors import MissingExtraError, OpMarkError, PlacementError
+from opmark.core.reading import parse_json
 from opmark.core.schema import convert
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
@@ -49,8 +50,8 @@ def main() -> int:
         np.seterr(over="ignore")  # random numbers wrap around, in plain Python as in compiled code
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     problem: Problem | None = None
-    for line in sys.stdin:
-        asked: dict[str, Any] = json.loads(line)
+    for line in sys.stdin.buffer:
+        asked: dict[str, Any] = parse_json(line, "a request", written_by_us=True)
         if asked["problem"] is not None:
             problem = convert(asked["problem"], Problem, where="problem")
         assert problem is not None

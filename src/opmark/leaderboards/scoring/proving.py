@@ -1,4 +1,4 @@
-"""Better lower bounds for the problems of a track, proved by solvers from the best stored answers."""
+"""Better lower bounds for a track's problems, proved by solvers from the best stored answers, and checked again."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,6 +6,14 @@ from dataclasses import replace
 from opmark.core.errors import CheckFailedError
 from opmark.core.parallel.task_map import InTurn, MapProgress, TaskMap
 from opmark.leaderboards.bounds.bounds import bounds
+from opmark.leaderboards.bounds.certificate import (
+    PROVED,
+    BoundCertificate,
+    certificate_of,
+    holds,
+    read_certificates,
+    write_certificates,
+)
 from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
 from opmark.leaderboards.problem.problem import Problem
@@ -23,7 +31,8 @@ def prove_bounds(
     """Prove bounds for every scored problem whose bound is below its best known cost; the gains by problem.
 
     Each problem gets `seconds`. A bound is stored with its problem as soon as it is proved, and never falls, so that an
-    interrupted run goes on from where it was. The standings are ranked and written again.
+    interrupted run goes on from where it was; its certificate stands in `bounds.json`. The standings are ranked and
+    written again.
     """
     gained: dict[str, int] = {}
     with track.lock():
@@ -33,12 +42,15 @@ def prove_bounds(
             if problem.reference is not None and problem.reference.bound_ns < problem.reference.best_known_ns
         ]
         for done, (number, found) in enumerate((place or InTurn()).run(_proved, asked, shared=None), start=1):
-            problem = asked[number][0]
+            problem, known, _ = asked[number]
             reference = problem.reference
             assert reference is not None
             better = {name: value for name, value in found.items() if value > reference.bounds.get(name, 0)}
             bound_ns = max(reference.bound_ns, *found.values())
             if better:
+                if PROVED in better:
+                    answer_ns = simulate(problem, known).cost_ns
+                    _keep(track, problem.name, certificate_of(problem, better[PROVED], answer_ns, seconds))
                 written = replace(reference, bounds={**reference.bounds, **better}, bound_ns=bound_ns)
                 save_problem(replace(problem, reference=written), track.path_of(problem.name))
             gained[problem.name] = bound_ns - reference.bound_ns
@@ -46,6 +58,43 @@ def prove_bounds(
         if any(gained.values()):
             track.write_standings(track.standings())
     return gained
+
+
+def check_bounds(
+    track: Track,
+    *,
+    seconds: float,
+    progress: Callable[[str, MapProgress], None] = lambda _name, _progress: None,
+    place: TaskMap | None = None,
+) -> dict[str, bool]:
+    """Decide again, within `seconds` each, what the track's certificates claim; True by problem where it was decided.
+
+    A certificate that was decided again is not decided a third time. Raises `CheckFailedError` for a wrong one.
+    """
+    problems = {problem.name: problem for problem in track.problems()}
+    found: dict[str, bool] = {}
+    with track.lock():
+        known = {name: one for name, one in read_certificates(track.folder).items() if name in problems}
+        found = {name: True for name, one in known.items() if one.decided_again and one.problem == problems[name].id}
+        asked = [(problems[name], one, seconds) for name, one in known.items() if name not in found]
+        for done, (number, verdict) in enumerate((place or InTurn()).run(_decided, asked, shared=None), start=1):
+            problem, certificate, _ = asked[number]
+            if verdict is False:
+                raise CheckFailedError(f"the bound {certificate.bound_ns} does not hold", where=problem.name)
+            found[problem.name] = bool(verdict)
+            if verdict:
+                _keep(track, problem.name, replace(certificate, decided_again=True))
+            progress(problem.name, MapProgress(done=done, total=len(asked)))
+    return dict(sorted(found.items()))
+
+
+def _keep(track: Track, name: str, certificate: BoundCertificate) -> None:
+    write_certificates(track.folder, {**read_certificates(track.folder), name: certificate})
+
+
+def _decided(_shared: None, asked: tuple[Problem, BoundCertificate, float]) -> bool | None:
+    problem, certificate, seconds = asked
+    return holds(problem, certificate, seconds=seconds)
 
 
 def _proved(_shared: None, asked: tuple[Problem, Placement, float]) -> dict[str, int]:
@@ -61,7 +110,7 @@ def _proved(_shared: None, asked: tuple[Problem, Placement, float]) -> dict[str,
 
 
 def _best_answers(track: Track) -> list[tuple[Problem, Placement]]:
-    """The problems that have a valid stored answer, each with the cheapest one."""
+    """The problems with a valid stored answer, each with the cheapest one that leaves all units whole and alone."""
     standings = track.standings()
     entries = track.solutions()
     costs = {
@@ -73,7 +122,9 @@ def _best_answers(track: Track) -> list[tuple[Problem, Placement]]:
     found = []
     for problem in track.problems():
         own = sorted((cost, entry) for (name, entry), cost in costs.items() if name == problem.name)
-        solution = entries[own[0][1]][problem.name] if own else None
-        if isinstance(solution, Solution):
+        answers = (entries[entry][problem.name] for _, entry in own)
+        plain = (one for one in answers if isinstance(one, Solution) and not (one.splits or one.recompute))
+        solution = next(plain, None)
+        if solution is not None:
             found.append((problem, placement_of(problem, solution)))
     return found

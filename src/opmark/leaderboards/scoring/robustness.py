@@ -1,17 +1,23 @@
 """The cost of a placement over random draws of the predictors' errors."""
 
 import copy
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
+from opmark.leaderboards.problem.fields import GoalLimits
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.profile import PublishedModel
+from opmark.leaderboards.problem.schedule import INVALID_COST
+from opmark.leaderboards.simulator.evaluation import Evaluation
+from opmark.leaderboards.simulator.fronts import MoneyAndTime, mean_time_ns
 from opmark.leaderboards.simulator.simulate import simulate, simulate_many
 
 DRAWS = 100
@@ -52,12 +58,16 @@ def robustness_of_all(
     devices = np.array([fixed[place].device for place in plain], dtype=np.int64)
     priorities = np.array([fixed[place].priority for place in plain], dtype=np.int64)
     costs = np.zeros((len(factors), len(fixed)), dtype=np.int64)
+    others = sorted(set(range(len(fixed))).difference(plain))
+    # Replicas that share a pass run parts, whose times are not compiled.
+    replicated = not problem.pipelined and any(fixed[place].replicas for place in others)
     for draw, row in enumerate(factors):
         whole = _drawn(problem, row)
         if plain:
             costs[draw, plain] = simulate_many(whole, devices, priorities, profile=profile, enforce_memory=False)
-        for place in set(range(len(fixed))).difference(plain):
-            drawn = drawn_problem(problem, row) if fixed[place].replicas else whole
+        anew = drawn_problem(problem, row) if replicated else whole
+        for place in others:
+            drawn = anew if fixed[place].replicas else whole
             costs[draw, place] = simulate(drawn, fixed[place], profile).cost_ns
     return tuple(Robustness(costs=tuple(own)) for own in costs.T.tolist())
 
@@ -76,6 +86,35 @@ def robustness(
     """
     factors = drawn_factors(problem, draws=draws, seed=seed)
     return robustness_of_all(problem, [placement], factors=factors, profile=profile)[0]
+
+
+def front_robustness(
+    problem: Problem, evaluation: Evaluation, *, factors: Factors, profile: PublishedModel | None = None
+) -> Robustness:
+    """The cost of a front over draws. A placement that a draw takes beyond the reference time adds nothing there."""
+    objective = "throughput" if problem.limits.period_ns else "latency"
+    free = replace(problem, objective=objective, unit="ns", limits=GoalLimits())
+    placements = [one.placement for one in evaluation.front]
+    rows = robustness_of_all(free, placements, factors=factors, profile=profile)
+    prices = [one.point(problem).price_per_hour for one in evaluation.front]
+    costs = []
+    for times_ns in zip(*(row.costs for row in rows), strict=True):
+        points = [
+            MoneyAndTime(price_per_hour=price, time_ns=Fraction(time_ns))
+            for price, time_ns in zip(prices, times_ns, strict=True)
+        ]
+        costs.append(math.ceil(mean_time_ns(problem.limits, points)))
+    return Robustness(costs=tuple(costs))
+
+
+def shares_won(costs: Mapping[str, Sequence[int]]) -> dict[str, float]:
+    """Per name, the share of draws in which its cost is valid and none is lower; equal costs win together."""
+    draws = list(zip(*costs.values(), strict=True))
+    least = [min(row) for row in draws]
+    return {
+        name: sum(cost == best < INVALID_COST for cost, best in zip(own, least, strict=True)) / len(draws)
+        for name, own in costs.items()
+    }
 
 
 def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Factors:

@@ -1,5 +1,6 @@
 """Records of runs: `runs.json.gz` of a track. Standings never depend on them."""
 
+import ast
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from opmark.leaderboards import placers
 
 SCHEMA = 1
 FILE = "runs.json.gz"
+_ORIGIN = frozenset({"paper", "own"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,23 @@ def write_runs(path: Path, runs: Mapping[str, Mapping[str, RunRecord]]) -> None:
 
 
 def code_of_placer(name: str) -> str:
-    """A hash of the file of one of OpMark's own placers; the name itself for any other entry."""
+    """A hash of the file of one of OpMark's own placers; the name itself for any other entry.
+
+    The origin of an algorithm (`paper`, `own`) changes no answer, and is no part of it.
+    """
     path = Path(placers.__path__[0]) / f"{name.replace('-', '_')}.py"
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else name
+    if not path.is_file():
+        return name
+    return hashlib.sha256(without_origin(path.read_text(encoding="utf-8")).encode()).hexdigest()[:16]
+
+
+def without_origin(source: str) -> str:
+    """The source of a placer without the lines that set `paper` or `own` in a class."""
+    lines = source.splitlines(keepends=True)
+    for found in ast.walk(ast.parse(source)):
+        if isinstance(found, ast.ClassDef):
+            for part in found.body:
+                if isinstance(part, ast.Assign) and {ast.unparse(one) for one in part.targets} & _ORIGIN:
+                    end = part.end_lineno or part.lineno
+                    lines[part.lineno - 1 : end] = [""] * (end - part.lineno + 1)
+    return "".join(lines)

@@ -11,6 +11,8 @@ QUALITY_AT_MOST = 1.05
 QUALITY_AT_LEAST = 0.01
 # Instances are not scored where the best single device is closer than this to the best known cost.
 HEADROOM_AT_LEAST = 0.02
+# Costs within this share of the least one are alike.
+ALIKE_WITHIN = 0.01
 RESAMPLES = 2000
 
 
@@ -31,6 +33,12 @@ def gain(cost: int | None, best_known: int, single: int | None) -> float | None:
 def has_headroom(best_known: int, single: int | None) -> bool:
     """True where an instance is scored; always true where no single device holds the problem."""
     return single is None or (best_known > 0 and (single - best_known) / best_known >= HEADROOM_AT_LEAST)
+
+
+def solved_alike(costs: Sequence[int | str | None]) -> bool:
+    """True where at least two entries answered, all of them, and no cost is much above the least (text: no answer)."""
+    known = [cost for cost in costs if isinstance(cost, int)]
+    return 1 < len(known) == len(costs) and max(known) <= (1 + ALIKE_WITHIN) * min(known)
 
 
 def geometric_mean(values: Sequence[float]) -> float:

@@ -181,7 +181,9 @@ def _run(runner: Runner, task: _Task) -> _Answer | _NotRun | str:
         return _NotRun(f"{error.message}: {error.hint}" if error.hint else error.message)
     except SubmissionError as error:
         return error.message
-    answer = solution_of(task.problem, found.evaluation.placement, placer=task.name)
+    answer = replace(found.solution, problem=task.problem.name, placer=task.name)
+    if found.evaluation.decided is None and not found.evaluation.front:
+        answer = solution_of(task.problem, found.evaluation.placement, placer=task.name)
     return _Answer(solution=answer, planning_s=found.planning_s, answered_s=found.answered_s)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opmark.core.errors import OpMarkError, PlacementError, SubmissionError
-from opmark.core.files import write_json
+from opmark.core.files import json_text, write_sealed
 from opmark.core.schema import load
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.bounds.bounds import bounds
@@ -161,7 +161,7 @@ def _reference(problem: Problem, judged: _Judged) -> ReferenceCosts:
 
 def _read_left_out(folder: Path) -> dict[str, _LeftOut]:
     path = folder / LEFT_OUT
-    return dict(load(path, _LeftOutFile, schema=SCHEMA).left_out) if path.is_file() else {}
+    return dict(load(path, _LeftOutFile, schema=SCHEMA, sealed=True).left_out) if path.is_file() else {}
 
 
 def _write_left_out(folder: Path, rows: Mapping[str, _LeftOut], recipe: Recipe) -> None:
@@ -170,4 +170,4 @@ def _write_left_out(folder: Path, rows: Mapping[str, _LeftOut], recipe: Recipe) 
     kept = {name: rows[name] for name in names if name in rows}
     path = folder / LEFT_OUT
     if kept or path.is_file():
-        write_json(path, {"schema": SCHEMA, "left_out": kept})
+        write_sealed(path, json_text({"schema": SCHEMA, "left_out": kept}))

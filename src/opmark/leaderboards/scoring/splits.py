@@ -6,16 +6,17 @@ those, it recalls answers, and its worst split is its score.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from opmark.core.reading import read_json
+from opmark.core.reading import LARGE_BYTES
 from opmark.core.schema import load
 from opmark.leaderboards.scoring.metric import Result
 from opmark.leaderboards.scoring.score_formulas import geometric_mean, interval
 
 SCHEMA = 1
+STANDINGS = "standings.json"
 COUNTED = "counted.json"
 OWNER = "owner.json"
 HIDDEN, FRESH = "hidden", "fresh"
@@ -126,20 +127,51 @@ def read_counted(track: Path) -> dict[str, Counted | None]:
     found: dict[str, Counted | None] = {}
     for owner in sorted((track / "submissions").glob(f"*/{OWNER}")):
         path = owner.with_name(COUNTED)
-        found[owner.parent.name] = load(path, Counted, schema=SCHEMA) if path.is_file() else None
+        found[owner.parent.name] = load(path, Counted, schema=SCHEMA, sealed=True) if path.is_file() else None
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRow:
+    """One entry of a stored `standings.json`; `results` and the rest of the row are as in the file."""
+
+    rank: int
+    name: str
+    score: float
+    low: float
+    high: float
+    results: tuple[Mapping[str, Any], ...]
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    counted: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredStandings:
+    """The content of a stored `standings.json`."""
+
+    track: str
+    note: str
+    rows: tuple[StoredRow, ...]
+
+
+def stored_standings(folder: Path) -> StoredStandings | None:
+    """The stored standings of a track's folder, None without a file.
+
+    Raises `ContentError` for a file that was changed since it was written.
+    """
+    path = folder / STANDINGS
+    return load(path, StoredStandings, schema=SCHEMA, sealed=True, at_most=LARGE_BYTES) if path.is_file() else None
 
 
 def hidden_scores(track: Path) -> Mapping[str, SplitScore]:
     """The scores of a track's entries on its hidden instances, from the standings in its folder `hidden/`."""
-    path = track / "hidden" / "standings.json"
-    rows: list[dict[str, Any]] = read_json(path)["rows"] if path.is_file() else []
+    found = stored_standings(track / "hidden")
     return {
-        row["name"]: SplitScore(
-            score=row["score"],
-            low=row["low"],
-            high=row["high"],
-            instances=sum(bool(result["scored"]) for result in row["results"]),
+        row.name: SplitScore(
+            score=row.score,
+            low=row.low,
+            high=row.high,
+            instances=sum(bool(result.get("scored")) for result in row.results),
         )
-        for row in rows
+        for row in (found.rows if found else ())
     }

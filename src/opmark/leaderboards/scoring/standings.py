@@ -7,11 +7,19 @@ from typing import Any
 
 from opmark.core.canonical import plain
 from opmark.core.errors import NothingSelectedError, OpMarkError, PlacementError
+from opmark.core.hardware.cluster import PROVENANCES
 from opmark.leaderboards.bounds.bounds import lower_bound
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.metric import METRICS, Drawn, Result
-from opmark.leaderboards.scoring.robustness import drawn_factors, has_intervals, robustness_of_all
+from opmark.leaderboards.scoring.robustness import (
+    drawn_factors,
+    front_robustness,
+    has_intervals,
+    robustness,
+    robustness_of_all,
+    shares_won,
+)
 from opmark.leaderboards.scoring.score_formulas import (
     gain,
     geometric_mean,
@@ -19,8 +27,9 @@ from opmark.leaderboards.scoring.score_formulas import (
     interval,
     quality,
     shared_ranks,
+    solved_alike,
 )
-from opmark.leaderboards.scoring.splits import Counted, Splits, score_counted, split_score
+from opmark.leaderboards.scoring.splits import Counted, Splits, SplitScore, score_counted, split_score
 from opmark.leaderboards.search.single import best_single_device
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
@@ -52,7 +61,7 @@ class Standings:
     """Rows by rank. The fields after `note` are not stored in the file; keys are (entry, problem) or entries.
 
     `reasons` come from the records of runs without an answer. `not_run` are the entries that lack a package here, with
-    the reason; they have no row.
+    the reason; they have no row. `costs_from` maps problems to the source of their costs.
     """
 
     track: str
@@ -63,10 +72,20 @@ class Standings:
     reasons: Mapping[tuple[str, str], str] = field(default_factory=dict, compare=False)
     splits: Mapping[str, Splits] = field(default_factory=dict, compare=False)
     not_run: Mapping[str, str] = field(default_factory=dict, compare=False)
+    costs_from: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def reason(self, entry: str, result: Result) -> str:
         """The reason for an invalid answer, from the run's record where it has one; empty for a valid answer."""
         return self.reasons.get((entry, result.problem), result.reason) if result.reason else ""
+
+    def by_source(self, row: Row) -> dict[str, SplitScore]:
+        """The score of a row on the problems of each source of costs that has any, the surest source first."""
+        found: dict[str, list[Result]] = {name: [] for name in PROVENANCES}
+        for result in row.results:
+            if result.problem in self.costs_from:
+                found[self.costs_from[result.problem]].append(result)
+        scores = {name: split_score(results) for name, results in found.items()}
+        return {name: score for name, score in scores.items() if score.instances}
 
     def file(self) -> dict[str, object]:
         """The content of `standings.json`; undefined metrics and draws are left out."""
@@ -78,11 +97,17 @@ class Standings:
             for result in row["results"]:
                 if result["drawn"] is None:
                     del result["drawn"]
+                elif result["drawn"]["won"] is None:
+                    del result["drawn"]["won"]
         return {"schema": 1, "track": self.track, "note": self.note, "rows": rows}
 
 
 def rank_solutions(
-    problems: Sequence[Problem], solutions: Mapping[str, Mapping[str, Solution | str]], *, track: str = ""
+    problems: Sequence[Problem],
+    solutions: Mapping[str, Mapping[str, Solution | str]],
+    *,
+    track: str = "",
+    good: Sequence[str] = (),
 ) -> Standings:
     """Rank entries by their solutions, keyed by entry and problem name; a string is the reason for a missing one."""
     evaluations: dict[tuple[str, str], Evaluation | str] = {}
@@ -96,7 +121,7 @@ def rank_solutions(
                 evaluations[name, problem.name] = evaluate(problem, solution)
             except OpMarkError as error:
                 evaluations[name, problem.name] = str(error)
-    return rank(problems, sorted(solutions), evaluations, track=track)
+    return rank(problems, sorted(solutions), evaluations, track=track, good=good)
 
 
 def rank(
@@ -105,10 +130,11 @@ def rank(
     evaluations: Outcomes,
     *,
     track: str = "",
+    good: Sequence[str] = (),
 ) -> Standings:
     """Rank the entries `names` on `problems`. Raises `NothingSelectedError` without problems or entries."""
     costs = {key: found.cost if isinstance(found, Evaluation) else found for key, found in evaluations.items()}
-    found = rank_costs(problems, names, costs, drawn_costs(problems, names, evaluations), track=track)
+    found = rank_costs(problems, names, costs, drawn_costs(problems, names, evaluations), track=track, good=good)
     valid = {key: found for key, found in evaluations.items() if isinstance(found, Evaluation)}
     return replace(found, evaluations=valid)
 
@@ -120,14 +146,21 @@ def rank_costs(
     drawn: Mapping[tuple[str, str], Drawn],
     *,
     track: str = "",
+    good: Sequence[str] = (),
 ) -> Standings:
-    """As `rank`, from costs and drawn costs that are known; the result has no evaluations."""
+    """As `rank`, from costs and drawn costs that are known; the result has no evaluations.
+
+    A problem that all entries in `good` solve alike is not scored.
+    """
     if not problems or not names:
         raise NothingSelectedError("nothing to rank: no problem or no entry", where=track or None)
     yardsticks = {problem.name: _Yardstick.of(problem, _valid(problem, names, costs)) for problem in problems}
+    for problem in problems:
+        if solved_alike([costs.get((name, problem.name)) for name in good]):
+            yardsticks[problem.name] = replace(yardsticks[problem.name], scored=False)
     note = ""
     if not any(yardstick.scored for yardstick in yardsticks.values()):
-        note = "no instance leaves 2 % between the best single device and the best known; all are scored nevertheless"
+        note = "no instance leaves anything to win or tells good entries apart; all are scored nevertheless"
     unranked = []
     for name in names:
         results = tuple(
@@ -154,7 +187,9 @@ def rank_costs(
         )
         for place, (score, low, high, name, results) in zip(ranks, unranked, strict=True)
     )
-    return Standings(track=track, rows=rows, note=note)
+    return Standings(
+        track=track, rows=rows, note=note, costs_from={problem.name: problem.costs_from for problem in problems}
+    )
 
 
 def with_counted(standings: Standings, counted: Mapping[str, Counted | None]) -> Standings:
@@ -206,15 +241,22 @@ def drawn_costs(
     found = {}
     for problem in filter(has_intervals, problems):
         valid = {
-            name: evaluation.placement
+            name: evaluation
             for name in names
             if isinstance(evaluation := evaluations.get((name, problem.name)), Evaluation)
         }
-        if not valid:
-            continue
-        drawn = robustness_of_all(problem, list(valid.values()), factors=drawn_factors(problem))
-        for name, costs in zip(valid, drawn, strict=True):
-            found[name, problem.name] = Drawn(median=costs.median, p95=costs.p95)
+        # Parts have the kind and the shape group of their unit, so that an answer that splits has the same draws.
+        drawn = {name: robustness(one.decided, one.placement) for name, one in valid.items() if one.decided is not None}
+        factors = drawn_factors(problem)
+        drawn |= {name: front_robustness(problem, one, factors=factors) for name, one in valid.items() if one.front}
+        same = {name: one.placement for name, one in valid.items() if one.decided is None and not one.front}
+        if same:
+            together = robustness_of_all(problem, list(same.values()), factors=factors)
+            drawn |= dict(zip(same, together, strict=True))
+        won = shares_won({name: one.costs for name, one in drawn.items()}) if problem.limits else {}
+        for name in valid:
+            one = drawn[name]
+            found[name, problem.name] = Drawn(median=one.median, p95=one.p95, won=won.get(name))
     return found
 
 
@@ -238,6 +280,7 @@ def standings_table(standings: Standings, *, instances: bool = False) -> list[di
 
     `planning_s` is the median planning time, None without a recorded run. `robust_quality` and `p95_quality` are the
     score with the median and the 95th percentile of the drawn costs, None where no problem has intervals.
+    `by_provenance` has the score on the problems of each source of costs.
     """
     return [_entry(standings, row, instances) for row in standings.rows]
 
@@ -255,12 +298,14 @@ def _entry(standings: Standings, row: Row, instances: bool) -> dict[str, Any]:
         "planning_s": median(known) if known else None,
         "robust_quality": row.metrics["robust-quality"],
         "p95_quality": _p95_quality(row),
+        "by_provenance": plain(standings.by_source(row)),
         **_split_columns(standings.splits.get(row.name)),
     }
     if instances:
         entry["instances"] = [
             {
                 "problem": result.problem,
+                "provenance": standings.costs_from.get(result.problem),
                 "scored": result.scored,
                 "quality": result.quality,
                 "cost_ns": result.cost,

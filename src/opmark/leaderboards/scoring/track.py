@@ -8,7 +8,7 @@ from pathlib import Path
 
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError
 from opmark.core.file_lock import locked
-from opmark.core.files import write_text
+from opmark.core.files import write_sealed
 from opmark.core.parallel.task_map import InTurn, MapProgress, TaskMap
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
@@ -23,12 +23,15 @@ from opmark.leaderboards.scoring.answers import SUFFIX, read_rows, row_of, row_t
 from opmark.leaderboards.scoring.attempt import budget_by_size_s
 from opmark.leaderboards.scoring.run_record import FILE as RUNS
 from opmark.leaderboards.scoring.run_record import RunRecord, read_runs
-from opmark.leaderboards.scoring.splits import Splits, hidden_scores, read_counted, splits_of
+from opmark.leaderboards.scoring.splits import STANDINGS, Splits, hidden_scores, read_counted, splits_of
 from opmark.leaderboards.scoring.standings import Standings, rank_solutions, with_counted
+from opmark.leaderboards.search.placer import placing_names
 
 SCHEMA = 1
 REFERENCES = "references.json"
 LOCK = ".lock"
+# Older versions of a track lie in this folder of its own; TRACK@VERSION names one.
+VERSIONS, AT = "versions", "@"
 SPLIT_FOLDERS = {"public": "problems", "validation": "validation"}
 
 
@@ -37,7 +40,8 @@ class Rules:
     """The content of `track.yaml`.
 
     Without `budget_s` the budget of a problem depends on its size. `hidden_seed_sha256` is the hash of the seed of the
-    track's hidden instances.
+    track's hidden instances. A problem that all entries in `good` solve alike is shown, but not scored.
+    `placers` are those that run by default; without them, all that place on given devices.
     """
 
     title: str
@@ -47,10 +51,16 @@ class Rules:
     semantics: str = "opsim1"
     budget_s: float | None = None
     hidden_seed_sha256: str = ""
+    good: tuple[str, ...] = ()
+    placers: tuple[str, ...] = ()
 
     def budget_for(self, problem: Problem) -> float:
         """The planning budget of a problem, in seconds."""
         return budget_by_size_s(len(problem.units)) if self.budget_s is None else self.budget_s
+
+    def default_placers(self) -> tuple[str, ...]:
+        """The placers that run where nobody names any."""
+        return self.placers or placing_names()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +69,7 @@ class Track:
 
     Problems in `problems/` are public; those in `validation/` are of other model families, and only their scores are
     shown. A problem is a `.json.gz` or `.json` file. `given` are hidden problems, which exist in memory only.
+    An older version is a folder like this in `versions/` of its track.
     """
 
     folder: Path
@@ -67,8 +78,17 @@ class Track:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
-        return self.folder.name
+        """The folder's name; TRACK@VERSION for an older version."""
+        return f"{self.folder.parents[1].name}{AT}{self.folder.name}" if self._is_older else self.folder.name
+
+    @property
+    def leaderboards(self) -> Path:
+        """The `leaderboards/` folder of this track."""
+        return self.folder.parents[2] if self._is_older else self.folder.parent
+
+    @property
+    def _is_older(self) -> bool:
+        return self.folder.parent.name == VERSIONS
 
     def problem_paths(self) -> list[Path]:
         """The files of the public problems by name, then those of the validation problems."""
@@ -144,7 +164,8 @@ class Track:
                 where=str(self.folder / "solutions"),
                 hint=f"run `opmark leaderboards score --track {self.name}` first",
             )
-        return self.with_runs(rank_solutions(self.problems(), solutions, track=self.name))
+        good = () if self.given else self.rules.good
+        return self.with_runs(rank_solutions(self.problems(), solutions, track=self.name, good=good))
 
     def with_runs(self, standings: Standings) -> Standings:
         """The standings with the planning times and the reasons of failures from the records of runs.
@@ -182,8 +203,8 @@ class Track:
 
     def write_standings(self, standings: Standings) -> Path:
         """Write `standings.json`; returns its path."""
-        path = self.folder / "standings.json"
-        write_text(path, row_text(standings.file()))
+        path = self.folder / STANDINGS
+        write_sealed(path, row_text(standings.file()))
         return path
 
     def has_entries(self) -> bool:
@@ -240,11 +261,15 @@ class _References:
 
 
 def load_track(leaderboards: Path, name: str) -> Track:
-    """Load the track `name` of a `leaderboards/` folder. Raises `UnknownNameError` or `ContentError`."""
+    """Load the track `name`, or its older version TRACK@VERSION. Raises `UnknownNameError` or `ContentError`."""
+    current, _, version = name.partition(AT)
     names = track_names(leaderboards)
+    if version and current in names:
+        names = tuple(f"{current}{AT}{one}" for one in older_versions(leaderboards / current))
     if name not in names:
         raise unknown_name("track", name, names)
-    path = leaderboards / name / "track.yaml"
+    folder = leaderboards / current
+    path = (folder / VERSIONS / version if version else folder) / "track.yaml"
     rules = load(path, Rules, schema=SCHEMA)
     if rules.budget_s is not None and not 0 < rules.budget_s <= SECONDS_AT_MOST:
         raise ContentError(
@@ -256,6 +281,11 @@ def load_track(leaderboards: Path, name: str) -> Track:
 def track_names(leaderboards: Path) -> tuple[str, ...]:
     """List the tracks: all folders with a `track.yaml`."""
     return tuple(sorted(path.parent.name for path in leaderboards.glob("*/track.yaml")))
+
+
+def older_versions(folder: Path) -> tuple[str, ...]:
+    """List the older versions in the folder of a track."""
+    return tuple(sorted(path.parent.name for path in (folder / VERSIONS).glob("*/track.yaml")))
 
 
 def freeze_track(
@@ -297,7 +327,7 @@ def _frozen(
             replace(problem, reference=frozen.get(problem.name) or problem.reference) for problem in track.given
         )
         kept = {problem.id: problem.reference for problem in given if problem.reference}
-        write_text(track.folder / REFERENCES, row_text({"schema": SCHEMA, "references": kept}))
+        write_sealed(track.folder / REFERENCES, row_text({"schema": SCHEMA, "references": kept}))
         track = replace(track, given=given)
     track.write_standings(track.standings() if frozen else standings)
     return frozen
@@ -317,4 +347,4 @@ def _reference(_shared: None, asked: tuple[Problem, int, int]) -> ReferenceCosts
 
 def read_references(path: Path) -> dict[str, ReferenceCosts]:
     """The references of hidden instances by problem id; empty without a file."""
-    return dict(load(path, _References, schema=SCHEMA).references) if path.is_file() else {}
+    return dict(load(path, _References, schema=SCHEMA, sealed=True).references) if path.is_file() else {}
