@@ -57,19 +57,19 @@ class Browser:
                 assert "error" not in answer, answer
                 return dict(answer["result"])
 
-    def open(self, path: Path, *, width: int = 1200, height: int = 900, scheme: str = "light") -> None:
-        """Show a file in a window of that size and wait until it is loaded."""
+    def open(self, page: Path | str, *, width: int = 1200, height: int = 900, scheme: str = "light") -> None:
+        """Show a file or an address in a window of that size and wait until it is loaded."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.load(path)
+        self.load(page)
         self.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
-    def load(self, path: Path) -> None:
-        """Show a file in the window as it is, and wait until it is loaded."""
+    def load(self, page: Path | str) -> None:
+        """Show a file or an address in the window as it is, and wait until it is loaded."""
         self.events.clear()
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self._next()
 

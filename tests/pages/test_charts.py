@@ -116,3 +116,17 @@ def test_a_name_missing_in_a_template_is_an_error() -> None:
 
     with pytest.raises(jinja2.UndefinedError):
         render("pages/bars.html.jinja", rows=[])
+
+
+def test_a_picture_of_its_own_names_groups_and_outliers() -> None:
+    points = [
+        Point(label="near", measured=1e6, predicted=1.02e6, group="cpu"),
+        Point(label="far", measured=1e6, predicted=1.5e6, group="gpu"),
+    ]
+    picture = scatter(points, alone=True, named_beyond=0.1)
+    assert "var(" not in picture
+    assert ">far</text>" in picture
+    assert ">near</text>" not in picture
+    assert ">cpu</text>" in picture
+    assert ">gpu</text>" in picture
+    assert ">far</text>" not in scatter(points)

@@ -1,6 +1,8 @@
 """Timelines survive as columns, and scripts hold each schedule once."""
 
+import gzip
 import json
+from base64 import b64decode
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +48,8 @@ def test_columns_hold_everything(timeline: GanttTimeline) -> None:
 
 
 def parts(script: str) -> tuple[str, dict[str, object], list[dict[str, object]]]:
-    name, shared, schedules = json.loads("[" + script.removeprefix("drawSchedules(").removesuffix(");\n") + "]")
+    name, packed = json.loads("[" + script.removeprefix("drawSchedules(").removesuffix(");\n") + "]")
+    shared, schedules = json.loads(gzip.decompress(b64decode(packed)))
     return name, shared, schedules
 
 
@@ -72,3 +75,10 @@ def test_a_bar_is_its_gap_its_length_and_its_label() -> None:
     # a tensor and a unit of one name are two labels
     assert shared["labels"] == ["first", "second", "first\t"]
     assert shared["kindOf"] == [0, 0, 1]
+
+
+@given(timelines())
+def test_a_schedule_is_known_by_its_key_or_its_content(timeline: GanttTimeline) -> None:
+    read = timeline_in(columns_of(timeline), key="abc")
+    assert (read.identity, read == timeline) == ("abc", True)
+    assert timeline.identity == timeline_in(columns_of(timeline)).identity

@@ -1,5 +1,5 @@
 // Draw schedules that a page names but does not hold: a `details` with data-script, data-instance and data-entry gets
-// its chart when it is opened first. The script of that name calls `drawSchedules`.
+// its chart when it is opened first. The script of that name calls `drawSchedules` with gzip in base64.
 "use strict";
 const SVG = "http://www.w3.org/2000/svg";
 const LANE = 22, LABEL = 18, AXIS = 22, CURVE = 30, COLOURS = 8;
@@ -98,8 +98,7 @@ const drawn = (shared, schedule, title) => {
       const texts = height < LANE ? [] : isTransfer(bar.kind) ? [name(bar.label)] : [name(bar.label), kind];
       const text = texts.find((word) => wide >= 2.6 + 2.1 * word.length);
       const what = isTransfer(bar.kind) || kind === name(bar.label) ? name(bar.label) : `${name(bar.label)} (${kind})`;
-      const from = shortNs(bar.start * schedule.step), to = shortNs((bar.start + bar.length) * schedule.step);
-      const tip = `${what}: ${shortNs(bar.length * schedule.step)}, from ${from} to ${to}`;
+      const tip = `${what}: ${shortNs(bar.length * schedule.step)} at ${shortNs(bar.start * schedule.step)}`;
       if (text === undefined) {
         made(made(plot, "rect", { class: look, ...place }), "title", {}, tip);
       } else {
@@ -154,7 +153,10 @@ const drawn = (shared, schedule, title) => {
 };
 
 const waiting = new Map();
-function drawSchedules(instance, shared, schedules) {
+async function drawSchedules(instance, packed) {
+  const bytes = Uint8Array.from(atob(packed), (one) => one.charCodeAt(0));
+  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const [shared, schedules] = await new Response(plain).json();
   for (const part of waiting.get(instance) ?? []) {
     const figure = part.querySelector("figure"), { entry } = part.dataset;
     const [chart, legend] = drawn(shared, schedules[shared.entries[entry]], `${entry} on ${instance}`);

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from opmark.core.canonical import content_id
 from opmark.core.units import format_ns
 from opmark.pages.axis import Tick, linear_ticks
 from opmark.pages.overlay import BOX, CURVE_PX, Arrow, MemoryCurve, strips, strokes
-from opmark.pages.template import asset, render
+from opmark.pages.template import picture_sheet, render, standalone
 
 TRANSFER = "transfer"
 COLOURS = 8
@@ -38,12 +39,21 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanttTimeline:
-    """A schedule to draw; `lanes` (devices, then links) from the top, `memory` per device where it is known."""
+    """A schedule to draw; `lanes` (devices, then links) from the top, `memory` per device where it is known.
+
+    Two schedules of one `key` are equal; it is empty where nobody has named them.
+    """
 
     lanes: tuple[str, ...]
     bars: tuple[Bar, ...]
     arrows: tuple[Arrow, ...] = ()
     memory: tuple[MemoryCurve, ...] = ()
+    key: str = field(default="", compare=False)
+
+    @property
+    def identity(self) -> str:
+        """The key, or a hash of the whole schedule."""
+        return self.key or content_id(self)
 
 
 def timeline_picture(timeline: GanttTimeline | None, title: str) -> str:
@@ -103,8 +113,7 @@ def gantt(
     script adds zooming; without it the whole schedule is shown.
     """
     drawn = sorted(bars, key=lambda bar: (bar.start_ns, bar.end_ns, bar.label))
-    end = max([bar.end_ns for bar in drawn], default=0) if end_ns is None else end_ns
-    end = max(end, 1)
+    end = max([bar.end_ns for bar in drawn] if end_ns is None else [end_ns], default=0) or 1
     names = [*lanes, *sorted({bar.lane for bar in drawn} - set(lanes))]
     styles, legend = _colours(drawn)
     rows: list[Lane] = []
@@ -124,7 +133,7 @@ def gantt(
     curves = strips(memory, end, top, pitch)
     middles = {row.label: row.top + LABEL_PX + LANE_PX // 2 for row in rows}
     top += pitch * len(curves)
-    return render(
+    picture = render(
         "pages/gantt.svg.jinja",
         rows=rows,
         rectangles=rectangles,
@@ -144,8 +153,9 @@ def gantt(
         bar_px=LANE_PX,
         label_px=LABEL_PX,
         alone=alone,
-        sheet=asset("style.css") if alone else "",
+        sheet=picture_sheet() if alone else "",
     )
+    return standalone(picture) if alone else picture
 
 
 def _ticks(end: int, about: int) -> list[Tick]:
@@ -160,13 +170,13 @@ def _rectangle(bar: Bar, end: int, place: tuple[int, int], style: str) -> Rectan
     took = format_ns(bar.end_ns - bar.start_ns)
     what = bar.label if bar.kind in {bar.label, TRANSFER} else f"{bar.label} ({bar.kind})"
     return Rectangle(
-        left=f"{100 * bar.start_ns / end:.4f}".rstrip("0").rstrip("."),
-        width=f"{width:.4f}".rstrip("0").rstrip(".") or "0",
+        left=f"{100 * bar.start_ns / end:.3f}".rstrip("0").rstrip("."),
+        width=f"{width:.3f}".rstrip("0").rstrip(".") or "0",
         top=top,
         height=height,
         style=f"{style} edge" if width > EDGE_PERCENT else style,
         name=name,
-        tooltip=f"{what}: {took}, from {format_ns(bar.start_ns)} to {format_ns(bar.end_ns)}",
+        tooltip=f"{what}: {took} at {format_ns(bar.start_ns)}",
     )
 
 

@@ -1,6 +1,8 @@
 """Timelines as short JSON: whole for a cache, and rounded for a page's script to draw (`draw.js`)."""
 
+import gzip
 import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,10 +24,11 @@ def columns_of(timeline: GanttTimeline) -> list[Any]:
     ]
 
 
-def timeline_in(columns: Sequence[Any]) -> GanttTimeline:
+def timeline_in(columns: Sequence[Any], *, key: str = "") -> GanttTimeline:
     """The timeline of `columns_of`. Raises `ValueError` or `TypeError` for anything else."""
     lanes, bars, arrows, memory = columns
     return GanttTimeline(
+        key=key,
         lanes=tuple(lanes),
         bars=tuple(
             Bar(lane=lane, start_ns=start, end_ns=end, label=label, kind=kind) for lane, start, end, label, kind in bars
@@ -42,7 +45,7 @@ def timeline_in(columns: Sequence[Any]) -> GanttTimeline:
 
 
 def schedule_script(timelines: Mapping[str, GanttTimeline], name: str) -> str:
-    """The schedules of one instance as a script that hands them to `draw.js`; equal schedules are stored once.
+    """The schedules of one instance as a script that hands them, packed, to `draw.js`; equal ones are stored once.
 
     Labels are numbers of one table. A bar is its gap to the bar before it in its lane, its length, its label and, at
     the label's first use, its kind.
@@ -65,8 +68,8 @@ def schedule_script(timelines: Mapping[str, GanttTimeline], name: str) -> str:
         separators=(",", ":"),
         ensure_ascii=False,
     )
-    rows = ",\n".join(schedules)
-    return f"drawSchedules({json.dumps(name)},{head},[\n{rows}\n]);\n"
+    packed = gzip.compress(f"[{head},[{','.join(schedules)}]]".encode(), compresslevel=9, mtime=0)
+    return f'drawSchedules({json.dumps(name)},"{b64encode(packed).decode()}");\n'
 
 
 def _drawable(

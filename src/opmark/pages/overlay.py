@@ -7,7 +7,7 @@ from opmark.core.units import format_bytes, format_ns
 
 CURVE_PX = 30
 # With more arrows a chart is unreadable; the longest transfers are kept.
-ARROWS_AT_MOST = 400
+ARROWS_AT_MOST = 200
 # Curves are drawn in a box of this width, which is stretched to the width of the chart.
 BOX = 10_000
 
@@ -68,8 +68,7 @@ def strokes(arrows: Sequence[Arrow], end_ns: int, middles: Mapping[str, int]) ->
             y1=middles[arrow.source],
             x2=f"{100 * arrow.end_ns / end_ns:.3f}",
             y2=middles[arrow.destination],
-            tooltip=f"{arrow.label}: {arrow.source} → {arrow.destination}, {format_ns(arrow.end_ns - arrow.start_ns)}, "
-            f"from {format_ns(arrow.start_ns)} to {format_ns(arrow.end_ns)}",
+            tooltip=f"{arrow.label}: {arrow.source} → {arrow.destination}, {format_ns(arrow.end_ns - arrow.start_ns)}",
         )
         for arrow in sorted(longest[:ARROWS_AT_MOST], key=lambda one: (one.start_ns, one.end_ns, one.label))
     ]

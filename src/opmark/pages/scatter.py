@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from opmark.core.errors import ContentError
 from opmark.core.units import format_ns
 from opmark.pages.axis import log_fraction, log_ticks
-from opmark.pages.template import asset, render, signed_percent
+from opmark.pages.template import picture_sheet, render, signed_percent, standalone
 
 COLOURS = 8
 WIDTH, HEIGHT = 440, 380
@@ -34,15 +34,14 @@ def scatter(
     radius: float = 3.0,
     title: str = "Predicted against measured latency",
     alone: bool = False,
+    named_beyond: float = math.inf,
 ) -> str:
     """The plot as SVG markup with a legend, or with `alone` as a standalone SVG file.
 
     `text` formats a value. `bands` are relative errors, drawn beside the diagonal. Groups get colours in order of
-    appearance. Raises `ContentError` where a value is not positive.
+    appearance. Points whose relative error is above `named_beyond` have their labels beside them. Raises
+    `ContentError` where a value is not positive.
     """
-    for point in points:
-        if not (point.measured > 0 and point.predicted > 0):
-            raise ContentError("a logarithmic picture needs positive values", where=point.label)
     low, high = _limits(points)
 
     def across(value: float) -> float:
@@ -56,20 +55,20 @@ def scatter(
         start, end = max(low, low / factor), min(high, high / factor)
         return across(start), down(start * factor), across(end), down(end * factor)
 
-    groups = list(dict.fromkeys(point.group for point in points))
-    styles = {group: f"c{min(index, COLOURS)}" for index, group in enumerate(groups)}
+    styles = _styles(points)
     marks = [
         {
             "x": across(point.measured),
             "y": down(point.predicted),
             "span": None if point.low is None or point.high is None else (down(point.low), down(point.high)),
             "style": styles[point.group],
-            "tooltip": f"{point.label}: predicted {text(point.predicted)}, measured {text(point.measured)} "
-            f"({signed_percent(point.predicted / point.measured - 1)})",
+            "name": point.label if abs(point.predicted / point.measured - 1) > named_beyond else "",
+            "above": point.predicted > point.measured,
+            "tooltip": _tooltip(point, text),
         }
         for point in points
     ]
-    return render(
+    made = render(
         "pages/scatter.svg.jinja",
         marks=marks,
         ticks=[
@@ -77,18 +76,32 @@ def scatter(
         ],
         truth=line(1.0),
         bands=[line(factor) for band in bands for factor in (1 + band, 1 / (1 + band))],
-        legend=[(styles[group], group) for group in groups if group],
+        legend=[(style, group) for group, style in styles.items() if group],
         frame={"left": LEFT, "right": WIDTH - RIGHT, "top": TOP, "bottom": HEIGHT - BOTTOM},
         size=(WIDTH, HEIGHT),
         radius=radius,
         title=title,
         note=f"line: predicted = measured; dashed: ±{', ±'.join(f'{100 * band:.0f} %' for band in bands)}",
         alone=alone,
-        sheet=asset("style.css") if alone else "",
+        sheet=picture_sheet() if alone else "",
     )
+    return standalone(made) if alone else made
+
+
+def _styles(points: Sequence[Point]) -> dict[str, str]:
+    """The colour of each group, in order of appearance."""
+    return {group: f"c{min(index, COLOURS)}" for index, group in enumerate(dict.fromkeys(one.group for one in points))}
+
+
+def _tooltip(point: Point, text: Callable[[float], str]) -> str:
+    error = signed_percent(point.predicted / point.measured - 1)
+    return f"{point.label}: predicted {text(point.predicted)}, measured {text(point.measured)} ({error})"
 
 
 def _limits(points: Sequence[Point]) -> tuple[float, float]:
+    for point in points:
+        if not (point.measured > 0 and point.predicted > 0):
+            raise ContentError("a logarithmic picture needs positive values", where=point.label)
     values = [value for point in points for value in (point.measured, point.predicted)] or [1.0, 10.0]
     margin = max(1.1, (max(values) / min(values)) ** 0.06)
     low, high = min(values) / margin, max(values) * margin

@@ -41,6 +41,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 
 // A table with data-tools (the name of its CSV file) gets a search field, a choice of columns, and a download.
+// A heading with data-choose gets a list of its values, of which one can be chosen.
 for (const table of document.querySelectorAll("table[data-tools]")) {
   const rows = [...table.tBodies[0].rows];
   const heads = [...table.tHead.rows[0].cells];
@@ -51,13 +52,26 @@ for (const table of document.querySelectorAll("table[data-tools]")) {
   search.type = "search";
   search.placeholder = `Search ${rows.length} rows`;
   search.setAttribute("aria-label", "Search the rows of this table");
-  search.addEventListener("input", () => {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const row of rows) {
-      const text = row.textContent.toLowerCase();
-      row.hidden = !words.every((word) => text.includes(word));
-    }
+  const choices = heads.flatMap((head, column) => {
+    const texts = rows.map((row) => row.cells[column].textContent.trim());
+    const values = [...new Set(texts)].filter(Boolean).sort();
+    if (!head.hasAttribute("data-choose") || values.length < 2) return [];
+    const select = document.createElement("select");
+    select.setAttribute("aria-label", `Show only rows with one value of: ${head.textContent.trim()}`);
+    select.append(new Option(`${head.textContent.trim()}: all`, ""), ...values.map((value) => new Option(value, value)));
+    return [{ select, texts }];
   });
+
+  const show = () => {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    rows.forEach((row, index) => {
+      const text = row.textContent.toLowerCase();
+      const found = words.every((word) => text.includes(word));
+      row.hidden = !found || !choices.every(({ select, texts }) => !select.value || texts[index] === select.value);
+    });
+  };
+  search.addEventListener("input", show);
+  for (const { select } of choices) select.addEventListener("change", show);
 
   const columns = document.createElement("details");
   const summary = document.createElement("summary");
@@ -94,6 +108,6 @@ for (const table of document.querySelectorAll("table[data-tools]")) {
     URL.revokeObjectURL(link.href);
   });
 
-  tools.append(search, columns, download);
+  tools.append(search, ...choices.map(({ select }) => select), columns, download);
   (table.closest(".wide") ?? table).before(tools);
 }

@@ -1,5 +1,6 @@
 """Render templates with one style for all pages; style and script are inlined, so each page is one file."""
 
+import re
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -72,3 +73,37 @@ def percent(fraction: float | None, digits: int = 1) -> str:
 def signed_percent(fraction: float | None, digits: int = 1) -> str:
     """`0.123` as `+12.3 %`, with a true minus sign."""
     return "–" if fraction is None else f"{100 * fraction:+.{digits}f} %".replace("-", "−")
+
+
+_DEFINED = re.compile(r"--([a-z0-9]+):\s*([^;]+);")
+_USED = re.compile(r"var\(--([a-z0-9]+)\)")
+
+
+def picture_sheet() -> str:
+    """The rules of the style sheet that draw pictures, as trusted markup, with the light colours as literal values.
+
+    Programs that show an SVG file by itself often know neither variables nor media queries.
+    """
+    from markupsafe import Markup
+
+    sheet = asset("style.css")
+    rules = "\n".join(
+        rule
+        for line in sheet.splitlines()
+        for rule in re.findall(r"[^{}]+\{[^{}]*\}", line)
+        if line.startswith(("svg ", ".c0", ".c5", ".transfer", ".arrow", ".memory", ".captions text", ".dash"))
+    )
+    return Markup(literal(rules))  # noqa: S704 (our own file)
+
+
+def standalone(picture: str) -> str:
+    """A picture as trusted markup, with literal colours instead of the variables of a page."""
+    from markupsafe import Markup
+
+    return Markup(literal(picture))  # noqa: S704 (it is markup already)
+
+
+def literal(text: str) -> str:
+    """`text` with the light value of every variable of the style sheet."""
+    values = dict(_DEFINED.findall(asset("style.css").partition("}")[0]))
+    return _USED.sub(lambda found: values[found[1]], text)

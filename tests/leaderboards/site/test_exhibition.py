@@ -1,5 +1,6 @@
 """Boards made from standings, and the site written from them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,7 @@ def test_a_schedule_too_long_to_draw_is_left_out(monkeypatch: pytest.MonkeyPatch
 def test_from_solutions_to_pages(tmp_path: Path) -> None:
     files = publish(tmp_path, [board_of([problem()], standings(), title="Tiny", name="tiny")])
     text = (tmp_path / "tiny" / "index.html").read_text()
-    assert len(files) == 1 + 1 + 3 + 1 + 2 + 1
+    assert len(files) == 1 + 1 + 3 + 1 + 2 + 1 + 4
     assert "Tiny" in text
     assert "50.0 ns" in text
 
@@ -148,3 +149,16 @@ def test_the_board_shows_the_drop_and_says_what_protects_it(tmp_path: Path) -> N
     assert "Protection of this board" in text
     assert text.count("recalls answers</span>") == 1
     assert all(f">{title}</th>" in text for title in ("public", "twins", "hidden", "drop"))
+
+
+def test_scores_by_the_source_of_costs_are_columns_where_there_are_several() -> None:
+    sure = problem()
+    devices = tuple(replace(device, provenance="imported") for device in sure.cluster.devices)
+    other = replace(problem("guess"), cluster=replace(sure.cluster, devices=devices))
+    single = Solution(device=dict.fromkeys(NAMES, "a"))
+    ranked = rank_solutions([sure, other], {"one": {"diamond": single, "guess": single}}, track="tiny")
+    board = board_of([sure, other], ranked, title="Tiny")
+    assert [figure.name for figure in board.entries[0].figures][:2] == ["measured", "imported"]
+    assert [instance.costs_from for instance in board.instances] == ["measured", "imported"]
+    alone = board_of([problem()], standings(), title="Tiny")
+    assert "measured" not in [figure.name for figure in alone.entries[0].figures]

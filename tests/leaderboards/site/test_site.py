@@ -1,6 +1,9 @@
 """The site: every page from stored results, readable without JavaScript, with working links."""
 
+import gzip
+import json
 import re
+from base64 import b64decode
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -8,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from opmark.core.errors import NothingSelectedError, OpMarkError
+from opmark.leaderboards.fidelity.figures import FidelityFigures
+from opmark.leaderboards.site import exhibition
 from opmark.leaderboards.site.board import (
     Board,
     BoardDevice,
@@ -19,8 +24,9 @@ from opmark.leaderboards.site.board import (
     rows_by_cost,
 )
 from opmark.leaderboards.site.exhibition import publish
+from opmark.leaderboards.site.made_pages import finished
 from opmark.leaderboards.site.page import PAGES, Site, is_build, slug
-from opmark.leaderboards.site.pages import device, entry, instance, predictor, schedules, standings, tracks
+from opmark.leaderboards.site.pages import device, entry, instance, look, predictor, schedules, standings, tracks
 from opmark.leaderboards.site.pages.standings import ranking
 from opmark.leaderboards.site.predictor_card import KindAccuracy, PredictorCard
 from opmark.pages.gantt import Bar, GanttTimeline
@@ -120,7 +126,9 @@ def site(tmp_path: Path) -> tuple[Path, ...]:
 def test_every_page_is_written_and_the_entrance_comes_first(site: tuple[Path, ...]) -> None:
     root = site[0].parent
     assert site[0].name == "index.html"
-    assert len(site) == 2 + 2 + 2 + 2 + 1 + 2, "entrance and board, entries, instances, devices, a predictor, schedules"
+    assert len(site) == 2 + 2 + 2 + 2 + 1 + 2 + 4, (
+        "entrance and board, entries, instances, devices, a predictor, schedules, the look"
+    )
     assert {path for path in root.rglob("*") if path.is_file()} == set(site)
     assert all(path.resolve().is_relative_to(root.resolve()) for path in site)
 
@@ -186,16 +194,16 @@ def test_a_predictor_shows_its_accuracy_and_the_card_of_its_data(site: tuple[Pat
         'href="#data"',
     ):
         assert shown in text
-    assert "nan" not in text.split("<script>")[0].partition("</style>")[2]
+    assert "nan" not in text
 
 
 def test_pages_are_whole_without_javascript(site: tuple[Path, ...]) -> None:
     text = (site[0].parent / "latency" / "index.html").read_text()
-    before_script = text.split("<script>")[0]
+    before_script = text.split("<script")[0]
     for shown in ("heft", "0.900", "100 ns", "not scored", "invalid", "2/2", "0/2", "250 ms"):
         assert shown in before_script
     assert "chain &lt;1&gt;" in before_script
-    assert "prefers-color-scheme: dark" in text
+    assert "prefers-color-scheme: dark" in (site[0].parent / "assets" / "style.css").read_text()
     assert 'name="viewport"' in text
 
 
@@ -206,8 +214,10 @@ def test_an_entry_shows_every_instance_with_gap_and_schedule(site: tuple[Path, .
     assert text.count('data-script="../schedules/inception.js"') == 1
     script = next(path for path in site if path.name == "inception.js").read_text()
     assert script.startswith('drawSchedules("inception",')
-    assert '"heft":0' in script
-    assert '"n"' in script
+    packed = script.split('"')[3]
+    shared, _ = json.loads(gzip.decompress(b64decode(packed)))
+    assert shared["entries"] == {"heft": 0}
+    assert shared["labels"] == ["n"]
 
 
 def test_a_refused_solution_says_why(site: tuple[Path, ...]) -> None:
@@ -239,11 +249,12 @@ def test_the_same_board_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_pages_are_extensions() -> None:
-    assert PAGES.names() == ("device", "entry", "instance", "predictor", "schedules", "standings", "tracks")
+    assert PAGES.names() == ("device", "entry", "instance", "look", "predictor", "schedules", "standings", "tracks")
     assert list(PAGES) == [
         device.PAGE,
         entry.PAGE,
         instance.PAGE,
+        look.PAGE,
         predictor.PAGE,
         schedules.PAGE,
         standings.PAGE,
@@ -268,3 +279,40 @@ def test_costs_gaps_and_order() -> None:
     assert texts == ["1.50 µs", "–", "9.37 ms", "$0.01"], "costs are whole steps, whatever a problem shows them in"
     assert [item.name for item, _ in rows_by_cost(shown, "inception")] == ["heft", "../x y"]
     assert "<a " not in ranking(shown)
+
+
+def test_only_pages_of_a_changed_track_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = replace(board(), name="other")
+    publish(tmp_path, [board(), other], [card()])
+    made: list[str] = []
+    monkeypatch.setattr(
+        exhibition, "finished", lambda document, source: made.append(document.path) or finished(document, source)
+    )
+    publish(tmp_path, [board(), other], [card()])
+    assert made == []
+    changed = replace(other, entries=(replace(other.entries[0], score=0.5), other.entries[1]))
+    publish(tmp_path, [board(), changed], [card()])
+    assert made
+    assert not [path for path in made if path.startswith("latency/")]
+    assert {path for path in made if path.startswith("other/")} == {
+        path.relative_to(tmp_path).as_posix() for path in (tmp_path / "other").rglob("*.html")
+    }
+
+
+def test_executed_placements_stand_beside_the_board_and_the_device(tmp_path: Path) -> None:
+    figures = FidelityFigures(
+        device="server",
+        track=board().name,
+        problems=3,
+        n=17,
+        median_error=0.041,
+        bias=0.01,
+        tau=0.917,
+        pairs=40,
+        regret=0.012,
+        noise_floor=0.006,
+    )
+    publish(tmp_path, [board()], [card()], [figures])
+    pages = [path.read_text() for path in sorted(tmp_path.rglob("*.html")) if "Checked on real" in path.read_text()]
+    assert len(pages) == 2
+    assert all("0.917" in page and "4.1 %" in page for page in pages)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from opmark.leaderboards.problem.rules.objective import format_cost as shown
+from opmark.leaderboards.search.placer import Paper
 from opmark.pages.gantt import GanttTimeline
 
 # Where an entry comes from.
@@ -27,8 +28,8 @@ class BoardDevice:
 class Instance:
     """One problem of a track. `bound` is proven, `best_known` frozen, `best_single` the best feasible single device.
 
-    `facts` are further pairs to show, such as the source of the costs. `kinds` are (kind, number of units, share of the
-    time on their fastest devices).
+    `costs_from` is the least certain source of its devices' costs. `facts` are further pairs to show. `kinds` are
+    (kind, number of units, share of the time on their fastest devices).
     """
 
     name: str
@@ -41,6 +42,7 @@ class Instance:
     best_known: float | None = None
     best_single: float | None = None
     scored: bool = True
+    costs_from: str = ""
     provenance: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     machines: tuple[BoardDevice, ...] = ()
@@ -85,8 +87,8 @@ class Figure:
 class BoardEntry:
     """A row of the board. `low` and `high` are the score's 95 % interval; all entries have the same figures.
 
-    `origin` is `OURS`, `PUBLISHED`, `BASELINE` or `SUBMITTED`; a published algorithm has a `reference`, which ends in
-    the `year`.
+    `origin` is `OURS`, `PUBLISHED`, `BASELINE` or `SUBMITTED`. A published algorithm has a `paper`, and a submission
+    the day of its signature (`submitted`, such as 2026-11-21).
     An entry that `recalls` answers is clearly better on stored instances than on those drawn for it.
     """
 
@@ -99,8 +101,8 @@ class BoardEntry:
     description: str = ""
     figures: tuple[Figure, ...] = ()
     origin: str = SUBMITTED
-    reference: str = ""
-    year: int | None = None
+    paper: Paper | None = None
+    submitted: str = ""
     recalls: bool = False
 
     def outcome(self, instance: str) -> Outcome | None:

@@ -5,17 +5,19 @@ from functools import partial
 from pathlib import Path
 
 from opmark.core.errors import NothingSelectedError
-from opmark.core.files import write_text
+from opmark.core.files import write_bytes
 from opmark.core.workspace import Workspace
+from opmark.leaderboards.fidelity.figures import FidelityFigures, fidelity_figures
+from opmark.leaderboards.fidelity.records import stored_records
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.metric import METRICS, Result
 from opmark.leaderboards.scoring.standings import Row, Standings
 from opmark.leaderboards.scoring.track import Track, load_track, track_names
-from opmark.leaderboards.search.placer import PLACERS
 from opmark.leaderboards.site.board import Board, BoardEntry, Figure, Instance, Outcome
 from opmark.leaderboards.site.graph_summary import graph_facts, kind_shares, machines_of
 from opmark.leaderboards.site.known_answers import BARS_AT_MOST, shown_answers
-from opmark.leaderboards.site.origins import origin_of
+from opmark.leaderboards.site.made_pages import finished, is_current, source_of
+from opmark.leaderboards.site.origins import Origin, origin_of, submission_origins
 from opmark.leaderboards.site.page import PAGES, Site
 from opmark.leaderboards.site.predictor_card import PredictorCard, predictor_cards
 from opmark.leaderboards.site.timeline import timeline_of
@@ -26,6 +28,12 @@ SCORE = "quality"
 Timelines = Mapping[tuple[str, str], GanttTimeline]
 Progress = Callable[[int, int], None]
 
+# The scores by the source of costs, as columns of a ranking.
+_SOURCES = {
+    "measured": "the score on problems whose devices OpMark has measured, all of them",
+    "imported": "the score on problems with devices that others have measured and published",
+    "analytic": "the score on problems with a device whose costs come from its data sheet",
+}
 # The scores by split, as columns of a ranking.
 _SPLITS = {
     "public": "the score on public instances, whose answers everybody can read; it does not count for submissions",
@@ -45,13 +53,16 @@ def board_of(
     description: str = "",
     version: str = "",
     timelines: Timelines | None = None,
+    submissions: Mapping[str, Origin] | None = None,
 ) -> Board:
     """The board of one track. `name` is its folder (default: the track of the standings).
 
-    `timelines` are the schedules to draw (default: those of the standings' evaluations).
+    `timelines` are the schedules to draw (default: those of the standings' evaluations), `submissions` the origins of
+    entries that are no placers.
     """
     by_name = {problem.name: problem for problem in problems}
     first = problems[0]
+    drawn = timelines if timelines is not None else _timelines(standings, by_name)
     return Board(
         name=name or standings.track or "board",
         title=title,
@@ -60,10 +71,7 @@ def board_of(
         semantics=first.semantics,
         objective=first.objective,
         instances=tuple(_instance(by_name[result.problem], result) for result in standings.rows[0].results),
-        entries=tuple(
-            _entry(row, standings, timelines if timelines is not None else _timelines(standings, by_name))
-            for row in standings.rows
-        ),
+        entries=tuple(_entry(row, standings, drawn, origin_of(row.name, submissions)) for row in standings.rows),
         note=standings.note,
     )
 
@@ -84,6 +92,7 @@ def _instance(problem: Problem, result: Result) -> Instance:
         best_known=result.best_known,
         best_single=result.single,
         scored=result.scored,
+        costs_from=problem.costs_from,
         provenance=tuple(dict.fromkeys(device.provenance for device in devices)),
         facts=(*graph_facts(problem), *bundles),
         machines=machines_of(problem),
@@ -96,8 +105,7 @@ def _timelines(standings: Standings, problems: Mapping[str, Problem]) -> Timelin
     return {key: timeline for key, timeline in drawn.items() if len(timeline.bars) <= BARS_AT_MOST}
 
 
-def _entry(row: Row, standings: Standings, timelines: Timelines) -> BoardEntry:
-    origin = origin_of(row.name)
+def _entry(row: Row, standings: Standings, timelines: Timelines, origin: Origin) -> BoardEntry:
     return BoardEntry(
         rank=row.rank,
         name=row.name,
@@ -105,11 +113,11 @@ def _entry(row: Row, standings: Standings, timelines: Timelines) -> BoardEntry:
         low=row.low,
         high=row.high,
         outcomes=tuple(_outcome(row.name, result, standings, timelines) for result in row.results),
-        description=_summary(row.name),
-        figures=(*_split_figures(row.name, standings), *_metric_figures(row)),
+        description=origin.description,
+        figures=(*_source_figures(row, standings), *_split_figures(row.name, standings), *_metric_figures(row)),
         origin=origin.name,
-        reference=origin.reference,
-        year=origin.year,
+        paper=origin.paper,
+        submitted=origin.submitted,
         recalls=row.name in standings.splits and standings.splits[row.name].recalls,
     )
 
@@ -121,6 +129,14 @@ def _metric_figures(row: Row) -> tuple[Figure, ...]:
         if name != SCORE
         for metric in (METRICS.load(name),)
     )
+
+
+def _source_figures(row: Row, standings: Standings) -> tuple[Figure, ...]:
+    """The scores by source of costs, where the problems of the board have more than one."""
+    found = standings.by_source(row)
+    if len(found) < 2:
+        return ()
+    return tuple(Figure(name=name, value=score.score, summary=_SOURCES[name]) for name, score in found.items())
 
 
 def _split_figures(entry: str, standings: Standings) -> tuple[Figure, ...]:
@@ -144,14 +160,6 @@ def _outcome(entry: str, result: Result, standings: Standings, timelines: Timeli
     )
 
 
-def _summary(entry: str) -> str:
-    """A registered placer's summary; empty for a submission."""
-    if entry not in PLACERS.names():
-        return ""
-    summary = PLACERS.load(entry).summary
-    return f"{summary[:1].upper()}{summary[1:].rstrip('.')}."
-
-
 def board_of_track(track: Track, cache: Path | None = None, progress: Progress = lambda _done, _total: None) -> Board:
     """The board of a track's stored solutions; what `cache` knows already is not simulated again.
 
@@ -167,6 +175,7 @@ def board_of_track(track: Track, cache: Path | None = None, progress: Progress =
         description=rules.description,
         version=rules.version,
         timelines=timelines,
+        submissions=submission_origins(track),
     )
 
 
@@ -185,24 +194,32 @@ def publish_tracks(
         for track in tracks
         if track.has_entries()
     ]
-    return publish(folder, boards, predictor_cards(workspace))
+    return publish(folder, boards, predictor_cards(workspace), fidelity_figures(stored_records(leaderboards)))
 
 
-def publish(folder: Path, boards: Sequence[Board], predictors: Sequence[PredictorCard] = ()) -> tuple[Path, ...]:
+def publish(
+    folder: Path,
+    boards: Sequence[Board],
+    predictors: Sequence[PredictorCard] = (),
+    fidelity: Sequence[FidelityFigures] = (),
+) -> tuple[Path, ...]:
     """Write the site of `boards` into `folder`; returns its files, `index.html` first.
 
-    All pages are made before the first is written, and a page that has not changed is not. Raises
-    `NothingSelectedError` without a board.
+    All pages are made before the first is written; one whose content follows from the same as before is not made again.
+    Raises `NothingSelectedError` without a board.
     """
     if not boards:
         raise NothingSelectedError("there is no board to publish", hint="run `opmark leaderboards score` first")
-    site = Site(boards=tuple(boards), predictors=tuple(predictors))
+    site = Site(boards=tuple(boards), predictors=tuple(predictors), fidelity=tuple(fidelity))
     documents = sorted(
         (document for page in PAGES for document in page(site)),
         key=lambda document: (document.path.count("/"), document.path),
     )
+    made = {}
     for document in documents:
-        path = folder / document.path
-        if not path.is_file() or path.read_bytes() != document.html.encode():
-            write_text(path, document.html)
+        source = source_of(document)
+        if not is_current(folder / document.path, document, source):
+            made[document.path] = finished(document, source)
+    for path, content in made.items():
+        write_bytes(folder / path, content)
     return tuple(folder / document.path for document in documents)

@@ -5,7 +5,7 @@ An answer is known by the contents of its problem, of its solution, and of the c
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ from opmark.pages.gantt_columns import columns_of, timeline_in
 
 # With more bars a chart is unreadable, and its page is slow on a phone.
 BARS_AT_MOST = 6_000
-_CODE = ("problem", "simulator", "scoring", "site")
+_CODE = ("problem", "simulator", "scoring")
+_CODE_FILES = ("making/prediction_error.py", "site/known_answers.py", "site/timeline.py")
 
 Key = tuple[str, str]
 
@@ -56,10 +57,12 @@ def shown_answers(
     found: dict[Key, KnownAnswer] = {}
     for number, problem in enumerate(problems):
         progress(number, len(problems))
-        of_problem = content_id([_code(), problem])
+        # Answers to a pool are held against each other in every draw, so a new one changes what is known of all.
+        beside = [given.get(problem.name) for given in solutions.values()] if problem.limits else []
+        of_problem = content_id([_code(), problem, *beside])
         keys = {name: content_id([of_problem, given.get(problem.name)], length=32) for name, given in solutions.items()}
         fresh = {name: solutions[name].get(problem.name) for name, key in keys.items() if key not in before}
-        made = _judged(problem, fresh)
+        made = {name: _named(answer, keys[name]) for name, answer in _judged(problem, fresh).items()}
         for name, key in keys.items():
             found[name, problem.name] = known[key] = made[name] if name in made else before[key]
     progress(len(problems), len(problems))
@@ -67,7 +70,7 @@ def shown_answers(
         _write(path, known)
     costs = {key: answer.reason if answer.cost is None else answer.cost for key, answer in found.items()}
     drawn = {key: answer.drawn for key, answer in found.items() if answer.drawn is not None}
-    standings = rank_costs(problems, sorted(solutions), costs, drawn, track=track.name)
+    standings = rank_costs(problems, sorted(solutions), costs, drawn, track=track.name, good=track.rules.good)
     timelines = {key: answer.timeline for key, answer in found.items() if answer.timeline is not None}
     return track.with_runs(standings), timelines
 
@@ -97,12 +100,18 @@ def _judged(problem: Problem, solutions: Mapping[str, Solution | str | None]) ->
     return answers
 
 
+def _named(answer: KnownAnswer, key: str) -> KnownAnswer:
+    timeline = None if answer.timeline is None else replace(answer.timeline, key=key)
+    return replace(answer, timeline=timeline)
+
+
 @cache
 def _code() -> str:
     """A hash of the code that judges and draws answers."""
     found = hashlib.sha256()
     room = Path(opmark.leaderboards.__file__).parent
-    for path in sorted(path for name in _CODE for path in (room / name).rglob("*.py")):
+    paths = [path for name in _CODE for path in (room / name).rglob("*.py")]
+    for path in sorted([*paths, *(room / name for name in _CODE_FILES)]):
         found.update(path.read_bytes())
     return found.hexdigest()[:16]
 
@@ -115,8 +124,8 @@ def _read(path: Path) -> dict[str, KnownAnswer]:
             key: KnownAnswer(
                 cost=cost,
                 reason=reason,
-                drawn=None if drawn is None else Drawn(median=drawn[0], p95=drawn[1]),
-                timeline=None if columns is None else timeline_in(columns),
+                drawn=None if drawn is None else Drawn(median=drawn[0], p95=drawn[1], won=drawn[2]),
+                timeline=None if columns is None else timeline_in(columns, key=key),
             )
             for key, (cost, reason, drawn, columns) in rows.items()
         }
@@ -131,7 +140,7 @@ def _write(path: Path, known: Mapping[str, KnownAnswer]) -> None:
         key: (
             answer.cost,
             answer.reason,
-            None if answer.drawn is None else (answer.drawn.median, answer.drawn.p95),
+            None if answer.drawn is None else (answer.drawn.median, answer.drawn.p95, answer.drawn.won),
             None if answer.timeline is None else columns_of(answer.timeline),
         )
         for key, answer in known.items()

@@ -4,22 +4,31 @@ Each page is one file of `opmark.leaderboards.site.pages`, with its template bes
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
 
-from opmark.core.canonical import content_id
+from opmark.core.canonical import content_id, plain
 from opmark.core.registry import Registry
+from opmark.leaderboards.fidelity.figures import FidelityFigures
 from opmark.leaderboards.site.board import Board, BoardDevice, Instance
 from opmark.leaderboards.site.predictor_card import PredictorCard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """The content of the whole site: the boards of its tracks, and the predictors behind their costs."""
+    """The content of the whole site: the boards of its tracks, and the predictors behind their costs.
+
+    `fidelity` compares the simulator with executed placements, per track and device.
+    """
 
     boards: tuple[Board, ...]
     predictors: tuple[PredictorCard, ...] = ()
+    fidelity: tuple[FidelityFigures, ...] = ()
+
+    def source_of(self, *boards: Board) -> str:
+        """A hash of everything that a page of `boards` can show; a schedule counts by its identity."""
+        return content_id(repr([[_facts(board) for board in boards], plain(self.predictors), plain(self.fidelity)]))
 
     def device_types(self) -> tuple[str, ...]:
         """All device types that an instance uses or that a predictor covers."""
@@ -57,6 +66,23 @@ class Site:
         return {name: tuple(sorted(words)) for name, words in found.items()}
 
 
+def _facts(board: Board) -> dict[str, Any]:
+    """A board as JSON types, with the identities of its schedules in their place."""
+    entries = [
+        {
+            **{part.name: plain(getattr(entry, part.name)) for part in fields(entry) if part.name != "outcomes"},
+            "outcomes": [
+                [getattr(one, part.name) for part in fields(one) if part.name != "timeline"]
+                + [one.timeline.identity if one.timeline else ""]
+                for one in entry.outcomes
+            ],
+        }
+        for entry in board.entries
+    ]
+    others = {part.name: plain(getattr(board, part.name)) for part in fields(board) if part.name != "entries"}
+    return {**others, "entries": entries}
+
+
 def is_build(card: PredictorCard, device: BoardDevice) -> bool:
     """True where the costs of a device come from this exact build of a predictor."""
     return bool(card.id) and card.id in device.bundle.split()
@@ -64,10 +90,14 @@ def is_build(card: PredictorCard, device: BoardDevice) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One file, HTML but for data; `path` is relative to the site's folder, with forward slashes."""
+    """One file; `path` is relative to the site's folder, with forward slashes.
+
+    `make` gives its text. `source` is what the text follows from beside the code, as dataclasses and JSON types.
+    """
 
     path: str
-    html: str
+    make: Callable[[], str]
+    source: Any
 
 
 class Page(Protocol):

@@ -1,6 +1,7 @@
 """The page of an entry: its cost, gap and schedule on every instance."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from opmark.leaderboards.site.board import Board, BoardEntry, Instance, Outcome, format_cost, gap
 from opmark.leaderboards.site.page import Document, Site, anchor, board_path, entry_path, instance_path, schedules_path
@@ -10,8 +11,11 @@ from opmark.pages.template import render
 def entry_page(site: Site) -> Iterator[Document]:
     """`<track>/entries/<entry>.html`."""
     for board in site.boards:
+        source = site.source_of(board)
         for entry in board.entries:
-            yield Document(path=entry_path(board, entry.name), html=_html(board, entry))
+            yield Document(
+                path=entry_path(board, entry.name), make=partial(_html, board, entry), source=[source, entry.name]
+            )
 
 
 def _html(board: Board, entry: BoardEntry) -> str:
@@ -19,6 +23,8 @@ def _html(board: Board, entry: BoardEntry) -> str:
     return render(
         "leaderboards/site/pages/entry.html.jinja",
         title=entry.name,
+        up="../../",
+        scripts=("sort", "zoom", "draw"),
         board=board,
         entry=entry,
         home="../" + board_path(board).rpartition("/")[2],

@@ -1,6 +1,7 @@
 """The page of an instance: its facts and bounds, and the costs of all entries."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from opmark.core.units import counted
 from opmark.leaderboards.site.board import Board, Instance, format_cost, gap, rows_by_cost
@@ -21,8 +22,13 @@ from opmark.pages.template import render
 def instance_page(site: Site) -> Iterator[Document]:
     """`<track>/instances/<instance>.html`."""
     for board in site.boards:
+        source = site.source_of(board)
         for instance in board.instances:
-            yield Document(path=instance_path(board, instance.name), html=_html(site, board, instance))
+            yield Document(
+                path=instance_path(board, instance.name),
+                make=partial(_html, site, board, instance),
+                source=[source, instance.name],
+            )
 
 
 def _html(site: Site, board: Board, instance: Instance) -> str:
@@ -31,6 +37,8 @@ def _html(site: Site, board: Board, instance: Instance) -> str:
     return render(
         "leaderboards/site/pages/instance.html.jinja",
         title=instance.name,
+        up="../../",
+        scripts=("sort", "zoom"),
         board=board,
         instance=instance,
         home="../" + board_path(board).rpartition("/")[2],

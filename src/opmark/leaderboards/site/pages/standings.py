@@ -1,6 +1,7 @@
 """The board of a track: the ranking, performance profiles, and the cost of every entry on every instance."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from statistics import median
 
 from opmark.leaderboards.site.board import OURS, Board, BoardEntry, format_cost
@@ -14,26 +15,32 @@ from opmark.pages.template import render
 def standings(site: Site) -> Iterator[Document]:
     """`<track>/index.html` of every track."""
     for board in site.boards:
-        links = {entry.name: _relative(board, entry_path(board, entry.name)) for entry in board.entries}
-        html = render(
-            "leaderboards/site/pages/standings.html.jinja",
-            title=board.title,
-            board=board,
-            ranking=ranking(board, links=links),
-            progress=_progress(board),
-            profile=profile_curve([_profiled(board, entry) for entry in board.entries]),
-            columns=list(links.items()),
-            matrix=[
-                (
-                    instance,
-                    _relative(board, instance_path(board, instance.name)),
-                    format_cost(instance.bound, instance.unit),
-                    [_cell(entry, instance.name, instance.unit) for entry in board.entries],
-                )
-                for instance in board.instances
-            ],
-        )
-        yield Document(path=board_path(board), html=html)
+        yield Document(path=board_path(board), make=partial(_html, site, board), source=site.source_of(board))
+
+
+def _html(site: Site, board: Board) -> str:
+    links = {entry.name: _relative(board, entry_path(board, entry.name)) for entry in board.entries}
+    return render(
+        "leaderboards/site/pages/standings.html.jinja",
+        title=board.title,
+        up="../",
+        scripts=("sort",),
+        board=board,
+        ranking=ranking(board, links=links),
+        progress=_progress(board),
+        fidelity=[one for one in site.fidelity if one.track == board.name],
+        profile=profile_curve([_profiled(board, entry) for entry in board.entries]),
+        columns=list(links.items()),
+        matrix=[
+            (
+                instance,
+                _relative(board, instance_path(board, instance.name)),
+                format_cost(instance.bound, instance.unit),
+                [_cell(entry, instance.name, instance.unit) for entry in board.entries],
+            )
+            for instance in board.instances
+        ],
+    )
 
 
 def ranking(board: Board, *, links: Mapping[str, str] | None = None) -> str:
@@ -48,7 +55,11 @@ def ranking(board: Board, *, links: Mapping[str, str] | None = None) -> str:
 
 def _progress(board: Board) -> str:
     """The scores of published algorithms over their years; OpMark's own one stands a year after the last."""
-    dated = [Dated(label=entry.name, year=entry.year, score=entry.score) for entry in board.entries if entry.year]
+    dated = [
+        Dated(label=entry.name, year=entry.paper.year, score=entry.score)
+        for entry in board.entries
+        if entry.paper and entry.paper.year
+    ]
     own = next((entry for entry in board.entries if entry.origin == OURS), None)
     last = max([one.year for one in dated], default=0)
     today = None if own is None else Dated(label=own.name, year=last + 1, score=own.score)
