@@ -11,7 +11,7 @@ from tests.leaderboards.serving.live_server import upload, workspace_in
 
 from opmark.core.errors import OpMarkError
 from opmark.leaderboards.serving.application import UploadDesk
-from opmark.leaderboards.serving.scoring_loop import ScoringLoop, ServerFolders
+from opmark.leaderboards.serving.scoring_loop import ScoringLoop, ServerFolders, message_in
 from opmark.leaderboards.serving.scoring_process import end_with_parent
 from opmark.leaderboards.serving.submission_queue import ServerLimits, SubmissionQueue
 
@@ -43,9 +43,8 @@ def test_a_scoring_process_that_is_killed_is_tried_again(loop: ScoringLoop, tmp_
         assert not orphan.exists(), "archives that nobody needs are removed"
         while not runs.exists():
             time.sleep(0.05)
-        scorer = next(
-            child for child in psutil.Process().children() if any("scoring_process" in word for word in child.cmdline())
-        )
+        running = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+        scorer = next(child for child in running if any("scoring_process" in word for word in child.cmdline()))
         os.kill(scorer.pid, signal.SIGKILL)
         wait.unlink()
         until(loop, found.id, "scored")
@@ -74,3 +73,10 @@ def test_a_process_whose_parent_is_gone_ends() -> None:
         end_with_parent(parent=0)  # nobody's parent: it must not return
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+
+def test_a_line_that_is_no_message_becomes_an_error() -> None:
+    assert message_in(b'{"done": {"rank": 1}}') == {"done": {"rank": 1}}
+    for line in (b"Killed", b"[1]", b'{"a": 1, "a": 2}', b'{"cost": NaN}', b"[" * 10_000 + b"]" * 10_000):
+        assert message_in(line)["error"]
+        assert message_in(line)["hint"] == ""

@@ -4,34 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.leaderboards.chromium import Browser, find_chromium
+from tests.leaderboards.chromium import Browser
 from tests.leaderboards.serving.live_server import LiveServer, upload, workspace_in
 
 PHONE = 360
 pytestmark = pytest.mark.timeout(600)
-
-
-class Address:
-    """A page of the server, where the browser expects a file."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def resolve(self) -> "Address":
-        return self
-
-    def as_uri(self) -> str:
-        return self._url
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip("no Chromium on PATH nor in OPMARK_CHROMIUM")
-    found = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield found
-    found.close()
 
 
 @pytest.fixture
@@ -44,7 +21,7 @@ def server(tmp_path: Path) -> Iterator[LiveServer]:
 
 
 def show(browser: Browser, url: str, *, width: int = PHONE) -> None:
-    browser.open(Address(url), width=width, height=740)  # type: ignore[arg-type]
+    browser.open(url, width=width, height=740)
     assert browser.complaints() == [], url
     assert browser.value("document.documentElement.scrollWidth") <= width, url
 
@@ -88,7 +65,7 @@ def test_a_folder_is_submitted_by_the_form_and_its_rank_appears(
 def test_a_refused_form_says_why(browser: Browser, server: LiveServer, tmp_path: Path) -> None:
     folder = tmp_path / "mine.zip"
     folder.write_bytes(b"no archive")
-    browser.open(Address(f"{server.url}/submit"))  # type: ignore[arg-type]
+    browser.open(f"{server.url}/submit")
     node = browser.call(
         "DOM.querySelector", nodeId=browser.call("DOM.getDocument")["root"]["nodeId"], selector="#archive"
     )

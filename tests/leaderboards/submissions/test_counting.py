@@ -1,27 +1,27 @@
 """A table of public answers: it wins on stored instances, and neither on twins nor on networks that it cannot know."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from tests.leaderboards.scoring.test_hidden import HIDDEN
 from tests.leaderboards.scoring.test_scoring_jobs import track_in
-from tests.leaderboards.scoring.test_selection import RECIPE, TRACK, workspace
+from tests.leaderboards.scoring.test_selection import RECIPE, TRACK, workspace_in
 from tests.leaderboards.submissions.folders import program
 from tests.leaderboards.submissions.sandbox.cell import real_sandbox
 
 from opmark.cli.main import cli
 from opmark.core.canonical import plain
+from opmark.core.checksums import checksum_fits
 from opmark.core.reading import read_json
-from opmark.core.workspace import Workspace
 from opmark.leaderboards.scoring.hidden import fresh_problems
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.selection import make_track
 from opmark.leaderboards.scoring.track import Track, load_track
 from opmark.leaderboards.submissions.twins import twin_problems
 
-__all__ = ["workspace"]
 FAMILIES = ("random-towers", "random-cells", "random-pyramids")
 CANDIDATES = "".join(
     f'  - {{models: ["{family}#{number}"], cluster: pair, memory_share: {share}}}\n'
@@ -76,16 +76,24 @@ def table_of(track: Track) -> str:
     return json.dumps(rows)
 
 
-@pytest.fixture
-def track(workspace: Workspace) -> Track:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with a track that `opmark` has answered."""
+    workspace = workspace_in(tmp_path_factory.mktemp("made") / "workspace")
     folder = workspace.leaderboards / "made"
-    (folder / "track.yaml").write_text(f"{TRACK}budget_s: 1\n")
+    (folder / "track.yaml").write_text(f"{TRACK}budget_s: 0.4\n")
     head = RECIPE.partition("candidates:")[0]
     (folder / "recipe.yaml").write_text(f"{head}candidates:\n{CANDIDATES}{HIDDEN.replace('count: 4', 'count: 3')}")
     list(make_track(workspace, "made"))
     track = load_track(workspace.leaderboards, "made")
     score_track(track, ["opmark"])
-    return track
+    return workspace.root
+
+
+@pytest.fixture
+def track(made: Path, tmp_path: Path) -> Track:
+    shutil.copytree(made, tmp_path / "workspace")
+    return load_track(tmp_path / "workspace" / "leaderboards", "made")
 
 
 def submitted(track: Track, folder: Path, tmp_path: Path) -> dict[str, object]:
@@ -140,6 +148,8 @@ def test_the_draw_is_of_one_archive_and_can_be_repeated(track: Track, tmp_path: 
     assert read_json(kept / "draw.json")["seed"] != draw["seed"]
     stored = {path.name for path in kept.iterdir()}
     assert {"owner.json", "receipt.json", "submission.tar", "draw.json", "counted.json", "twins", "fresh"} <= stored
+    for name in ("owner.json", "receipt.json", "draw.json", "counted.json", "twins/references.json"):
+        assert checksum_fits((kept / name).read_bytes()), name
 
 
 def test_an_entry_that_is_being_scored_has_no_row(tmp_path: Path) -> None:

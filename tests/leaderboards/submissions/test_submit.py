@@ -18,7 +18,7 @@ from opmark.leaderboards.scoring.track import Track, load_track
 from opmark.leaderboards.submissions.pack import digest
 from opmark.leaderboards.submissions.sandbox.choice import Unprotected
 from opmark.leaderboards.submissions.signature import SubmitterKey, own_key
-from opmark.leaderboards.submissions.submit import submit
+from opmark.leaderboards.submissions.submit import ScoringOptions, submit
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def track(tmp_path: Path) -> Track:
     folder = tmp_path / "leaderboards" / "t"
     folder.mkdir(parents=True)
     (folder / "track.yaml").write_text(
-        f"schema: 1\ntitle: T\nversion: 1.0.0\nbudget_s: 2\nhidden_seed_sha256: {seed_hash('s3cret')}\n"
+        f"schema: 1\ntitle: T\nversion: 1.0.0\nbudget_s: 0.5\nhidden_seed_sha256: {seed_hash('s3cret')}\n"
     )
     for split, name, problem in (("problems", "a", PROBLEM), ("validation", "b", peft_canonical())):
         save_problem(replace(problem, name=name), folder / split / f"{name}.json")
@@ -68,7 +68,7 @@ def test_a_submission_is_packed_scored_everywhere_and_ranked(
     assert [[problem.name for problem in track.problems(split)] for split in SPLITS] == [["a"], ["b"]]
 
     monkeypatch.setenv(VARIABLE, "s3cret")
-    placed = submit(folder, [track], real_sandbox(), key=key, jobs=2).placed[0]
+    placed = submit(folder, [track], real_sandbox(), key=key, options=ScoringOptions(jobs=2)).placed[0]
     assert placed.counted.unseen is not None
     assert (placed.counted.source, placed.counted.unseen.instances) == ("hidden", 2)
     assert placed.splits.hidden == placed.counted.unseen.score

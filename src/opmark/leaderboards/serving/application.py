@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from opmark.core.errors import ContentError, OpMarkError, UnknownNameError, UsageError
 from opmark.core.files import write_bytes
-from opmark.core.reading import read_json
-from opmark.leaderboards.scoring.splits import OWNER
+from opmark.core.reading import LARGE_BYTES, read_json
+from opmark.leaderboards.scoring.splits import STANDINGS, stored_standings
 from opmark.leaderboards.scoring.track import Track, load_track, track_names
 from opmark.leaderboards.serving import web_pages
 from opmark.leaderboards.serving.scoring_loop import ScoringLoop
 from opmark.leaderboards.serving.submission_queue import QueuedSubmission, RefusedError, hash_of
 from opmark.leaderboards.serving.upload_archive import unpack_upload
 from opmark.leaderboards.submissions.manifest import load_submission
-from opmark.leaderboards.submissions.ownership import folder_of
+from opmark.leaderboards.submissions.ownership import folder_of, owner_of
 from opmark.leaderboards.submissions.pack import digest, pack
 from opmark.leaderboards.submissions.signature import own_key
 
@@ -27,8 +27,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; "
+    "script-src 'self' 'unsafe-inline'; img-src 'self' data:; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
@@ -100,15 +101,14 @@ class UploadDesk:
 
     def standings(self, name: str) -> Any:
         """The stored standings of a track. Raises `UnknownNameError`, or `RefusedError` where there are none yet."""
-        path = load_track(self.folders.leaderboards, name).folder / "standings.json"
+        path = load_track(self.folders.leaderboards, name).folder / STANDINGS
         if not path.is_file():
             raise RefusedError(404, "this track has no entry yet")
-        return read_json(path)
+        return read_json(path, sealed=True, at_most=LARGE_BYTES)
 
     def _rank(self, track: str, name: str) -> int | None:
-        path = self.folders.leaderboards / track / "standings.json"
-        rows = read_json(path)["rows"] if path.is_file() else []
-        return next((row["rank"] for row in rows if row["name"] == name), None)
+        found = stored_standings(self.folders.leaderboards / track)
+        return next((row.rank for row in (found.rows if found else ()) if row.name == name), None)
 
     def _tracks_of(self, wanted: tuple[str, ...], made_for: tuple[str, ...]) -> tuple[str, ...]:
         known = [track.name for track in self.tracks()]
@@ -124,8 +124,8 @@ class UploadDesk:
         path = self.folders.owner(hash_of(key))
         mine = own_key(path).public if key and path.is_file() else ""
         for track in tracks:
-            owner = folder_of(load_track(self.folders.leaderboards, track), name) / OWNER
-            if owner.is_file() and read_json(owner).get("public_key") != mine:
+            owner = owner_of(folder_of(load_track(self.folders.leaderboards, track), name))
+            if owner is not None and owner.public_key != mine:
                 raise RefusedError(
                     409, f"{name!r} belongs to another key on {track}", hint="choose another name in submission.yaml"
                 )

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from opmark.core.errors import ContentError
 from opmark.core.line_reader import LineReader
+from opmark.core.reading import parse_json
 from opmark.leaderboards.serving.scoring_process import PUBLISH, SCORE
 from opmark.leaderboards.serving.submission_queue import QueuedSubmission, SubmissionQueue
 
@@ -152,7 +154,7 @@ class ScoringLoop:
                     continue
                 if not line:
                     break
-                last = json.loads(line)
+                last = message_in(line)
                 if "progress" in last:
                     self.progress[wanted] = last["progress"]
         finally:
@@ -162,3 +164,12 @@ class ScoringLoop:
             process.stdin.close()
             process.stdout.close()
         return last
+
+
+def message_in(line: bytes) -> dict[str, Any]:
+    """A message of the process; an error where it is none, so that the loop goes on with the next submission."""
+    try:
+        found = parse_json(line, "the scoring process")
+    except ContentError as error:
+        return {"error": str(error), "hint": ""}
+    return found if isinstance(found, dict) else {"error": "the scoring process sent no message", "hint": ""}

@@ -16,11 +16,12 @@ from typing import Any
 
 from opmark.core.errors import OpMarkError
 from opmark.core.file_lock import locked
+from opmark.core.reading import parse_json
 from opmark.leaderboards.scoring.scoring_jobs import ScoringProgress
 from opmark.leaderboards.scoring.track import SPLIT_FOLDERS, Track, load_track, problem_name
 from opmark.leaderboards.submissions.sandbox.choice import sandbox
 from opmark.leaderboards.submissions.signature import own_key, sign
-from opmark.leaderboards.submissions.submit import Placed, Receipt, submit_signed
+from opmark.leaderboards.submissions.submit import Placed, Receipt, ScoringOptions, submit_signed
 
 PUBLISH, SCORE = "publish", "score"
 # Of Linux: the signal that a process gets when the thread that started it ends.
@@ -31,7 +32,7 @@ def main() -> int:
     """Do the job on standard input; the last line is its receipt or its error."""
     parent = os.getppid()
     end_with_parent(parent)
-    job: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
+    job: dict[str, Any] = parse_json(sys.stdin.buffer.readline(), "the job")
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
@@ -72,7 +73,7 @@ def _receipt(job: Mapping[str, Any], say: Any) -> dict[str, Any]:
         say({"progress": {"on": label, "done": step.done, "total": step.total, "left_s": step.left_s}})
 
     chosen = sandbox(job["sandbox"], trusted=job["trusted"])
-    receipt = submit_signed(signed, tracks, chosen, jobs=job["jobs"], progress=progress)
+    receipt = submit_signed(signed, tracks, chosen, options=ScoringOptions(jobs=job["jobs"], progress=progress))
     return public_receipt(receipt, tracks)
 
 

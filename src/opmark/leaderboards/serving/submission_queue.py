@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from opmark.core.errors import OpMarkError
+from opmark.core.reading import parse_json
 
 QUEUED, RUNNING, SCORED, FAILED, WITHDRAWN = "queued", "running", "scored", "failed", "withdrawn"
 HOUR_S, DAY_S = 3600.0, 86400.0
@@ -273,12 +274,17 @@ def _row(base: sqlite3.Connection, row: sqlite3.Row) -> QueuedSubmission:
         key=row["key"],
         name=row["name"],
         sha256=row["sha256"],
-        tracks=tuple(json.loads(row["tracks"])),
+        tracks=tuple(_stored(row, "tracks")),
         state=row["state"],
         received_s=row["received_s"],
         started_s=row["started_s"],
         ended_s=row["ended_s"],
-        receipt=json.loads(row["receipt"]) if row["receipt"] else None,
+        receipt=_stored(row, "receipt") if row["receipt"] else None,
         error=row["error"],
         ahead=ahead,
     )
+
+
+def _stored(row: sqlite3.Row, column: str) -> Any:
+    """The JSON in a column, which somebody may have edited. Raises `ContentError`."""
+    return parse_json(row[column].encode(), f"submission {row['id']} of the queue, {column}")

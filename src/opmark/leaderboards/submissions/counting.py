@@ -14,7 +14,7 @@ from pathlib import Path
 
 from opmark.core.canonical import plain
 from opmark.core.errors import OpMarkError, UnavailableError
-from opmark.core.files import write_json
+from opmark.core.files import json_text, write_sealed
 from opmark.core.schema import load
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.hidden import fresh_problems, hidden_track
@@ -67,7 +67,7 @@ class CountingRun:
         if unseen is not None:
             score = self._score(unseen, f"{track.name}, {source}")
             counted = replace(counted, unseen=score, source=source)
-        write_json(self.folder / COUNTED, {"schema": SCHEMA, **plain(counted)})
+        write_sealed(self.folder / COUNTED, json_text({"schema": SCHEMA, **plain(counted)}))
         return counted
 
     def score(self, half: Track, label: str) -> None:
@@ -88,14 +88,14 @@ class CountingRun:
         """The seed for this archive; another archive of the entry gets a new one, and its old draws are removed."""
         path = self.folder / DRAW
         if path.is_file():
-            known = load(path, Draw, schema=SCHEMA)
+            known = load(path, Draw, schema=SCHEMA, sealed=True)
             if known.sha256 == self.sha256:
                 return known.seed
         for old in ("twins", FRESH):
             shutil.rmtree(self.folder / old, ignore_errors=True)
         (self.folder / COUNTED).unlink(missing_ok=True)
         seed = secrets.token_hex(16)
-        write_json(path, {"schema": SCHEMA, "sha256": self.sha256, "seed": seed})
+        write_sealed(path, json_text({"schema": SCHEMA, "sha256": self.sha256, "seed": seed}))
         return seed
 
     def _fresh(self, track: Track, seed: str) -> Track | None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 
 from opmark.core.errors import ContentError
+from opmark.core.reading import parse_json
 from opmark.core.schema import convert
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
@@ -36,8 +37,6 @@ def main(folder: str, seconds_at_most: float) -> int:
 
     From then on the process may use `seconds_at_most` seconds of processor time.
     """
-    import json
-
     # Standard output is kept for answers: output of the placer must not be read as one.
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
@@ -49,7 +48,8 @@ def main(folder: str, seconds_at_most: float) -> int:
     _write(answers.fileno(), READY)
     begun = time.monotonic()
     module = _load(Path(folder))
-    content = json.loads(sys.stdin.buffer.readline())
+    # The runner wrote this line, from a problem that it had checked: the quick reader suffices.
+    content = parse_json(sys.stdin.buffer.readline(), "the problem", written_by_us=True)
     seconds, seed = float(os.environ["OPMARK_BUDGET_S"]), int(os.environ["OPMARK_SEED"])
 
     def send(solution: Solution) -> None:

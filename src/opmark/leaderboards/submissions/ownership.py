@@ -12,7 +12,7 @@ from pathlib import Path
 from opmark.core.canonical import plain
 from opmark.core.errors import SubmissionError
 from opmark.core.file_lock import locked
-from opmark.core.files import write_bytes, write_json
+from opmark.core.files import json_text, write_bytes, write_sealed
 from opmark.core.schema import load
 from opmark.leaderboards.scoring.splits import OWNER
 from opmark.leaderboards.scoring.track import LOCK, Track
@@ -47,6 +47,12 @@ def folder_of(track: Track, name: str) -> Path:
     return track.folder / "submissions" / name
 
 
+def owner_of(folder: Path) -> Owner | None:
+    """The owner of the entry in a folder, None without one. Raises `ContentError` for a damaged file."""
+    path = folder / OWNER
+    return load(path, Owner, schema=SCHEMA, sealed=True) if path.is_file() else None
+
+
 @contextlib.contextmanager
 def owned(track: Track, signed: SignedSubmission, *, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold the entry of a verified submission: nobody else may submit under its name, and a second run waits.
@@ -74,13 +80,12 @@ def keep(track: Track, signed: SignedSubmission, manifest: SubmissionManifest, l
     )
     with track.lock():
         write_bytes(folder / ARCHIVE, signed.archive)
-        write_json(folder / RECEIPT, {"schema": SCHEMA, **plain(receipt)})
+        write_sealed(folder / RECEIPT, json_text({"schema": SCHEMA, **plain(receipt)}))
 
 
 def _claim(track: Track, folder: Path, signed: SignedSubmission) -> None:
-    path = folder / OWNER
-    if path.is_file():
-        owner = load(path, Owner, schema=SCHEMA)
+    owner = owner_of(folder)
+    if owner is not None:
         if owner.public_key != signed.public_key:
             raise SubmissionError(
                 f"{signed.name!r} belongs to another key: {owner.public_key[:16]}…, not {signed.public_key[:16]}…",
@@ -94,7 +99,7 @@ def _claim(track: Track, folder: Path, signed: SignedSubmission) -> None:
             where=f"track {track.name}",
             hint=f"choose another name; if the entry is yours, remove it and {folder} first",
         )
-    write_json(path, {"schema": SCHEMA, "public_key": signed.public_key})
+    write_sealed(folder / OWNER, json_text({"schema": SCHEMA, "public_key": signed.public_key}))
 
 
 def _check_order(folder: Path, signed: SignedSubmission) -> None:
@@ -102,7 +107,7 @@ def _check_order(folder: Path, signed: SignedSubmission) -> None:
     path = folder / RECEIPT
     if not path.is_file():
         return
-    stored = load(path, StoredReceipt, schema=SCHEMA)
+    stored = load(path, StoredReceipt, schema=SCHEMA, sealed=True)
     if signed.signed_at < stored.signed_at and digest(signed.archive) != stored.sha256:
         raise SubmissionError(
             f"{signed.name!r} has a newer submission than this one, by the time of its signature", where=str(folder)

@@ -21,6 +21,20 @@ from opmark.leaderboards.submissions.signature import SignedSubmission, Submitte
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScoringOptions:
+    """Settings of a scoring run. Finished runs of the same archive are not repeated unless `again`.
+
+    `progress` hears a track and its steps, `notice` a sentence where another run must end first.
+    """
+
+    jobs: int = 1
+    seed: int = 0
+    again: bool = False
+    progress: Callable[[str, ScoringProgress], None] = lambda _track, _progress: None
+    notice: Callable[[str], None] = lambda _sentence: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
     """A submission's place on a track, by the splits that count; the results in `row` are those on stored instances."""
 
@@ -48,11 +62,7 @@ def submit(
     sandbox: Sandbox,
     *,
     key: SubmitterKey,
-    jobs: int = 1,
-    seed: int = 0,
-    again: bool = False,
-    progress: Callable[[str, ScoringProgress], None] = lambda _track, _progress: None,
-    notice: Callable[[str], None] = lambda _sentence: None,
+    options: ScoringOptions | None = None,
 ) -> Receipt:
     """Sign the submission in `folder` with `key`, and do as `submit_signed` does.
 
@@ -61,39 +71,29 @@ def submit(
     given = load_submission(folder)
     _check_tracks(given, tracks)
     signed = sign(given.manifest.name, pack(given), key)
-    return submit_signed(signed, tracks, sandbox, jobs=jobs, seed=seed, again=again, progress=progress, notice=notice)
+    return submit_signed(signed, tracks, sandbox, options=options)
 
 
 def submit_signed(
-    signed: SignedSubmission,
-    tracks: Sequence[Track],
-    sandbox: Sandbox,
-    *,
-    jobs: int = 1,
-    seed: int = 0,
-    again: bool = False,
-    progress: Callable[[str, ScoringProgress], None] = lambda _track, _progress: None,
-    notice: Callable[[str], None] = lambda _sentence: None,
+    signed: SignedSubmission, tracks: Sequence[Track], sandbox: Sandbox, *, options: ScoringOptions | None = None
 ) -> Receipt:
     """Score a signed submission on `tracks`, and store its archive, answers and standings there.
 
-    Finished runs of the same archive are not repeated unless `again`. `notice` hears a sentence where another run must
-    end first. Raises `SubmissionError` for a wrong signature, a name that belongs to another key, or a submission that
+    Raises `SubmissionError` for a wrong signature, a name that belongs to another key, or a submission that
     is not made for a track.
     """
     verify(signed)
+    options = options or ScoringOptions()
     with unpacked(signed.archive) as submission:
         name = submission.manifest.name
         if name != signed.name:
             raise SubmissionError(f"its files are those of {name!r}", where=signed.name)
         _check_tracks(submission, tracks)
-        hidden = sandbox.hiding(*(track.folder.parent.parent for track in tracks), *(track.folder for track in tracks))
-        scorer = _Scorer(
-            signed, submission, hidden, jobs=jobs, seed=seed, again=again, progress=progress, notice=notice
-        )
+        hidden = sandbox.hiding(*(track.leaderboards.parent for track in tracks), *(track.folder for track in tracks))
+        scorer = _Scorer(signed, submission, hidden, options)
         placed = []
         for track in tracks:
-            waits = partial(notice, f"{track.name}: {name} is being scored already; waiting for its end")
+            waits = partial(options.notice, f"{track.name}: {name} is being scored already; waiting for its end")
             with owned(track, signed, waiting=waits):
                 placed.append(scorer.placed(track))
                 keep(track, signed, submission.manifest, scorer.layers)
@@ -110,24 +110,15 @@ class _Scorer:
     """Scores one unpacked submission on tracks."""
 
     def __init__(
-        self,
-        signed: SignedSubmission,
-        submission: Submission,
-        sandbox: Sandbox,
-        *,
-        jobs: int,
-        seed: int,
-        again: bool,
-        progress: Callable[[str, ScoringProgress], None],
-        notice: Callable[[str], None],
+        self, signed: SignedSubmission, submission: Submission, sandbox: Sandbox, options: ScoringOptions
     ) -> None:
         processors = sorted(os.sched_getaffinity(0))
         self._runners = [
             SubmissionRunner(submission=submission, sandbox=sandbox, processor=processors[job % len(processors)])
-            for job in range(jobs)
+            for job in range(options.jobs)
         ]
         self._name, self._sha256 = signed.name, digest(signed.archive)
-        self._seed, self._again, self._progress, self._notice = seed, again, progress, notice
+        self._options = options
         self.layers = sandbox.layers(self._runners[0].limits)
 
     def placed(self, track: Track) -> Placed:
@@ -138,10 +129,10 @@ class _Scorer:
             sha256=self._sha256,
             runners=self._runners,
             layers=self.layers,
-            seed=self._seed,
-            again=self._again,
-            progress=self._progress,
-            notice=self._notice,
+            seed=self._options.seed,
+            again=self._options.again,
+            progress=self._options.progress,
+            notice=self._options.notice,
         )
         counted = run.run(track)
         run.score(track, f"{track.name}, stored instances")

@@ -83,4 +83,4 @@ def _may_merge(one: Unit, other: Unit) -> bool:
     """True where nothing that a unit says of itself forbids that both are one."""
     same = one.phase == other.phase and one.exec_ns.keys() == other.exec_ns.keys()
     free = not one.colocation or not other.colocation or one.colocation == other.colocation
-    return same and free and not one.split_ns and not other.split_ns
+    return same and free and not (one.split_ns or other.split_ns or one.splits or other.splits)

@@ -1,6 +1,7 @@
 """Probes that went through an older sandbox, one per test: the workspace, counted files, paths and an unseen clock."""
 
 import os
+import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from tests.leaderboards.submissions.sandbox.cell import LIMITS, PRELUDE, attack,
 import opmark
 from opmark.core.errors import SubmissionError
 from opmark.core.shipped import checkout
+from opmark.leaderboards.scoring import placer_process
 from opmark.leaderboards.scoring.placer_process import PlacerProcess, worker_environment
 from opmark.leaderboards.submissions.manifest import load_submission
 from opmark.leaderboards.submissions.runner import SubmissionRunner
@@ -235,6 +237,7 @@ def test_placers_of_opmark_do_not_inherit_the_seed(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", seed)
     assert seed not in worker_environment().values()
     assert worker_environment({"PATH": "/bin", "PYTHONPATH": "x", "OPMARK_ANY": "y"}).keys() >= {"PATH", "PYTHONPATH"}
+    monkeypatch.setattr(placer_process, "subprocess", subprocess)  # not forked from one that has other variables
     with PlacerProcess() as process:
         process.attempt(PROBLEM, "heft", budget_s=5)
         assert process._process is not None

@@ -1,6 +1,5 @@
 """Run a program against the clock: write its input, read its output, and end it."""
 
-import json
 import os
 import selectors
 import signal
@@ -10,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import IO
 
+from opmark.core.errors import ContentError
+from opmark.core.reading import parse_json
 from opmark.leaderboards.submissions.sandbox.limits import Confined
 
 STDERR_BYTES = 16 * 1024
@@ -164,8 +165,8 @@ def _is_ready(ear: _Ear) -> bool:
     if not newline:
         return False
     try:
-        said = json.loads(line)
-    except (ValueError, RecursionError):
+        said = parse_json(bytes(line), "standard output")
+    except ContentError:
         return False
     return isinstance(said, dict) and said.get("ready") is True
 
