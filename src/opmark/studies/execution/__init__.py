@@ -1,0 +1,1 @@
+"""Placements executed on this machine, beside their prediction."""
