@@ -1,6 +1,7 @@
 """The decisions of active sampling, without a measurement."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -25,13 +26,19 @@ from opmark.studies.active_sampling.allocation import (
 
 np = pytest.importorskip("numpy")
 
-PLANNED = plan(
-    Suite(name="s", targets=("null-t1", "null-a-t1"), kinds={"gemm": KindSpec(count=80), "conv": KindSpec(count=90)})
+SUITE = Suite(
+    name="s", targets=("null-t1", "null-a-t1"), kinds={"gemm": KindSpec(count=80), "conv": KindSpec(count=90)}
 )
 
 
+@cache
+def cells() -> dict[tuple[str, str], list[KernelTrial]]:
+    """The trials of the suite by target and kind."""
+    return by_cell(plan(SUITE).kernels)
+
+
 def cell(kind: str, target: str = "null-t1") -> list[KernelTrial]:
-    return by_cell(PLANNED.kernels)[target, kind]
+    return cells()[target, kind]
 
 
 def state(kind: str, *, rows: int = 100, width: float = 0.1, left: int = 1000, error: float = 0.05) -> CellState:
@@ -57,11 +64,10 @@ def test_a_cell_of_one_group_has_single_kernels_set_aside() -> None:
 
 
 def test_the_first_look_holds_every_cell_and_both_roles() -> None:
-    cells = by_cell(PLANNED.kernels)
-    judging = frozenset(key for trials in cells.values() for key in set_aside(trials))
-    chosen = first_look(cells, judging, 5)
-    assert len(chosen) == len(set(chosen)) == 5 * 2 * len(cells)
-    assert len(judging & set(chosen)) == 5 * len(cells)
+    judging = frozenset(key for trials in cells().values() for key in set_aside(trials))
+    chosen = first_look(cells(), judging, 5)
+    assert len(chosen) == len(set(chosen)) == 5 * 2 * len(cells())
+    assert len(judging & set(chosen)) == 5 * len(cells())
 
 
 def test_a_short_budget_makes_a_smaller_first_look() -> None:

@@ -4,40 +4,58 @@ from types import SimpleNamespace
 
 import pytest
 
-from opmark.studies.quickstart.judgement import FAIR, GOOD, NOISY, WRONG, judge_quickstart
+from opmark.studies.quickstart.judgement import FAIR, GOOD, NOISY, POOR, judge_quickstart
 
 
-def rows(ok: int, low: int, failed: int = 0) -> list[SimpleNamespace]:
-    return [SimpleNamespace(status=name) for name in ["ok"] * ok + ["low_quality"] * low + ["failed"] * failed]
+def rows(ok: int, low: int, failed: int = 0, status: str = "doubtful") -> list[SimpleNamespace]:
+    return [SimpleNamespace(status=name) for name in ["ok"] * ok + [status] * low + ["failed"] * failed]
 
 
+@pytest.mark.parametrize("status", ["doubtful", "low_quality"])
 @pytest.mark.parametrize(
-    ("low", "error", "word"),
+    ("low", "errors", "word"),
     [
-        (0, 0.05, GOOD),
-        (10, 0.1, GOOD),
-        (11, 0.05, FAIR),
-        (0, 0.11, FAIR),
-        (50, 0.25, FAIR),
-        (0, 0.31, WRONG),
-        (51, 0.01, NOISY),
-        (96, 0.31, NOISY),
+        (0, [0.05, 0.05, 0.15], GOOD),
+        (10, [0.02, 0.05, 0.05], GOOD),
+        (11, [0.05, 0.05, 0.05], FAIR),
+        (0, [0.051, 0.051, 0.051], FAIR),
+        (0, [0.01, 0.01, 0.16], FAIR),
+        (50, [0.1, 0.1, 0.3], FAIR),
+        (0, [0.101, 0.101, 0.101], POOR),
+        (0, [0.01, 0.01, 0.31], POOR),
+        (51, [0.01, 0.01, 0.01], NOISY),
+        (96, [0.31, 0.31, 0.31], NOISY),
     ],
 )
-def test_noise_and_error_decide(low: int, error: float, word: str) -> None:
-    verdict = judge_quickstart({"quiet": rows(100, 0), "noisy": rows(100 - low, low, failed=9)}, [error] * 3)
+def test_noise_and_errors_decide(status: str, low: int, errors: list[float], word: str) -> None:
+    noisy = rows(100 - low, low, failed=9, status=status)
+    verdict = judge_quickstart({"quiet": rows(100, 0), "noisy": noisy}, errors)
     assert verdict.word == word
     assert bool(verdict.advice) == (word != GOOD)
     assert verdict.sentence.startswith(f"Verdict: {word}. ")
     assert "\n" not in verdict.sentence
 
 
+def test_coarse_labels_are_no_reason_for_doubt() -> None:
+    assert judge_quickstart({"quiet": rows(10, 90, status="coarse")}, [0.01]).word == GOOD
+
+
 def test_the_noisiest_target_is_named_with_its_counts() -> None:
     verdict = judge_quickstart({"onnx": rows(300, 5), "torch": rows(10, 272)}, [0.31])
     assert "272 of 282 kernels on torch" in verdict.why
-    assert "31 %" in verdict.why
+    assert "31.0 %" in verdict.why
     assert "doctor" in verdict.advice
 
 
 def test_a_quiet_machine_with_large_errors_needs_more_time() -> None:
     assert "--minutes" in judge_quickstart({"onnx": rows(300, 5)}, [0.31]).advice
+
+
+def test_the_noise_floor_is_told_and_decides_what_helps() -> None:
+    verdict = judge_quickstart({"onnx": rows(300, 5)}, [0.08], [0.021, None, 0.045])
+    assert verdict.floor == 0.045
+    assert "this machine tells a network within 4.5 %" in verdict.why
+    assert "doctor" in verdict.advice
+    longer = judge_quickstart({"onnx": rows(300, 5)}, [0.08], [0.02, None])
+    assert "--minutes" in longer.advice
+    assert judge_quickstart({"onnx": rows(300, 5)}, [0.08], [None]).floor is None

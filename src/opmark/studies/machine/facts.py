@@ -65,5 +65,5 @@ def parse_gpus(rows: Iterable[Sequence[str]]) -> tuple[Gpu, ...]:
     return tuple(
         Gpu(name=row[0], memory_bytes=int(row[1]) << 20, driver=row[2])
         for row in rows
-        if len(row) == len(_FIELDS) and row[1].isdigit()
+        if len(row) == len(_FIELDS) and row[1].isdecimal()
     )

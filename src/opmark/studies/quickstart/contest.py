@@ -19,7 +19,7 @@ from opmark.leaderboards.scoring.compilation import is_compiled
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.standings import Standings
 from opmark.leaderboards.scoring.track import Rules, load_track
-from opmark.leaderboards.search.placer import PLACERS
+from opmark.leaderboards.search.placer import placing_names
 from opmark.leaderboards.site.timeline import timeline_of
 from opmark.pages.gantt import GanttTimeline
 from opmark.predictors.model.bundle import Bundle
@@ -77,7 +77,7 @@ def hold_contest(
         problem = _problem(path.stem, network, bundles, workspace)
         save_problem(problem, path)
     compiled = is_compiled() or end - time.monotonic() > COMPILING_S
-    names = PLACERS.names()
+    names = placing_names()
     share_s = SHARE * (end - time.monotonic() - (0.0 if is_compiled() or not compiled else COMPILING_S)) / len(names)
     assert RULES.budget_s is not None
     budget_s = round(min(RULES.budget_s, max(LEAST_BUDGET_S, share_s)), 1)

@@ -4,23 +4,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opmark.core.measurements.estimate import median
-from opmark.core.measurements.measurement import LOW_QUALITY, USABLE, Measurement
+from opmark.core.measurements.measurement import DOUBTFUL, ERROR_OF_COARSE, LOW_QUALITY, USABLE, Measurement
 
-# Up to these limits a quickstart is good; up to the second ones usable: the share of measurements of low quality, and
-# the median error of networks that no sample came from.
-NOISE_LIMITS, ERROR_LIMITS = (0.1, 0.5), (0.1, 0.25)
-GOOD, FAIR, NOISY, WRONG = "good", "usable", "too noisy", "too inaccurate"
+# Up to these limits a quickstart is good; up to the second ones fair; above them poor. The errors are those of networks
+# that no sample came from: their median, and the worst.
+MEDIAN_LIMITS, WORST_LIMITS = (0.05, 0.1), (0.15, 0.3)
+# The share of doubtful measurements; above the second limit nothing else counts.
+NOISE_LIMITS = (0.1, 0.5)
+GOOD, FAIR, POOR, NOISY = "good", "fair", "poor", "too noisy"
+# A median error below so many noise floors is mostly noise of this machine.
+_FLOORS = 2
 _QUIET = "close other programs, see `opmark doctor`, and measure again in a new folder (--workspace)"
 _LONGER = "give it more time in a new folder: opmark quickstart --workspace DIR --minutes 10"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuickstartVerdict:
-    """`word` is good, usable, too noisy or too inaccurate; `advice` is empty for a good one."""
+    """`word` is good, fair, poor or too noisy; `advice` is empty for a good one.
+
+    `floor` is the noise floor of networks: the error that no predictor can go below here, None where unknown.
+    """
 
     word: str
     why: str
     advice: str = ""
+    floor: float | None = None
 
     @property
     def sentence(self) -> str:
@@ -29,27 +37,52 @@ class QuickstartVerdict:
 
 
 def judge_quickstart(
-    measurements: Mapping[str, Sequence[Measurement]], absolute_errors: Sequence[float]
+    measurements: Mapping[str, Sequence[Measurement]],
+    absolute_errors: Sequence[float],
+    floors: Sequence[float | None] = (),
 ) -> QuickstartVerdict:
-    """The verdict on the kernels measured per target and the absolute errors of networks (fractions)."""
-    shares = {target: _low_quality(rows) for target, rows in measurements.items()}
+    """The verdict on the kernels measured per target, and on absolute errors of networks (fractions).
+
+    `floors` are the noise floors of networks, one per target; the largest counts.
+    """
+    shares = {target: _doubtful(rows) for target, rows in measurements.items()}
     noisiest = max(shares, key=lambda target: shares[target][0] / max(1, shares[target][1]))
-    low, usable = shares[noisiest]
-    noise, error = low / max(1, usable), median(absolute_errors)
-    why = (
-        f"{low:,} of {usable:,} kernels on {noisiest} are of low quality, "
-        f"and the median error of unseen networks is {100 * error:.0f} %"
+    doubtful, usable = shares[noisiest]
+    noise = doubtful / max(1, usable)
+    error, worst = median(absolute_errors), max(absolute_errors)
+    floor = max((one for one in floors if one is not None), default=None)
+    word = _word(noise, error, worst)
+    return QuickstartVerdict(
+        word=word,
+        why=f"{_reason(error, worst, floor)}; {doubtful:,} of {usable:,} kernels on {noisiest} are doubtful "
+        f"(standard error above {100 * ERROR_OF_COARSE:.0f} %)",
+        advice="" if word == GOOD else _QUIET if _is_noise(noise, error, floor) else _LONGER,
+        floor=floor,
     )
+
+
+def _word(noise: float, error: float, worst: float) -> str:
     if noise > NOISE_LIMITS[1]:
-        return QuickstartVerdict(word=NOISY, why=why, advice=_QUIET)
-    if error > ERROR_LIMITS[1]:
-        return QuickstartVerdict(word=WRONG, why=why, advice=_QUIET if noise > NOISE_LIMITS[0] else _LONGER)
-    if noise > NOISE_LIMITS[0] or error > ERROR_LIMITS[0]:
-        return QuickstartVerdict(word=FAIR, why=why, advice=_QUIET if noise > NOISE_LIMITS[0] else _LONGER)
-    return QuickstartVerdict(word=GOOD, why=why)
+        return NOISY
+    if error > MEDIAN_LIMITS[1] or worst > WORST_LIMITS[1]:
+        return POOR
+    return GOOD if noise <= NOISE_LIMITS[0] and error <= MEDIAN_LIMITS[0] and worst <= WORST_LIMITS[0] else FAIR
 
 
-def _low_quality(rows: Sequence[Measurement]) -> tuple[int, int]:
-    """The number of measurements of low quality, and of all usable ones."""
+def _is_noise(noise: float, error: float, floor: float | None) -> bool:
+    """True where a quieter machine helps more than a longer run."""
+    return noise > NOISE_LIMITS[0] or (floor is not None and error <= _FLOORS * floor)
+
+
+def _reason(error: float, worst: float, floor: float | None) -> str:
+    said = (
+        f"Unseen networks are {100 * error:.1f} % off in the median, {100 * worst:.0f} % at worst "
+        f"(good: {100 * MEDIAN_LIMITS[0]:.0f} and {100 * WORST_LIMITS[0]:.0f} %)"
+    )
+    return said if floor is None else f"{said}; this machine tells a network within {100 * floor:.1f} %"
+
+
+def _doubtful(rows: Sequence[Measurement]) -> tuple[int, int]:
+    """The number of doubtful measurements, and of all usable ones."""
     usable = [row.status for row in rows if row.status in USABLE]
-    return usable.count(LOW_QUALITY), len(usable)
+    return sum(status in {DOUBTFUL, LOW_QUALITY} for status in usable), len(usable)

@@ -60,7 +60,12 @@ class Quickstart:
             "standings": [
                 {"rank": row.rank, "name": row.name, "score": row.score} for row in self.contest.standings.rows
             ],
-            "verdict": {"word": self.verdict.word, "why": self.verdict.why, "advice": self.verdict.advice},
+            "verdict": {
+                "word": self.verdict.word,
+                "why": self.verdict.why,
+                "advice": self.verdict.advice,
+                "noise_floor": self.verdict.floor,
+            },
             "report": str(self.report),
             "seconds": round(self.seconds, 1),
         }
@@ -103,7 +108,9 @@ def quickstart(
     contest = hold_contest(workspace, trained, network=placed, left_s=max(0.0, end - time.monotonic() - REPORT_S))
     report = folder / REPORT
     verdict = judge_quickstart(
-        {target: release.measurements(target) for target in suite.targets}, [abs(network.error) for network in networks]
+        {target: release.measurements(target) for target in suite.targets},
+        [abs(network.error) for network in networks],
+        [figures.get("network_noise_floor") for figures in release.manifest.statistics.values()],
     )
     write_text(report, report_page(release, trained, graphs, networks, contest, verdict=verdict))
     result = Quickstart(

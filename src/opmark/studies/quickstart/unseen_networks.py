@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opmark.core.kernels.graph import Graph
-from opmark.core.measurements.measurement import USABLE
+from opmark.core.measurements.measurement import HELD_OUT, USABLE
 from opmark.datasets.release.release import Release
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
@@ -53,7 +53,7 @@ def compare(
     for target, bundle in bundles.items():
         model = CostModel(bundle, missing=BYTES_MOVED)
         for row in release.network_measurements(target):
-            if row.role == "training" or row.status not in USABLE or not row.latency_ns:
+            if row.role != HELD_OUT or row.status not in USABLE or not row.latency_ns:
                 continue
             prediction = model.network(graphs[target][row.network])
             found.append(
