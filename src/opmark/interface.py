@@ -160,7 +160,7 @@ def predict(
     path = Path(bundle) if bundle else path_of(with_predictors(here), wanted)
     loaded = load(path, target_name=wanted.rpartition("/")[2])
     graph = _graph(model, inputs, loaded.target.name, dimensions, here)
-    found = CostModel(loaded, missing=missing).network(graph)
+    found = CostModel(loaded, missing=missing, exact=True).network(graph)
     kernels = tuple(
         PredictedKernel(
             kind=row.kernel.kind,

@@ -79,3 +79,28 @@ def test_workspace_is_the_given_one_or_the_one_found(tmp_path: Path, monkeypatch
     (tmp_path / "given").mkdir()
     assert workspace(click.Context(cli, obj=tmp_path / "given")).root == tmp_path / "given"
     assert workspace(click.Context(cli)).root == tmp_path / "found"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("quickstart", "--minutes"),
+        ("provision", "bert-base", "--catalogue", "edge", "--samples-per-second"),
+        ("predictors", "curve", "--kernels-per-second"),
+    ],
+)
+@pytest.mark.parametrize("value", ["nan", "inf", "1e999"])
+def test_numbers_are_finite(words: tuple[str, ...], value: str) -> None:
+    refused = CliRunner().invoke(cli, [*words, value])
+    assert refused.exit_code == 2
+    assert f"{value!r} is not a finite number" in refused.stderr
+
+
+@pytest.mark.parametrize("batch", [10**12, 10**11 - 1])
+def test_sizes_beyond_the_memory_are_a_usage_error(batch: int, tmp_path: Path) -> None:
+    for room in ROOMS:
+        (tmp_path / room).mkdir()
+    words = ["--workspace", str(tmp_path), "models", "show", "plain-tiny", "--batch", str(batch)]
+    refused = CliRunner().invoke(cli, [*words, "--target", "torch-eager-t1"])
+    assert refused.exit_code == 2, refused.exception
+    assert f"plain-tiny with batch {batch:,} needs more memory than there is here" in refused.stderr

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from opmark.core.hardware.target import Target
     from opmark.core.kernels.graph import Graph
     from opmark.core.workspace import Workspace
+    from opmark.datasets.release.network_kernels import GraphFinder
     from opmark.datasets.release.release import Release
     from opmark.predictors.judging.evidence import Evidence
     from opmark.predictors.model.bundle import Bundle
@@ -66,7 +67,7 @@ def evidence_by_target(
 ) -> "dict[str, Evidence]":
     """The release's evidence for each target; `networks` adds the graphs of the measured networks."""
     from opmark.predictors.inputs.graphs import graphs_of
-    from opmark.predictors.judging.evidence import evidence_of
+    from opmark.predictors.judging.evidence import development, evidence_of
 
     found = release_named(ctx, release)
     cache = workspace(ctx).cache
@@ -74,10 +75,18 @@ def evidence_by_target(
         name: evidence_of(
             found,
             name,
-            graphs_of(found.network_measurements(name), name, cache=cache, warn=show_note) if networks else {},
+            graphs_of(development(found, name), name, cache=cache, warn=show_note) if networks else {},
         )
         for name in targets_named(found, targets)
     }
+
+
+def graph_finder(ctx: click.Context) -> "GraphFinder":
+    """The way to find graphs of measured networks: from the cache, from those stored with OpMark, or captured."""
+    from opmark.predictors.inputs.graphs import graphs_of
+
+    cache = cache_folder(ctx)
+    return lambda networks, target: graphs_of(networks, target, cache=cache, warn=show_note)
 
 
 def training_graphs(here: "Workspace", release: "Release", target: str) -> "Mapping[str, Graph]":
@@ -103,6 +112,20 @@ def bundle_and_graph(
     loaded = load(bundle or path_of(predictors_workspace(ctx), target), target_name=name)
     cache = cache_folder(ctx) if bundle is None else None
     return loaded, graph_of(model, name, cache=cache, dimensions=sizes)
+
+
+def bundles_named(ctx: click.Context, targets: Sequence[str]) -> "list[Bundle]":
+    """The newest predictor of every target in `targets` (`[DEVICE/]TARGET`); without any, of every device and target.
+
+    Raises `ContentError` for a target without a predictor.
+    """
+    from opmark.predictors.model.bundle import load
+    from opmark.predictors.model.bundle_paths import path_of, stored_bundles
+
+    here = predictors_workspace(ctx)
+    newest = {(one.device, one.target): one.path for one in stored_bundles(here)}
+    paths = [path_of(here, target) for target in targets] or list(newest.values())
+    return [load(path) for path in dict.fromkeys(paths)]
 
 
 def note_other_machine(target: "Target") -> None:

@@ -1,6 +1,7 @@
 """Options that several commands share, their types, and the workspace that a command works in."""
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +63,19 @@ def _workspace_or_none(ctx: click.Context) -> Workspace | None:
         return workspace(ctx)
     except ContentError:
         return None
+
+
+class FiniteRange(click.FloatRange):
+    """A number within a range. NaN and infinity, which no bound excludes, are usage errors."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number; anything else is a usage error."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return found
 
 
 class DurationType(click.ParamType[float]):

@@ -28,6 +28,7 @@ def test_list_names_every_network(opmark):
         "torch": False,
         "variants": ["int8-dynamic", "int8-static"],
         "held_out": True,
+        "sealed": False,
     }
     assert not named["light-vgg19"]["held_out"]
     assert {"bert-base", "gpt2", "vit-base", "llama-block", "mobilenet-v2", "efficientnet-b0"} <= set(named)

@@ -1,6 +1,10 @@
 """Kernels and predictions, as people read them."""
 
-from opmark.cli.text.predictions import parameters_text
+from dataclasses import replace
+
+from opmark.cli.text.predictions import doubt_text, parameters_text
+from opmark.core.kernels.kernel import Kernel
+from opmark.predictors.model.network import KernelRow
 
 
 def test_shapes_are_products_and_what_is_off_is_left_out() -> None:
@@ -16,3 +20,12 @@ def test_what_changes_nothing_is_left_out() -> None:
 def test_shapes_stay_apart_and_an_order_is_no_product() -> None:
     params = {"shapes": ((1, 12, 8), (), (1,)), "arguments": (0, 2, 1)}
     assert parameters_text(params) == "shapes=1×12×8,scalar,1 arguments=0,2,1"
+
+
+def test_a_row_tells_what_it_rests_on() -> None:
+    row = KernelRow(kernel=Kernel.of("gemm", {}), count=1, ns=1, low_ns=1, high_ns=1, extrapolated=True)
+    assert doubt_text(row) == "extrapolated"
+    assert doubt_text(replace(row, exact=True, extrapolated=False, distance=0.0)) == "exact"
+    assert doubt_text(replace(row, extrapolated=False, distance=0.12)) == "12 % off a measured one"
+    assert doubt_text(replace(row, distance=7.0)) == "extrapolated, ×8 off a measured one"
+    assert doubt_text(replace(row, derived="work ratio")) == "derived: work ratio"

@@ -8,7 +8,7 @@ from click.shell_completion import get_completion_class
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print a script that lets SHELL complete commands and names.
+    """Print a script for the tab key in SHELL.
 
     \b
     bash:  opmark completion bash > ~/.local/share/bash-completion/completions/opmark

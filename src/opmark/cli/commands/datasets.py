@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from opmark.cli.completers import releases
-from opmark.cli.lookup import release_folder
+from opmark.cli.lookup import graph_finder, release_folder
 from opmark.cli.options import FILE, FOLDER, json_option, workspace
 from opmark.cli.text.terminal import MISSING, show_json, show_table
 from opmark.core.errors import ContentError, UsageError
@@ -49,9 +49,9 @@ def list_releases(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show a release: its kinds, statuses, peaks, overhead and noise."""
-    from opmark.datasets.release.finding import find
+    from opmark.datasets.release.finding import find as find_release
 
-    release = find(name, release_folder(ctx, name))
+    release = find_release(name, release_folder(ctx, name))
     if as_json:
         show_json({"path": str(release.path), **_described(release.manifest)})
         return
@@ -98,9 +98,12 @@ def validate(ctx: click.Context, path: str, as_json: bool) -> None:
 @group.command(epilog="Example: opmark datasets build bench/journals/small.jsonl")
 @click.argument("journals", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--version", help="The new release's version. Default: the next minor version.")
+@click.option("--with-journals", is_flag=True, help="Keep the journals, compressed, in the release.")
 @json_option
 @click.pass_context
-def build(ctx: click.Context, journals: tuple[Path, ...], version: str | None, as_json: bool) -> None:
+def build(
+    ctx: click.Context, journals: tuple[Path, ...], version: str | None, with_journals: bool, as_json: bool
+) -> None:
     """Build a release from JOURNALS of one machine.
 
     Without JOURNALS, all journals of this workspace are used. The same journals in any order give the same bytes.
@@ -109,7 +112,8 @@ def build(ctx: click.Context, journals: tuple[Path, ...], version: str | None, a
 
     here = workspace(ctx)
     chosen = journals or tuple(sorted(here.journals.glob("*.jsonl")))
-    _show_built(build_release(chosen, here.datasets, version=version), as_json)
+    found = build_release(chosen, here.datasets, version=version, with_journals=with_journals, find=graph_finder(ctx))
+    _show_built(found, as_json)
 
 
 @group.command(epilog="Example: opmark datasets merge DEVICE/1.0.0 small-2-of-2.jsonl")
@@ -176,7 +180,9 @@ def diff(ctx: click.Context, *, old: str, new: str, output: Path | None, as_json
 @click.option(
     "--format", "format_name", default="csv", show_default=True, help="csv, markdown, parquet, card or croissant."
 )
-@click.option("--table", default="kernels", show_default=True, help="kernels, networks, fusion or links.")
+@click.option(
+    "--table", default="kernels", show_default=True, help="kernels, networks, fusion, links or network_kernels."
+)
 @click.option("--target", default="", help="Only the rows of this target.")
 @click.option("--flat", is_flag=True, help="Make a column of each parameter of kernels.")
 @click.option("-o", "--output", type=FILE, help="The file to write. Default: stdout.")
@@ -184,16 +190,21 @@ def diff(ctx: click.Context, *, old: str, new: str, output: Path | None, as_json
 def export(
     ctx: click.Context, *, name: str, format_name: str, table: str, target: str, flat: bool, output: Path | None
 ) -> None:
-    """Write a table or the metadata of a release in another format."""
+    """Write a table or the metadata of a release in another format.
+
+    The table network_kernels tells which kernels each network consists of: join it with kernels on kernel_key and
+    target.
+    """
     from opmark.datasets.release.export import export as exported
     from opmark.datasets.release.export import write
-    from opmark.datasets.release.finding import find
+    from opmark.datasets.release.finding import find as find_release
 
-    release = find(name, release_folder(ctx, name))
+    release = find_release(name, release_folder(ctx, name))
     if output is not None:
-        write(release, format_name, output, table=table, target=target, flat=flat)
+        write(release, format_name, output, table=table, target=target, flat=flat, find=graph_finder(ctx))
         return
-    content = exported(release, format_name, table=table, target=target, flat=flat, folder=Path.cwd())
+    find = graph_finder(ctx)
+    content = exported(release, format_name, table=table, target=target, flat=flat, folder=Path.cwd(), find=find)
     click.echo(content, nl=False)
 
 
@@ -244,7 +255,7 @@ def _facts(pairs: tuple[str, ...]) -> dict[str, str | int]:
         name, equals, value = pair.partition("=")
         if not (name and equals and value):
             raise UsageError(f"{pair!r} is not a fact", hint="write it like last_level_bytes=41943040")
-        found[name] = int(value) if value.isdecimal() else value
+        found[name] = int(value) if value.isdecimal() and len(value) < 19 else value
     return found
 
 

@@ -16,7 +16,8 @@ def init(folder: Path) -> None:
     created = create_workspace(folder)
     click.echo(created.root)
     suites = ", ".join(sorted(path.stem for path in created.suites.glob("*.yaml"))) or "none"
-    click.echo(f"Suites: {suites}. Next: cd {folder}, then opmark doctor, opmark quickstart.", err=True)
+    enter = "" if created.root.resolve() == Path.cwd() else f"cd {folder}, then "
+    click.echo(f"Suites: {suites}. Next: {enter}opmark doctor, opmark quickstart.", err=True)
 
 
 COMMAND = init

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.group(name="models")
 def command() -> None:
-    """List networks, and show the kernels a runtime runs for one."""
+    """List networks, and the kernels that a runtime runs."""
 
 
 @command.command(name="list", epilog="Example: opmark models list")
@@ -34,7 +34,8 @@ def list_models(*, as_json: bool) -> None:
     """List the networks of the zoo.
 
     Networks are built from configurations; nothing is downloaded. Predictors never learn from a held-out family: their
-    errors are stated on its networks. NAME@VARIANT names a variant: int8-dynamic and int8-static for ONNX Runtime,
+    errors are stated on its networks. A sealed family is looked at once, at the end (`predictors evaluate --sealed`).
+    NAME@VARIANT names a variant: int8-dynamic and int8-static for ONNX Runtime,
     bf16, training and bf16-training for torch.
     """
     from opmark.models.source import variants_of
@@ -49,6 +50,7 @@ def list_models(*, as_json: bool) -> None:
             "torch": family.onnx_path(name) is None,
             "variants": variants_of(name),
             "held_out": held_out(name),
+            "sealed": family.sealed,
         }
         for name, family in models().items()
     ]
@@ -61,7 +63,7 @@ def list_models(*, as_json: bool) -> None:
             str(row["family"]),
             "torch, ONNX" if row["torch"] else "ONNX",
             " ".join(dict.fromkeys(variant.partition("-")[0] for variant in row["variants"])),
-            "held out" if row["held_out"] else "",
+            "sealed" if row["sealed"] else "held out" if row["held_out"] else "",
             str(row["batch"]),
             str(row["size"]),
         )

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opmark.cli import completers
-from opmark.cli.options import DURATION, FILE, chosen_sizes, json_option, missing_option, predictors_workspace, together
+from opmark.cli.options import (
+    DURATION,
+    FILE,
+    FiniteRange,
+    chosen_sizes,
+    json_option,
+    missing_option,
+    predictors_workspace,
+    together,
+)
 from opmark.cli.options import SIZES as SIZE_OPTIONS
 from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_note, show_table, show_warning
 from opmark.core.units import format_duration, format_ns
@@ -44,7 +53,7 @@ _goal_options = together(
     (
         click.option("--at-most", type=DURATION, help="The latency limit of one batch or step, such as 40ms."),
         click.option(
-            "--samples-per-second", type=click.FloatRange(min=0, min_open=True), help="The throughput that is needed."
+            "--samples-per-second", type=FiniteRange(min=0, min_open=True), help="The throughput that is needed."
         ),
         click.option("--budget", type=PerHourType(), help="The price limit per hour, such as 6/h."),
     )
@@ -96,7 +105,7 @@ def provision(
     from opmark.leaderboards.provisioning.catalogue import load_catalogue
     from opmark.leaderboards.provisioning.exploration import Exploration
     from opmark.leaderboards.provisioning.goal import Goal
-    from opmark.leaderboards.provisioning.job import job_of
+    from opmark.leaderboards.provisioning.layers_job import any_job
     from opmark.leaderboards.provisioning.page import provisioning_page
     from opmark.leaderboards.provisioning.recommendation import recommend
 
@@ -108,7 +117,8 @@ def provision(
     workspace = predictors_workspace(ctx)
     catalogue = load_catalogue(workspace.leaderboards, catalogue_name)
     sizes = chosen_sizes(dimensions, batch, size)
-    job = job_of(model, catalogue, Sources(workspace=workspace, missing=missing), dimensions=sizes)
+    sources = Sources(workspace=workspace, missing=missing)
+    job = any_job(model, catalogue, sources, dimensions=sizes, in_a_pipeline=goal.in_a_pipeline)
     for kind, reason in job.left_out.items():
         show_warning(f"{kind} is left out: {reason}")
     exploration = Exploration(job, goal, devices_at_most=devices_at_most, seed=seed)
@@ -148,9 +158,10 @@ def _show(found: "Recommendation") -> None:
     columns = ("", "devices", "latency", "90 % interval", "samples/s", f"{currency}/h", f"{currency} per million")
     show_table(columns, rows, left=2)
     click.echo(_verdict(found))
+    click.echo(f"It stays the best of all fleets in {found.stability:.0%} of these draws.")
     if found.wavering:
         others = ", ".join(f"{title} ({share:.0%})" for title, share in found.wavering.items())
-        click.echo(f"The predictors' errors leave it open: {others} would win in other draws.")
+        click.echo(f"The recommendation wavers: {others} would win in other draws.")
     click.echo(f"Searched for {format_duration(found.seconds)} for {found.goal.words}.")
 
 

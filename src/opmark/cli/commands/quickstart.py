@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opmark.cli.options import FOLDER, json_option
+from opmark.cli.options import FOLDER, FiniteRange, json_option
 from opmark.cli.text.terminal import progress_bar, show_json, show_note, show_table
 from opmark.core.plain_text import one_line
 from opmark.core.units import counted, format_duration, format_ns
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=1.0),
+    type=FiniteRange(min=1.0),
     default=6.0,
     show_default=True,
     help="The approximate time limit in minutes.",
@@ -38,7 +38,8 @@ def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
     Predictors are checked on networks that no sample came from; placers are ranked on one of them. The suite
     `quickstart` lists the measurements. With --json: {"networks": [{"name", "target", "predicted_ns", "measured_ns",
     "error"}], "median_error", "max_error", "standings": [{"rank", "name", "score"}], "verdict": {"word", "why",
-    "advice"}, "report", "seconds"}; a network's error is a signed fraction, median and maximum are of absolute values.
+    "advice", "noise_floor"}, "report", "seconds"}; a network's error is a signed fraction, median and maximum are of
+    absolute values.
     """
     from opmark.bench.suite.suite import find_suite
     from opmark.studies.quickstart.run import quickstart as study

@@ -43,6 +43,8 @@ def prediction_document(found: "NetworkPrediction", mapping: str, target: str) -
                 "high_ns": row.high_ns,
                 "extrapolated": row.extrapolated,
                 "derived": row.derived,
+                "exact": row.exact,
+                "distance": row.distance,
             }
             for row in found.rows
         ],
@@ -79,7 +81,7 @@ def show_prediction(model: str, target: str, found: "NetworkPrediction", top: in
             format_ns(row.ns),
             f"{format_ns(row.low_ns)} – {format_ns(row.high_ns)}",
             f"{row.total_ns / total_ns:.1%}",
-            _doubt(row),
+            doubt_text(row),
         )
         for row in shown
     ]
@@ -93,10 +95,22 @@ def show_prediction(model: str, target: str, found: "NetworkPrediction", top: in
     click.echo(found.note, err=True)
 
 
-def _doubt(row: "KernelRow") -> str:
+def doubt_text(row: "KernelRow") -> str:
+    """Say in few words on which measurement a row of a network rests."""
+    if row.exact:
+        return "exact"
+    parts = ["extrapolated"] if row.extrapolated else []
     if row.derived:
-        return f"derived: {row.derived}"
-    return "extrapolated" if row.extrapolated else ""
+        parts = [f"derived: {row.derived}"]
+    if row.distance is not None:
+        parts.append(_distance_text(row.distance))
+    return ", ".join(parts)
+
+
+def _distance_text(distance: float) -> str:
+    """The distance to the nearest measured kernel: `12 % off a measured one`, `×8 off a measured one`."""
+    amount = f"{distance:.0%}".replace("%", " %") if distance < 1 else f"×{1 + distance:.0f}"
+    return f"{amount} off a measured one"
 
 
 def total_text(model: str, target: str, found: "NetworkPrediction") -> str:

@@ -27,6 +27,10 @@ USUAL = (
 )
 
 
+_FLOORS = ("noise floor", "floor acc10")
+_INTERVAL, _FAMILIES = "acc10 (90 %)", "families"
+
+
 def show_scores(scores: "Sequence[Score]", metrics: Sequence[str] = USUAL) -> None:
     """Print one table per target, ordered by split and median error, and one that divides the errors of networks."""
     from opmark.predictors.judging.splits import NETWORKS_UNSEEN, SPLIT_NAMES
@@ -37,13 +41,12 @@ def show_scores(scores: "Sequence[Score]", metrics: Sequence[str] = USUAL) -> No
             row = cells.setdefault((score.split, score.estimator), {})
             row[score.metric] = _cell(score)
             row.setdefault("n", f"{score.n:,}")
-            if score.metric == "median" and score.noise_floor is not None:
-                row["noise floor"] = f"{score.noise_floor:.1%}"
+            row |= _beside(score)
         medians = {
             (one.split, one.estimator): one.value for one in scores if (one.target, one.metric) == (target, "median")
         }
         order = sorted(cells, key=lambda cell: (SPLIT_NAMES.index(cell[0]), medians.get(cell, float("inf")), cell))
-        columns = ("noise floor", *metrics, "n")
+        columns = (*_FLOORS, *metrics, _INTERVAL, _FAMILIES, "n")
         rows = [
             (split, estimator, *(row.get(column, MISSING) for column in columns))
             for split, estimator in order
@@ -88,6 +91,18 @@ def _cell(score: "Score") -> str:
     if score.metric == "rmse":
         return format_ns(score.value)
     return f"{score.value:.3f}" if score.metric == "kendall-tau" else f"{score.value:.1%}"
+
+
+def _beside(score: "Score") -> dict[str, str]:
+    """The noise floor of a median and of ±10 %, and the interval of the latter if families were drawn again."""
+    if score.metric == "median" and score.noise_floor is not None:
+        return {_FLOORS[0]: f"{score.noise_floor:.1%}"}
+    if score.metric != "acc10":
+        return {}
+    found = {} if score.noise_floor is None else {_FLOORS[1]: f"{score.noise_floor:.1%}"}
+    if score.low is not None and score.high is not None:
+        found |= {_INTERVAL: f"{100 * score.low:.0f}–{score.high:.0%}", _FAMILIES: f"{score.families:,}"}
+    return found
 
 
 def show_curve(target: str, points: "Sequence[LearningPoint]") -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, Task
 
     from opmark.bench.run import progress as measuring
+    from opmark.bench.suite.capturing import PlanProgress
     from opmark.core.parallel.task_map import MapProgress
 
 MISSING = "–"
@@ -239,5 +240,17 @@ def map_progress(name: str) -> "Iterator[Callable[[MapProgress], None]]":
 
         def show(now: "MapProgress") -> None:
             bar.update(task, completed=now.done, total=now.total, left_s=now.left_s)
+
+        yield show
+
+
+@contextlib.contextmanager
+def plan_progress() -> "Iterator[Callable[[PlanProgress], None]]":
+    """A progress bar of planning, as the function that a plan reports its progress to."""
+    with progress_bar(transient=True) as bar:
+        task = bar.add_task("planning", total=None)
+
+        def show(now: "PlanProgress") -> None:
+            bar.update(task, completed=now.done, total=now.total, description=now.doing, left_s=now.left_s)
 
         yield show

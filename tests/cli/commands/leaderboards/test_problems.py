@@ -12,7 +12,7 @@ from tests.leaderboards.examples import graph, heft_canonical, pair
 from opmark.cli.commands.leaderboards.problems import OBJECTIVES, workload_options
 from opmark.cli.main import cli
 from opmark.core.errors import ExitCode
-from opmark.leaderboards.problem.fields import Arrivals
+from opmark.leaderboards.problem.fields import Arrivals, ReferenceCosts
 from opmark.leaderboards.problem.files import problem_text, save_problem
 from opmark.leaderboards.problem.rules.objective import OBJECTIVES as KNOWN
 
@@ -97,7 +97,15 @@ def test_import_place_and_simulate_in_the_sources_unit(tmp_path: Path) -> None:
 def test_tracks_score_standings_site(workspace: Path) -> None:
     start = ("--workspace", workspace, "leaderboards")
     assert json.loads(run(*start, "tracks", "--json").stdout)[0]["problems"] == 1
-    assert json.loads(run(*start, "problems", "--json").stdout)[0]["units"] == 10
+    row = json.loads(run(*start, "problems", "--json").stdout)[0]
+    assert row.items() >= {"units": 10, "provenance": "measured", "features": ["unequal"]}.items()
+    assert (row["bound_ns"], row["best_known_ns"]) == (None, None)
+    known = ReferenceCosts(bound_ns=41, best_known_ns=73)
+    path = workspace / "leaderboards/small/problems/canonical.json"
+    save_problem(replace(heft_canonical(), reference=known), path)
+    row = json.loads(run(*start, "problems", "--json").stdout)[0]
+    assert (row["bound_ns"], row["best_known_ns"]) == (41, 73)
+    save_problem(heft_canonical(), path)
     assert run(*start, "standings", "--track", "small").exit_code == ExitCode.NOTHING_SELECTED
     scored = json.loads(
         run(*start, "score", "--track", "small", "--placer", "heft", "--placer", "random", "--json").stdout

@@ -14,9 +14,9 @@ from tests.predictors import law
 from opmark.bench.suite.suite import load_suite
 from opmark.cli.main import cli
 from opmark.core.shipped import shipped_content
-from opmark.core.workspace import ROOMS
+from opmark.core.workspace import ROOMS, Workspace
 from opmark.datasets.release.building import build_from
-from opmark.predictors.model.bundle_paths import stored_bundles
+from opmark.predictors.model.bundle_paths import find_bundle
 
 
 def test_training_writes_a_bundle_that_list_and_show_know(root: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_network_is_predicted_with_its_parts(root: Path, command: tuple[str, .
     assert 0 < found["low_ns"] < found["total_ns"] < found["high_ns"]
     assert sorted(row["kind"] for row in found["kernels"]) == ["elementwise", "gemm", "softmax"]
     for row in found["kernels"]:
-        assert set(row) == {"kind", "params", "count", "ns", "low_ns", "high_ns", "extrapolated", "derived"}
+        assert {"kind", "params", "count", "extrapolated", "derived", "exact", "distance"} <= set(row)
         assert 0 < row["low_ns"] <= row["ns"] <= row["high_ns"]
     assert sum(row["count"] * row["ns"] for row in found["kernels"]) == pytest.approx(found["total_ns"])
     text = opmark(root, *command, model, "--dimension", "n=8").stdout
@@ -159,7 +159,7 @@ def test_outside_a_workspace_the_shipped_predictors_answer(
     monkeypatch.setattr("opmark.studies.machine.facts.device_slug", lambda: "my-own-machine")
     result = CliRunner().invoke(cli, ["predict", "squeeze-small", "--brief"])
     assert result.exit_code == 0, result.stderr
-    (shipped,) = {one.device for one in stored_bundles(shipped_content()) if one.target == "onnxruntime-cpu-t1"}
+    shipped = find_bundle(shipped_content(), "onnxruntime-cpu-t1").parents[1].name
     assert result.stdout.startswith(f"squeeze-small on {shipped}/onnxruntime-cpu-t1: ")
     assert f"this is my-own-machine, but the prediction is for {shipped}" in result.stderr
     listed = CliRunner().invoke(cli, ["predictors", "list", "--json"])
@@ -172,3 +172,19 @@ def test_no_note_where_this_machine_is_meant(root: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("opmark.studies.machine.facts.device_slug", lambda: sample.DEVICE)
     result = opmark(root, "predict", str(root / "classifier.onnx"), "--dimension", "n=8", "--brief")
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_a_better_predictor_of_the_same_release_gets_a_version_of_its_own(root: Path, tmp_path: Path) -> None:
+    shutil.copytree(root, tmp_path / "work")
+    work = tmp_path / "work"
+    old = find_bundle(Workspace(work), "onnxruntime-cpu-t1")
+    before = (old / "manifest.json").read_bytes()
+    train = ("predictors", "train", "--estimator", "roofline", "--version")
+    (made,) = answered(work, *train, "1.0.1")
+    assert Path(made["path"]) == find_bundle(Workspace(work), "onnxruntime-cpu-t1") != old
+    assert made["release"]["version"] == "1.0.0"
+    assert (old / "manifest.json").read_bytes() == before
+    again = opmark(work, *train, "1.0.1")
+    assert again.exit_code == 3
+    assert "a version never changes" in again.stderr
+    assert opmark(work, *train, "next").exit_code == 3

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.cli.commands.predictors.calls import answered, opmark
@@ -10,18 +11,19 @@ from tests.predictors import law
 
 from opmark.core.units import format_ns
 from opmark.datasets.release.building import build_from
+from opmark.predictors.judging import scores
 
 
 def test_evaluation_is_rows_of_documented_keys(root: Path) -> None:
     rows = answered(
         root, "predictors", "evaluate", "--estimator", "roofline", "--estimator", "lightgbm", "--split", "random"
     )
-    keys = {"target", "estimator", "split", "metric", "value", "n", "noise_floor"}
+    keys = {"target", "estimator", "split", "metric", "value", "n", "noise_floor", "low", "high", "families"}
     assert all(set(row) == keys for row in rows)
     assert {row["estimator"] for row in rows} == {"roofline", "lightgbm"}
     assert {"acc10", "kendall-tau", "rmspe"} <= {row["metric"] for row in rows}
     text = opmark(root, "predictors", "evaluate", "--estimator", "roofline", "--split", "random").stdout
-    assert "noise floor" in text
+    assert "floor" in text
 
 
 def test_evaluation_draws_a_page_and_the_curve_is_a_table(root: Path, tmp_path: Path) -> None:
@@ -74,3 +76,59 @@ def test_time_by_kind_divides_measured_networks(root: Path, tmp_path: Path) -> N
     assert sum(found["by_kind"].values()) + found["between"] == pytest.approx(1)
     text = opmark(tmp_path / "work", "predictors", "time-by-kind").stdout
     assert "bytes-moved holds 0.00% of the 1.50 ms of 1 measured network (target: at most 1 %, met)" in text
+
+
+def test_an_interrupted_evaluation_goes_on_and_prints_the_same(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        shutil.copytree(root, tmp_path / name, ignore=shutil.ignore_patterns(".cache"))
+    options = ("predictors", "evaluate", "--estimator", "roofline", "--estimator", "nearest", "--split", "random")
+    whole = opmark(tmp_path / "a", *options)
+    assert whole.exit_code == 0, whole.stderr
+    assert "judged before" not in whole.stderr
+    calls: list[str] = []
+    really = scores.judge_sides
+
+    def stopped(sides: Any, estimator: str) -> Any:
+        calls.append(estimator)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return really(sides, estimator)
+
+    monkeypatch.setattr(scores, "judge_sides", stopped)
+    first = opmark(tmp_path / "b", *options)
+    assert first.exit_code == 130
+    assert "run the same command again" in first.stderr
+    assert first.stdout == ""
+    second = opmark(tmp_path / "b", *options)
+    assert second.exit_code == 0
+    assert "1 of " in second.stderr
+    assert "judged before" in second.stderr
+    assert second.stdout == whole.stdout
+
+
+def test_the_stored_predictor_is_judged_on_sealed_networks_as_it_is(root: Path, tmp_path: Path) -> None:
+    nothing = opmark(root, "predictors", "evaluate", "--sealed")
+    assert nothing.exit_code == 5
+    assert "no sealed networks" in nothing.stderr
+    mixed = opmark(root, "predictors", "evaluate", "--sealed", "--split", "random")
+    assert mixed.exit_code == 2
+    shutil.copytree(root, tmp_path / "work")
+    shutil.rmtree(tmp_path / "work" / "datasets")
+    rows = [sample.measurement(kernel) for kernel in law.kernels("gemm", 20)]
+    networks = [
+        sample.network("plain-tiny", role="training"),
+        sample.network("encoder-tiny", role="sealed", family="sealed-one", graph_id="1" * 16),
+        sample.network("gone", role="sealed", family="sealed-two", graph_id="2" * 16, latency_ns=None,
+                       quantiles_ns=(), status="failed", reason="out of memory"),
+    ]  # fmt: skip
+    build_from([sample.contents(rows, networks)], tmp_path / "work" / "datasets")
+    (found,) = answered(tmp_path / "work", "predictors", "evaluate", "--sealed")
+    first, second = found["networks"]
+    assert (first["network"], first["measured_ns"], second["reason"]) == ("encoder-tiny", 1.5e6, "out of memory")
+    assert first["error"] == pytest.approx(first["predicted_ns"] / 1.5e6 - 1)
+    assert {score["split"] for score in found["scores"]} == {"sealed"}
+    shown = opmark(tmp_path / "work", "predictors", "evaluate", "--sealed")
+    assert "failed: out of memory" in shown.stdout
+    assert "1 sealed network, families: 1; " in shown.stdout

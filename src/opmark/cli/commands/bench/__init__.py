@@ -2,6 +2,7 @@
 
 import click
 
+from opmark.cli.commands.bench.corun import corun
 from opmark.cli.commands.bench.fusion import fusion
 from opmark.cli.commands.bench.links import links
 from opmark.cli.commands.bench.machine import backends, noise
@@ -14,7 +15,7 @@ def bench() -> None:
     """Measure kernels and networks on this machine."""
 
 
-for _command in (backends, fusion, links, list_suites, models, noise, plan_suite, retest, run_suite):
+for _command in (backends, corun, fusion, links, list_suites, models, noise, plan_suite, retest, run_suite):
     bench.add_command(_command)
 
 COMMAND = bench

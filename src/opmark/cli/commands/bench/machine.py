@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opmark.cli.options import datasets_folder, json_option
+from opmark.cli.options import FiniteRange, datasets_folder, json_option
 from opmark.cli.text.terminal import show_json, show_table, show_text
 from opmark.core.units import format_ns
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command(epilog="Example: opmark bench noise --seconds 20 --target onnxruntime-cpu-t1")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0.5, max=600),
+    type=FiniteRange(min=0.5, max=600),
     default=4.0,
     show_default=True,
     help="How long to measure the noise.",

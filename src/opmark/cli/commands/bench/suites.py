@@ -18,7 +18,7 @@ from opmark.cli.options import (
     on_cluster,
     suites_folder,
 )
-from opmark.cli.text.terminal import run_progress, show_json, show_note, show_table
+from opmark.cli.text.terminal import plan_progress, run_progress, show_json, show_note, show_table
 from opmark.core.errors import ExitCode, NothingSelectedError, UsageError
 from opmark.core.units import counted, format_bytes, format_count, format_duration
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from opmark.bench.run.progress import RunSummary
     from opmark.bench.run.repeats import Agreement
-    from opmark.bench.suite.plan import EstimatedDuration, Plan
+    from opmark.bench.suite.duration import EstimatedDuration
+    from opmark.bench.suite.plan import Plan
     from opmark.bench.suite.suite import Suite
     from opmark.core.kernels.work import Work
     from opmark.core.measurements.environment import Environment
@@ -83,9 +84,13 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
     The plan includes an estimate of the time, from the pace recorded for the suite's quality. It also includes targets
     that this machine does not have, such as a GPU's.
     """
-    from opmark.bench.suite.plan import estimated_duration, parse_shard, plan
+    from opmark.bench.suite.duration import estimated_duration
+    from opmark.bench.suite.plan import parse_shard, plan
 
-    planned = plan(_suite_named(ctx, suite), shard=parse_shard(shard), cache=cache_folder(ctx), elsewhere=True)
+    with plan_progress() as show:
+        planned = plan(
+            _suite_named(ctx, suite), shard=parse_shard(shard), cache=cache_folder(ctx), elsewhere=True, progress=show
+        )
     if as_json:
         show_json(_plan_document(planned, estimated_duration(planned)))
     else:

@@ -2,6 +2,8 @@
 
 import click
 
+from opmark.cli.commands.leaderboards.execution import execute
+from opmark.cli.commands.leaderboards.fidelity import fidelity, fidelity_run
 from opmark.cli.commands.leaderboards.plans import replay_plan
 from opmark.cli.commands.leaderboards.problems import import_problem, make_problem, problems
 from opmark.cli.commands.leaderboards.serving import serve
@@ -13,12 +15,12 @@ from opmark.cli.commands.leaderboards.tracks import make_track, tracks
 
 @click.group(name="leaderboards")
 def leaderboards() -> None:
-    """Tracks, problems, placement algorithms and their standings."""
+    """Tracks, problems, placers and their standings."""
 
 
 for _command in (
-    *(bound, check, check_trace, freeze, import_problem, make_problem, make_track, place, problems, prove),
-    *(replay_plan, score, serve, simulate, site, standings, submit, tracks),
+    *(bound, check, check_trace, execute, fidelity, fidelity_run, freeze, import_problem, make_problem, make_track),
+    *(place, problems, prove, replay_plan, score, serve, simulate, site, standings, submit, tracks),
 ):
     leaderboards.add_command(_command)
 

@@ -10,6 +10,7 @@ from opmark.cli.options import (
     DURATION,
     FILE,
     FOLDER,
+    FiniteRange,
     chosen_sizes,
     json_option,
     missing_option,
@@ -20,7 +21,7 @@ from opmark.cli.options import (
 from opmark.cli.text.terminal import show_json, show_table
 from opmark.core.units import counted
 
-OBJECTIVES = ("latency", "throughput", "cost", "serving")
+OBJECTIVES = ("latency", "throughput", "cost", "rent", "serving", "hypervolume")
 # The options that become a `Workload`.
 workload_options = together(
     (
@@ -40,7 +41,7 @@ workload_options = together(
         click.option("--arrivals", default="", help="The arrival process for the objective serving: poisson, bursty."),
         click.option(
             "--rate",
-            type=click.FloatRange(min=0, min_open=True),
+            type=FiniteRange(min=0, min_open=True),
             help="Requests per second. Default: 70 % of the rate that the best single device can serve.",
         ),
         click.option(
@@ -80,14 +81,18 @@ def problems(ctx: click.Context, track_name: str | None, as_json: bool) -> None:
                     "tensors": len(problem.tensors),
                     "objective": problem.objective,
                     "unit": problem.unit,
+                    "provenance": problem.costs_from,
+                    "bound_ns": problem.reference.bound_ns if problem.reference else None,
+                    "best_known_ns": problem.reference.best_known_ns if problem.reference else None,
+                    "features": problem.features,
                 }
                 for problem in track.problems()
             ]
     if as_json:
         show_json(rows)
         return
-    columns = ("track", "name", "model", "devices", "units", "tensors")
-    show_table(columns, [[str(row[column]) for column in columns] for row in rows], left=3)
+    columns = ("track", "name", "model", "provenance", "devices", "units", "tensors")
+    show_table(columns, [[str(row[column]) for column in columns] for row in rows], left=4)
 
 
 @click.command(
@@ -178,7 +183,7 @@ def make_problem(
     "--contiguous/--no-contiguous", default=True, show_default=True, help="Forbid paths that return to a device."
 )
 @click.option("--devices", type=click.IntRange(1, 1024), help="The number of accelerators. Default: the file's own.")
-@click.option("--bandwidth", type=click.FloatRange(min=0, min_open=True), help="The bytes per second between machines.")
+@click.option("--bandwidth", type=FiniteRange(min=0, min_open=True), help="The bytes per second between machines.")
 @json_option
 def import_problem(
     *,

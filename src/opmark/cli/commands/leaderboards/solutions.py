@@ -13,6 +13,8 @@ from opmark.core.errors import PlacementError, SubmissionError
 from opmark.core.units import counted, format_bytes, format_ns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opmark.leaderboards.problem.problem import Problem
     from opmark.leaderboards.problem.rules.profile import PublishedModel
     from opmark.leaderboards.scoring.attempt import Attempt
@@ -60,6 +62,9 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
         f"{name} on {problem.name}: {format_cost(found.evaluation.schedule.value, problem.unit)}, "
         f"lower bound {format_cost(bound_ns, problem.unit)}, planned in {format_ns(found.planning_s * 1e9)}"
     )
+    if found.evaluation.front:
+        _show_front(found.evaluation.facts(problem)["front"])
+        return
     placed = found.evaluation.placement.device.tolist()
     devices = enumerate(problem.cluster.devices)
     show_table(("device", "units"), [(device.name, str(placed.count(number))) for number, device in devices])
@@ -98,7 +103,7 @@ def simulate(
     from opmark.leaderboards.problem.rules.objective import format_cost
     from opmark.leaderboards.problem.rules.profile import profile_named
     from opmark.leaderboards.scoring.first_answer import without_compiling
-    from opmark.leaderboards.scoring.robustness import robustness
+    from opmark.leaderboards.scoring.robustness import drawn_factors, front_robustness, robustness
     from opmark.leaderboards.simulator.evaluation import evaluate
     from opmark.leaderboards.simulator.trace import chrome_trace
 
@@ -111,7 +116,11 @@ def simulate(
         raise PlacementError(error.message, where=error.where or str(solution_file), hint=error.hint) from error
     if trace is not None:
         write_json(trace, chrome_trace(problem, found, rules))
-    drawn = robustness(problem, found.placement, draws=draws, profile=rules) if draws else None
+    drawn = None
+    if draws and found.front:
+        drawn = front_robustness(problem, found, factors=drawn_factors(problem, draws=draws), profile=rules)
+    elif draws:
+        drawn = robustness(found.posed(problem), found.placement, draws=draws, profile=rules)
     if as_json:
         show_json(_simulation_document(problem, found, rules, drawn))
         return
@@ -119,8 +128,20 @@ def simulate(
     if drawn is not None:
         median, p95 = (format_cost(cost, problem.unit) for cost in (drawn.median, drawn.p95))
         click.echo(f"In {draws} draws of the predictors' errors: median {median}, 95 % within {p95}.")
+    if found.front:
+        _show_front(found.facts(problem)["front"])
+        return
     cells = [(name, format_ns(busy_ns), format_bytes(peak)) for name, busy_ns, peak in _by_device(problem, found)]
     show_table(("device", "busy", "peak memory"), cells)
+
+
+def _show_front(points: "Sequence[dict[str, Any]]") -> None:
+    """One row per placement of a front, the cheapest first."""
+    rows = [
+        (", ".join(one["devices"]), f"{one['price_per_hour']:,.4g}", format_ns(one["time_ns"]))
+        for one in sorted(points, key=lambda one: one["price_per_hour"])
+    ]
+    show_table(("devices", "per hour", "time"), rows)
 
 
 def _by_device(problem: "Problem", found: "Evaluation") -> list[tuple[str, int, int]]:

@@ -70,7 +70,7 @@ def score(
     with on_cluster(cluster) as workers, score_progress() as show:
         found = score_track(
             half,
-            names or PLACERS.names(),
+            names or track.rules.default_placers(),
             budget_s=budget,
             seed=seed,
             jobs=jobs,
@@ -90,8 +90,9 @@ def standings(ctx: click.Context, *, track_name: str, instances: bool, as_json: 
     """Rank the stored solutions of a track.
 
     The ranking is also written into the track's standings.json. Beside the score stand the scores by split (public and
-    validation instances, twins, hidden ones), the drop between them, the score on a bad day (95 % of the draws of the
-    predictors' errors are better) and the planning time.
+    validation instances, twins, hidden ones), the drop between them, the score by the source of costs (measured,
+    imported, analytic), the score on a bad day (95 % of the draws of the predictors' errors are better) and the
+    planning time.
     """
     from opmark.leaderboards.scoring.track import load_track
 
@@ -118,12 +119,14 @@ def freeze(
     Scores are relative to these references. With --cluster its workers compute the lower bounds.
     """
     from opmark.leaderboards.making.recipe import recipe_names
+    from opmark.leaderboards.provisioning.pools import has_pools, pool_names
     from opmark.leaderboards.scoring.hidden import need_hidden
     from opmark.leaderboards.scoring.track import freeze_track, load_track
 
     track = load_track(workspace(ctx).leaderboards, track_name)
     half = need_hidden(track) if hidden else track
-    known = {problem.name for problem in half.given} if hidden else recipe_names(track.folder) if again else set()
+    names = pool_names if has_pools(track) else recipe_names
+    known = {problem.name for problem in half.given} if hidden else names(track.folder) if again else set()
     with on_cluster(cluster) as workers, map_progress(track_name) as show:
         frozen = freeze_track(half, again=known if again else (), progress=show, place=workers)
     if as_json:
@@ -136,22 +139,35 @@ def freeze(
 @click.command(epilog="Example: opmark leaderboards prove --track training-step --budget 60s")
 @track_option
 @click.option("--budget", type=DURATION, default="60s", show_default=True, help="The solvers' time per problem.")
+@click.option("--check", is_flag=True, help="Decide stored bounds again instead of proving better ones.")
 @cluster_option
 @json_option
 @click.pass_context
-def prove(ctx: click.Context, *, track_name: str, budget: float, cluster: str | None, as_json: bool) -> None:
+def prove(
+    ctx: click.Context, *, track_name: str, budget: float, check: bool, cluster: str | None, as_json: bool
+) -> None:
     """Prove better lower bounds for a track.
 
     They are stored with its problems. Constraint programming (extra `solvers`) starts from the best stored answers.
-    Problems whose bound equals their best known cost are left out. An interrupted run goes on from where it was.
+    Problems whose bound equals their best known cost are left out. An interrupted run goes on from where it was. Each
+    bound has a certificate in the track's bounds.json. With --check the solver decides again, with another seed and
+    nothing to minimise, that no solution costs less than a bound.
     """
-    from opmark.leaderboards.scoring.proving import prove_bounds
+    from opmark.leaderboards.scoring.proving import check_bounds, prove_bounds
     from opmark.leaderboards.scoring.track import load_track
 
     track = load_track(workspace(ctx).leaderboards, track_name)
+    if check:
+        with on_cluster(cluster) as workers, map_progress(track_name) as show:
+            held = check_bounds(track, seconds=budget, progress=lambda _, now: show(now), place=workers)
+        if as_json:
+            show_json(held)
+        else:
+            show_table(("problem", "decided again"), [(name, "yes" if again else "") for name, again in held.items()])
+        return
     with on_cluster(cluster) as workers, map_progress(track_name) as show:
         gained = prove_bounds(track, seconds=budget, progress=lambda _, now: show(now), place=workers)
-    rows = [(problem.name, problem.reference) for problem in load_track(track.folder.parent, track_name).problems()]
+    rows = [(problem.name, problem.reference) for problem in load_track(track.leaderboards, track_name).problems()]
     shares = {name: one.bound_ns / one.best_known_ns for name, one in rows if one is not None}
     if as_json:
         show_json({name: {"bound_over_best": share, "gained": gained.get(name, 0)} for name, share in shares.items()})
@@ -196,6 +212,7 @@ def _show_standings(found: "Standings", as_json: bool, *, instances: bool = Fals
         return
     known = ("public", "validation", "twins", "hidden")
     splits = [key for key in known if any(entry.get(key) is not None for entry in entries)]
+    sources = list(dict.fromkeys(name for entry in entries for name in entry["by_provenance"]))
     rows = [
         (
             str(entry["rank"]),
@@ -204,6 +221,7 @@ def _show_standings(found: "Standings", as_json: bool, *, instances: bool = Fals
             f"{entry['low']:.3f} – {entry['high']:.3f}",
             *(_decimals(entry.get(key)) for key in splits),
             *([_drop(entry)] if splits else []),
+            *(_decimals(entry["by_provenance"].get(name, {}).get("score")) for name in sources),
             MISSING if entry["gain"] is None else f"{entry['gain']:.0%}",
             MISSING if entry["p95_quality"] is None else f"{entry['p95_quality']:.3f}",
             seconds_text(entry["planning_s"]),
@@ -213,7 +231,7 @@ def _show_standings(found: "Standings", as_json: bool, *, instances: bool = Fals
     ranked = {entry["name"] for entry in entries}
     width = len(rows[0]) if rows else 0
     rows += [(MISSING, name, "not run", *[MISSING] * (width - 3)) for name in found.not_run if name not in ranked]
-    titles = ("rank", "entry", "score", "95 % interval", *splits, *(["drop"] if splits else []))
+    titles = ("rank", "entry", "score", "95 % interval", *splits, *(["drop"] if splits else []), *sources)
     show_table((*titles, "gain", "on a bad day", "planning"), rows, left=2)
     if any(entry.get("recalls") for entry in entries):
         click.echo("! Clearly better on stored instances than on drawn ones: the worst split is the score.", err=True)

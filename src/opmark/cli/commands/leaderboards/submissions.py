@@ -165,22 +165,20 @@ def submit(
     from opmark.leaderboards.submissions.manifest import load_submission
     from opmark.leaderboards.submissions.sandbox.choice import sandbox
     from opmark.leaderboards.submissions.signature import own_key
+    from opmark.leaderboards.submissions.submit import ScoringOptions
     from opmark.leaderboards.submissions.submit import submit as submit_folder
 
     chosen = sandbox(kind, trusted=trusted, private=(workspace(ctx).root,))
     tracks = _tracks(ctx, names or load_submission(folder).manifest.tracks)
     with score_progress() as show:
-        receipt = submit_folder(
-            folder,
-            tracks,
-            chosen,
-            key=own_key(key_file),
+        options = ScoringOptions(
             jobs=jobs,
             seed=seed,
             again=again,
             progress=show,
             notice=lambda sentence: click.echo(f"{sentence}.", err=True),
         )
+        receipt = submit_folder(folder, tracks, chosen, key=own_key(key_file), options=options)
     if as_json:
         show_json(receipt)
     else:

@@ -40,16 +40,20 @@ def tracks(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def make_track(ctx: click.Context, *, track: str, again: bool, as_json: bool) -> None:
-    """Make the problems of TRACK from its recipe.yaml.
+    """Make the problems of TRACK from its recipe.
 
-    Candidates on which placers can gain something are kept. A candidate that did not change keeps its file, and an
-    interrupted run continues. Candidates that need predictors missing from this workspace wait for them.
+    The recipe is recipe.yaml, or pools.yaml for pools of devices. Candidates on which placers can gain something are
+    kept. A candidate that did not change keeps its file, and an interrupted run continues. Candidates that need
+    predictors missing from this workspace wait for them.
     """
+    from opmark.leaderboards.provisioning.pools import has_pools, make_pools
     from opmark.leaderboards.scoring.selection import make_track as make
+    from opmark.leaderboards.scoring.track import load_track
 
     place = workspace(ctx)
     steps = []
-    for step in make(place, track, again=again):
+    pools = has_pools(load_track(place.leaderboards, track))
+    for step in (make_pools if pools else make)(place, track, again=again):
         steps.append(step)
         click.echo(f"{step.name}: {step.status}{f' ({step.reason})' if step.reason else ''}", err=True)
     if as_json:

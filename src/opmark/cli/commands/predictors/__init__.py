@@ -3,6 +3,7 @@
 import click
 
 from opmark.cli.commands.predictors.bundles import list_bundles, show, train
+from opmark.cli.commands.predictors.corun import corun
 from opmark.cli.commands.predictors.explain import explain
 from opmark.cli.commands.predictors.judging import curve, evaluate, time_by_kind
 from opmark.cli.commands.predictors.predict import predict
@@ -18,7 +19,7 @@ def predictors() -> None:
     """
 
 
-for _command in (curve, evaluate, explain, list_bundles, predict, show, time_by_kind, train, transfer):
+for _command in (corun, curve, evaluate, explain, list_bundles, predict, show, time_by_kind, train, transfer):
     predictors.add_command(_command)
 
 COMMAND = predictors

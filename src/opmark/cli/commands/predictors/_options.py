@@ -3,7 +3,7 @@
 import click
 
 from opmark.cli import completers
-from opmark.cli.options import DEFAULT_TARGET, FILE, FOLDER, SIZES, missing_option, together
+from opmark.cli.options import DEFAULT_TARGET, FILE, FOLDER, SIZES, FiniteRange, missing_option, together
 
 donor_option = click.option(
     "--donor",
@@ -13,7 +13,7 @@ donor_option = click.option(
 )
 pace_option = click.option(
     "--kernels-per-second",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     default=2.0,
     show_default=True,
     help="The number of kernels the device measures per second, which gives device minutes.",

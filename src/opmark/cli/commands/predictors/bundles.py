@@ -27,6 +27,9 @@ from opmark.core.units import format_bytes, format_ns
 @click.option(
     "--most-rows", type=click.IntRange(min=1), help="Train each kind on at most this many rows, by their keys."
 )
+@click.option(
+    "--version", help="Store the predictors under this version, which must be new. Default: the version of RELEASE."
+)
 @json_option
 @click.pass_context
 def train(
@@ -36,23 +39,33 @@ def train(
     targets: tuple[str, ...],
     estimator: str,
     most_rows: int | None,
+    version: str | None,
     as_json: bool,
 ) -> None:
-    """Train predictors on RELEASE and store them in the workspace."""
+    """Train predictors on RELEASE and store them in the workspace.
+
+    A released predictor never changes: one that a better learner makes of the same RELEASE gets a --version of its own.
+    """
+    from opmark.core.workspace import version_key
     from opmark.predictors.estimators import ESTIMATORS
     from opmark.predictors.model.bundle import save
-    from opmark.predictors.model.bundle_paths import bundle_path
+    from opmark.predictors.model.bundle_paths import bundle_path, refuse_known_version
     from opmark.predictors.model.training import train as train_target
 
     ESTIMATORS.load(estimator)
     found = release_named(ctx, release)
     here = workspace(ctx)
+    if version is not None:
+        version_key(version)
+    names = targets_named(found, targets)
+    folders = {name: bundle_path(here, found.device, version or found.version, name) for name in names}
+    if version is not None:
+        refuse_known_version(folders.values())
     written = []
     with progress_bar(transient=True) as progress:
-        for name in progress.track(targets_named(found, targets), description="training"):
+        for name, folder in progress.track(list(folders.items()), description="training"):
             graphs = training_graphs(here, found, name)
             bundle = train_target(found, name, estimator=estimator, graphs=graphs, most_rows=most_rows)
-            folder = bundle_path(here, found.device, found.version, name)
             save(bundle, folder)
             written.append(_document(folder))
     if as_json:

@@ -13,14 +13,17 @@ from opmark.cli.commands.predictors._options import (
     release_argument,
     targets_option,
 )
+from opmark.cli.commands.predictors._sealed import show_sealed
 from opmark.cli.lookup import donors_named, evidence_by_target, release_named
 from opmark.cli.options import FILE, FOLDER, cluster_option, json_option, on_cluster, workspace
 from opmark.cli.text.scores import chosen_metrics, show_curve, show_scores
-from opmark.cli.text.terminal import progress_bar, show_json, show_table
+from opmark.cli.text.terminal import progress_bar, show_json, show_note, show_table, show_warning
 from opmark.core.errors import NothingSelectedError
 from opmark.core.units import counted, format_ns
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from opmark.core.parallel.task_map import MapProgress
     from opmark.predictors.judging.learning_curve import LearningPoint
     from opmark.predictors.judging.scores import TargetScores
@@ -44,6 +47,7 @@ _estimators_option = click.option(
 @_estimators_option
 @click.option("--all", "everything", is_flag=True, help="Every estimator.")
 @click.option("--split", "splits", multiple=True, help="A split; repeatable. Default: every split.")
+@click.option("--sealed", is_flag=True, help="Judge the newest predictor, as it is, on the sealed networks of RELEASE.")
 @click.option(
     "--metrics", default="", help="The metrics in the table, separated by commas: rmse,acc15. Default: the usual ones."
 )
@@ -59,6 +63,7 @@ def evaluate(
     estimators: tuple[str, ...],
     everything: bool,
     splits: tuple[str, ...],
+    sealed: bool,
     metrics: str,
     cluster: str | None,
     page: Path | None,
@@ -69,8 +74,14 @@ def evaluate(
     The noise floor beside the errors is the difference between two measurements of the same kernel. Networks that no
     sample came from (`networks-unseen`) are compared with the measured network; also the prediction with the sum of
     measured kernels (`kernel-sum-…`), and that sum with the network (`composition-…`). With --cluster its workers fit
-    the estimators.
+    the estimators. Finished parts are kept in the workspace's cache: after an interruption, the same command goes on.
+    With --sealed nothing is trained: every sealed network is reported as it comes, and a family that predictors were
+    trained or compared on is refused.
     """
+    if sealed:
+        mixed = bool(splits or estimators or everything or cluster or page or metrics)
+        show_sealed(ctx, release, targets, as_json=as_json, mixed=mixed)
+        return
     from opmark.predictors.estimators import ESTIMATORS
 
     shown = chosen_metrics(metrics)
@@ -89,6 +100,11 @@ def evaluate(
         show_json(scores)
     else:
         show_scores(scores, shown)
+    for one in evaluations:
+        if one.left_out:
+            show_warning(_left_out_text(one))
+        for family, others in one.relatives.items():
+            show_note(f"{one.target}: the unseen family {family} has a relative in training: {', '.join(others)}")
     # The page is written last: if that fails, minutes of judging are not lost.
     if page is not None:
         from opmark.core.files import write_text
@@ -97,6 +113,14 @@ def evaluate(
         ours = "lightgbm" if "lightgbm" in chosen else chosen[0]
         write_text(page, evaluation_page(release_named(ctx, release).name, evaluations, curves, ours=ours))
         click.echo(str(page), err=True)
+
+
+def _left_out_text(one: "TargetScores") -> str:
+    return (
+        f"{one.target}: {counted(len(one.left_out), 'measured network')} without a graph here, so neither judged nor "
+        f"fitted on: {', '.join(one.left_out)} (the notes above say why; networks of transformers need "
+        '`pip install "opmark[models]"`)'
+    )
 
 
 def _evaluations(
@@ -112,6 +136,7 @@ def _evaluations(
     """The evaluation of each target and, `with_curves`, its learning curve. Raises `UnknownNameError`."""
     from opmark.core.registry import unknown_name
     from opmark.predictors.estimators import ESTIMATORS
+    from opmark.predictors.judging.finished_parts import FinishedParts
     from opmark.predictors.judging.learning_curve import learning_curve
     from opmark.predictors.judging.scores import evaluate as judge
     from opmark.predictors.judging.splits import SPLIT_NAMES
@@ -124,20 +149,36 @@ def _evaluations(
             raise unknown_name("split", name, SPLIT_NAMES)
     evaluations, curves = [], {}
     with on_cluster(cluster) as place, progress_bar(transient=True) as progress:
+        reading = progress.add_task("reading the release", total=None)
         found = evidence_by_target(ctx, release, targets)
-        cells = len(estimators) * len(wanted)
-        task = progress.add_task("evaluating", total=len(found) * cells)
-        for number, (name, evidence) in enumerate(found.items()):
+        progress.remove_task(reading)
+        for number, (name, evidence) in enumerate(found.items(), start=1):
+            doing = name if len(found) == 1 else f"{name}, target {number} of {len(found)}"
+            task = progress.add_task(doing, total=None)
 
-            def show(now: "MapProgress", before: int = number * cells, name: str = name) -> None:
-                progress.update(task, completed=before + now.done, description=name)
+            def show(now: "MapProgress", task: "TaskID" = task) -> None:
+                progress.update(task, completed=now.done, total=now.total, left_s=now.left_s)
 
-            def step(estimator: str, what: str) -> None:
-                progress.update(task, description=f"{estimator}, {what}")
-
-            evaluations.append(judge(evidence, estimators=estimators, splits=wanted, progress=show, place=place))
+            finished = FinishedParts(workspace(ctx).cache / "evaluations", evidence)
+            evaluations.append(
+                judge(
+                    evidence,
+                    estimators=estimators,
+                    splits=wanted,
+                    progress=show,
+                    place=place,
+                    finished=finished,
+                    notice=show_note,
+                )
+            )
             if with_curves:
+                task = progress.add_task("learning curve", total=None)
+
+                def step(estimator: str, what: str, task: "TaskID" = task) -> None:
+                    progress.update(task, description=f"{estimator}, {what}")
+
                 curves[name] = learning_curve(evidence, progress=step)
+                progress.remove_task(task)
     return evaluations, curves
 
 

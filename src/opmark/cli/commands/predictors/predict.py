@@ -43,7 +43,7 @@ def predict(
 
     sizes = chosen_sizes(dimensions, batch, size)
     loaded, graph = bundle_and_graph(ctx, model, target=target, bundle=bundle, sizes=sizes)
-    found = CostModel(loaded, missing=missing).network(graph)
+    found = CostModel(loaded, missing=missing, exact=True).network(graph)
     if as_json:
         show_json(prediction_document(found, graph.mapping, str(loaded.target)))
     elif brief:

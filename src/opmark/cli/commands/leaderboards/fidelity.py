@@ -1,0 +1,143 @@
+"""`opmark leaderboards fidelity` and `fidelity-run`: the error of the simulator on real devices."""
+
+import math
+from typing import Any
+
+import click
+
+from opmark.cli import completers
+from opmark.cli.options import DURATION, json_option, listed, workspace
+from opmark.cli.text.terminal import MISSING, run_progress, show_json, show_note, show_table
+from opmark.core.units import counted
+
+_COLUMNS = ("device", "track", "problems", "placements", "median error", "tau", "pairs", "regret", "noise floor")
+_RAW_COLUMNS = ("error by the clock", "noise floor by the clock")
+
+
+@click.command(epilog="Example: opmark leaderboards fidelity --json")
+@click.option("--device", default="", help="Only this device.")
+@click.option("--track", "track_name", default="", shell_complete=completers.tracks, help="Only this track.")
+@json_option
+@click.pass_context
+def fidelity(ctx: click.Context, *, device: str, track_name: str, as_json: bool) -> None:
+    """Show the error of the simulator on real devices.
+
+    The median error of the makespan, Kendall's tau between predicted and measured ranking, the regret of taking the
+    predicted best, and the noise floor: the difference between two visits to one placement. Makespans are told at the
+    machine's usual state; beside them stand error and noise floor by the clock.
+    """
+    from opmark.leaderboards.fidelity.figures import fidelity_figures
+    from opmark.leaderboards.fidelity.records import stored_records
+
+    records = stored_records(workspace(ctx).leaderboards)
+    found = fidelity_figures(one for one in records if device in {"", one.device} and track_name in {"", one.track})
+    if as_json:
+        show_json(found)
+        return
+    if not found:
+        click.echo("No placement was executed yet: opmark leaderboards fidelity-run")
+        return
+    rows = [
+        [
+            one.device,
+            one.track,
+            str(one.problems),
+            str(one.n),
+            f"{one.median_error:.1%}",
+            MISSING if one.tau is None else f"{one.tau:.3f}",
+            str(one.pairs),
+            f"{one.regret:.1%}",
+            MISSING if one.noise_floor is None else f"{one.noise_floor:.1%}",
+            MISSING if one.raw_median_error is None else f"{one.raw_median_error:.1%}",
+            MISSING if one.raw_noise_floor is None else f"{one.raw_noise_floor:.1%}",
+        ]
+        for one in found
+    ]
+    show_table((*_COLUMNS, *_RAW_COLUMNS), rows, left=2)
+    for one in found:
+        shares = ", ".join(f"{name} {share:+.1%}" for name, share in one.parts.items())
+        click.echo(f"{one.device}, {one.track}: measured minus predicted is {shares} of the makespan (medians).")
+
+
+@click.command(
+    name="fidelity-run",
+    epilog="Example: opmark leaderboards fidelity-run --models resnet-18",
+)
+@click.option("--models", default="", help="The networks, separated by commas. Default: a list of branchy ones.")
+@click.option("--clusters", default="", help="Out of 2onnx, 2torch, onnx-torch. Default: all of them.")
+@click.option("--placers", default="", shell_complete=completers.placers, help="The placers. Default: eight of them.")
+@click.option(
+    "--visits", type=click.IntRange(1, 1000), default=3, show_default=True, help="The visits to every problem."
+)
+@click.option(
+    "--repeat", "repeats", type=click.IntRange(1, 1000), default=20, show_default=True, help="Executions per visit."
+)
+@click.option("--budget", type=DURATION, default="2s", show_default=True, help="The planning time of a placer.")
+@click.option("--limit", type=DURATION, help="Begin no visit after this long: 90s, 10m, 2h.")
+@click.option("--predictors", default="", help="The device whose predictors give the costs. Default: this machine.")
+@json_option
+@click.pass_context
+def fidelity_run(
+    ctx: click.Context,
+    *,
+    models: str,
+    clusters: str,
+    placers: str,
+    visits: int,
+    repeats: int,
+    budget: float,
+    limit: float | None,
+    predictors: str,
+    as_json: bool,
+) -> None:
+    """Execute placements of networks on this machine.
+
+    Every visit is stored at once in leaderboards/fidelity/: an interrupted run goes on where it stopped. The visits of
+    one problem lie apart, with all other problems between them.
+    """
+    from opmark.core.errors import UsageError
+    from opmark.leaderboards.fidelity.figures import fidelity_figures
+    from opmark.studies.execution import fidelity_run as runs
+
+    chosen = tuple(listed(clusters)) or tuple(runs.CLUSTERS)
+    unknown = [name for name in chosen if name not in runs.CLUSTERS]
+    if unknown:
+        raise UsageError(f"no cluster {unknown[0]!r}", hint=f"known: {', '.join(runs.CLUSTERS)}")
+    plan = runs.FidelityPlan(
+        models=tuple(listed(models)) or runs.MODELS,
+        clusters=chosen,
+        placers=tuple(listed(placers)) or runs.PLACERS,
+        visits=visits,
+        repeats=repeats,
+        budget_s=budget,
+        predictors=predictors,
+        limit_s=math.inf if limit is None else limit,
+    )
+    with run_progress("fidelity") as progress:
+        found = runs.measure_fidelity(workspace(ctx), plan, progress)
+    for sentence in found.left_out:
+        show_note(f"left out: {sentence}")
+    placements = [one for record in found.records for one in record.placements]
+    document = {
+        "problems": len(found.records),
+        "placements": len(placements),
+        "refused": sum(bool(one.reason) for one in placements),
+        "unequal": sum(not one.outputs_equal for one in placements),
+        "left_out": found.left_out,
+        "figures": fidelity_figures(found.records),
+    }
+    if as_json:
+        show_json(document)
+    else:
+        _show_run(document)
+
+
+def _show_run(document: dict[str, Any]) -> None:
+    click.echo(
+        f"{counted(document['problems'], 'problem')}, {counted(document['placements'], 'placement')}; "
+        f"{document['refused']} cannot be executed, {document['unequal']} gave other outputs"
+    )
+    for one in document["figures"]:
+        tau = MISSING if one.tau is None else f"{one.tau:.3f}"
+        floor = MISSING if one.noise_floor is None else f"{one.noise_floor:.1%}"
+        click.echo(f"median error {one.median_error:.1%}, tau {tau}, regret {one.regret:.1%}, noise floor {floor}")
