@@ -2,6 +2,7 @@
 
     python benchmarks/labels.py                                   # simulated machines
     python benchmarks/labels.py quick.jsonl full.jsonl            # journals: kernels that both hold
+    python benchmarks/labels.py small.jsonl                       # one journal: one half of its looks against the other
     python benchmarks/labels.py --machine neighbour --looks 1,4,16
 
 Every simulated kernel has a latency and a sensitivity to each state of the machine that no estimator is told. A look is
@@ -136,6 +137,8 @@ def replayed(journals: Sequence[Path]) -> list[dict[str, Any]]:
     found = [read_journal(path) for path in journals]
     usual = usual_of(found)
     first, last = (_looks(one, usual) for one in (found[0], found[-1]))
+    if len(found) == 1:
+        first, last = _halves(first)
     common = sorted(first.keys() & last.keys())
     groups = {key: found[0].trials[key].kernel.kind for key in common}
     sides = [_all_estimates({key: side[key] for key in common}, groups) for side in (first, last)]
@@ -146,6 +149,17 @@ def replayed(journals: Sequence[Path]) -> list[dict[str, Any]]:
         row = {"machine": journals[-1].stem, "looks": round(spent), "estimator": name}
         rows.append({**row, **_figures(after - before, errors)})
     return rows
+
+
+def _halves(looks: Mapping[str, Sequence[Look]]) -> tuple[dict[str, list[Look]], dict[str, list[Look]]]:
+    """The looks of every other process, and the rest, of kernels with looks in at least four processes."""
+    sides: tuple[dict[str, list[Look]], dict[str, list[Look]]] = ({}, {})
+    for key, every in looks.items():
+        processes = sorted({look.process for look in every})
+        if len(processes) >= 4:
+            for number, side in enumerate(sides):
+                side[key] = [look for look in every if look.process in processes[number::2]]
+    return sides
 
 
 def _looks(journal: Journal, usual: Mapping[str, Mapping[str, float]]) -> dict[str, list[Look]]:

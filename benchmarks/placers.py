@@ -33,7 +33,7 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.placer_process import PlacerProcess
 from opmark.leaderboards.scoring.run_record import code_of_placer
 from opmark.leaderboards.search.annealing import warm_up
-from opmark.leaderboards.search.placer import PLACERS
+from opmark.leaderboards.search.placer import placing_names
 
 ROOT = Path(__file__).resolve().parents[1]
 MISSING_RATIO = 100.0
@@ -178,7 +178,7 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--budget", type=float, default=2.0)
-    parser.add_argument("--placers", default=",".join(PLACERS.names()))
+    parser.add_argument("--placers", default=",".join(placing_names()))
     parser.add_argument("--per-track", type=int, default=1_000, help="the largest number of problems per track")
     parser.add_argument("--only-tracks", action="store_true", help="no generated problems")
     parser.add_argument("--keep", type=Path, help="the file that keeps finished runs, so that a run can continue")

@@ -1,10 +1,11 @@
 """The `opmark` placer of this tree beside that of an older revision, problem by problem and track by track.
 
-Run it from the repository: `python benchmarks/search.py [--cpu-time] [--keep FILE]`. Without `--budget` all scored
-problems get 2 s and five of each track 60 s. The older revision is checked out into a temporary git worktree; each side
-plans in a process of its own, old and new in turn, and this tree's simulator judges both answers. With `--cpu-time`
-budgets count the CPU time of the planning process, so that a busy machine does not matter. `--keep` stores finished
-runs, and a later call goes on from there; runs of the new side are known by the hash of this tree's sources.
+Run it from the repository: `python benchmarks/search.py [--cpu-time] [--seeds 0,1,2] [--keep FILE]`. Without `--budget`
+all scored problems get 2 s and five of each track 60 s. The older revision is checked out into a temporary worktree;
+each side plans in a process of its own, old and new in turn, and this tree's simulator judges both answers. With
+`--cpu-time` budgets count the CPU time of the planning process, so that a busy machine does not matter. With several
+seeds a problem counts by the geometric mean of its costs. `--keep` stores finished runs, and a later call goes on from
+there; runs of the new side are known by the hash of this tree's sources.
 """
 
 import argparse
@@ -25,12 +26,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from opmark.cli.text.terminal import show_table
-from opmark.core.canonical import plain
 from opmark.core.errors import OpMarkError
 from opmark.core.schema import convert
+from opmark.leaderboards.problem.files import problem_text
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.scoring.track import Track, load_track
+from opmark.leaderboards.scoring.track import Track, load_track, track_names
 from opmark.leaderboards.simulator.evaluation import evaluate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,11 +44,17 @@ SIDES = ("old", "new")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One problem of a track and the budget to solve it in."""
+    """One problem of a track, the budget to solve it in, and a seed."""
 
     track: str
     problem: Problem
     budget_s: float
+    seed: int
+
+    @property
+    def of_seeds(self) -> tuple[float, str, str]:
+        """Budget, track and problem: questions that differ in their seeds only share them."""
+        return self.budget_s, self.track, self.problem.name
 
 
 class Side:
@@ -72,11 +79,12 @@ class Side:
         self._process.kill()
         self._process.wait()
 
-    def ask(self, question: Question, seed: int) -> dict[str, Any]:
+    def ask(self, question: Question) -> dict[str, Any]:
         """The cost of the answer (None: no valid one), its CPU seconds, and annealing steps per second."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = {"problem": plain(question.problem), "budget_s": question.budget_s, "seed": seed, "warm_up": self._cold}
+        asked = {"problem": told(question.problem), "budget_s": question.budget_s, "seed": question.seed}
+        asked["warm_up"] = self._cold
         self._cold = False
         print(json.dumps(asked), file=self._process.stdin, flush=True)
         answer = json.loads(self._process.stdout.readline())
@@ -88,6 +96,13 @@ class Side:
         return {"cost": cost, "cpu_s": answer["cpu_s"], "per_second": answer["per_second"]}
 
 
+def told(problem: Problem) -> dict[str, Any]:
+    """A problem in plain JSON, without fields that are empty or decide no cost: an older revision may not know them."""
+    empty = {name for name in problem.__dataclass_fields__ if not getattr(problem, name)}
+    content = json.loads(problem_text(problem))
+    return {key: value for key, value in content.items() if key not in {"schema", "provenance", "reference", *empty}}
+
+
 class Kept:
     """Finished runs, in a file of JSON lines where one is given."""
 
@@ -95,6 +110,12 @@ class Kept:
         self._path, self._lock = path, threading.Lock()
         lines = path.read_text(encoding="utf-8").splitlines() if path and path.is_file() else []
         self.rows = {tuple(row["run"]): row["found"] for row in map(json.loads, lines)}
+
+    def spread(self, asked: Question) -> float:
+        """The largest kept cost of a problem over the smallest, of any revision and seed; 1 where there is none."""
+        wanted = (asked.track, asked.problem.name, asked.problem.id, asked.budget_s)
+        costs = [found["cost"] for run, found in self.rows.items() if run[1:5] == wanted and found["cost"]]
+        return max(costs) / min(costs) if costs else 1.0
 
     def add(self, run: tuple[Any, ...], found: dict[str, Any]) -> None:
         """Remember one run."""
@@ -125,21 +146,32 @@ def source_hash(sources: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def questions(given: argparse.Namespace) -> list[Question]:
+def questions(given: argparse.Namespace, kept: Kept) -> list[Question]:
     """All scored problems at the short budget and some at the long one, or all at the one budget that was given."""
-    folders = [path.parent for path in sorted((ROOT / "leaderboards").glob("*/track.yaml"))]
-    names = [path.name for path in folders if not given.tracks or path.name in given.tracks]
-    tracks = [load_track(ROOT / "leaderboards", name) for name in names]
+    tracks = [load_track(ROOT / "leaderboards", name) for name in given.tracks or known_tracks(given.old)]
     found = []
     for track in tracks:
         problems = [one for one in scored(track) if not given.problems or one.name in given.problems]
-        if given.budget:
-            found += [Question(track=track.name, problem=one, budget_s=given.budget) for one in problems]
-            continue
         some = problems[:: max(1, len(problems) // LONG_PER_TRACK)][:LONG_PER_TRACK]
-        found += [Question(track=track.name, problem=one, budget_s=SHORT_S) for one in problems]
-        found += [Question(track=track.name, problem=one, budget_s=LONG_S) for one in some]
+        chosen = {given.budget: some if given.some else problems} if given.budget else {SHORT_S: problems, LONG_S: some}
+        found += [
+            Question(track=track.name, problem=one, budget_s=budget_s, seed=seed)
+            for budget_s, asked in chosen.items()
+            for one in asked
+            for seed in given.seeds
+        ]
+    if given.widest:
+        spread = {one.of_seeds: kept.spread(one) for one in found}
+        widest = set(sorted(spread, key=lambda one: (-spread[one], one))[: given.widest])
+        found = [one for one in found if one.of_seeds in widest]
     return sorted(found, key=lambda one: one.budget_s)
+
+
+def known_tracks(revision: str) -> list[str]:
+    """The tracks that a revision has too."""
+    command = ["git", "ls-tree", "--name-only", revision, "leaderboards/"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    return [name for name in track_names(ROOT / "leaderboards") if f"leaderboards/{name}" in listed]
 
 
 def scored(track: Track) -> list[Problem]:
@@ -155,7 +187,7 @@ def run_all(asked: Sequence[Question], given: argparse.Namespace, kept: Kept) ->
 
     def key_of(side: str, one: Question) -> tuple[Any, ...]:
         clock = "cpu" if given.cpu_time else "wall"
-        return (keys[side], one.track, one.problem.name, one.problem.id, one.budget_s, given.seed, clock)
+        return (keys[side], one.track, one.problem.name, one.problem.id, one.budget_s, one.seed, clock)
 
     missing = [one for one in asked if any(key_of(side, one) not in kept.rows for side in SIDES)]
     with ExitStack() as stack:
@@ -172,7 +204,7 @@ def run_all(asked: Sequence[Question], given: argparse.Namespace, kept: Kept) ->
             try:
                 for side in SIDES:
                     if key_of(side, one) not in kept.rows:
-                        kept.add(key_of(side, one), pair[side].ask(one, given.seed))
+                        kept.add(key_of(side, one), pair[side].ask(one))
             finally:
                 pairs.put(pair)
             costs = [kept.rows[key_of(side, one)]["cost"] for side in SIDES]
@@ -196,32 +228,39 @@ def mean(values: Sequence[float]) -> float:
 
 def show(asked: Sequence[Question], found: dict[str, list[dict[str, Any]]], *, each: bool) -> None:
     """A row per budget and track: means over the best known cost, the worst problem, and steps per second."""
-    rows, details = [], []
-    for budget_s, track in sorted({(one.budget_s, one.track) for one in asked}):
-        chosen = [k for k, one in enumerate(asked) if (one.budget_s, one.track) == (budget_s, track)]
-        over = {side: [ratio(asked[k].problem, found[side][k]["cost"]) for k in chosen] for side in SIDES}
-        against = [new / old for old, new in zip(over["old"], over["new"], strict=True)]
-        worst = max(range(len(chosen)), key=against.__getitem__)
+    runs: dict[tuple[float, str, str], list[int]] = {}
+    for k, one in enumerate(asked):
+        runs.setdefault(one.of_seeds, []).append(k)
+    over = {
+        (side, key): mean([ratio(asked[k].problem, found[side][k]["cost"]) for k in rows])
+        for key, rows in runs.items()
+        for side in SIDES
+    }
+    against = {key: over["new", key] / over["old", key] for key in runs}
+    rows = []
+    for budget_s, track in sorted({key[:2] for key in runs}):
+        keys = [key for key in runs if key[:2] == (budget_s, track)]
+        worst = max(keys, key=against.__getitem__)
         speeds = []
         for side in SIDES:
-            told = [found[side][k]["per_second"] for k in chosen if found[side][k]["per_second"]]
-            speeds.append(f"{mean(told):,.0f}" if told else "")
+            told_speeds = [found[side][k]["per_second"] for key in keys for k in runs[key]]
+            speeds.append(f"{mean([one for one in told_speeds if one]):,.0f}" if any(told_speeds) else "")
         rows.append(
             (
                 f"{budget_s:g} s",
                 track,
-                str(len(chosen)),
-                *(f"{mean(over[side]):.4f}" for side in SIDES),
-                f"{mean(against):.4f}",
-                f"{asked[chosen[worst]].problem.name} {against[worst]:.4f}",
+                str(len(keys)),
+                *(f"{mean([over[side, key] for key in keys]):.4f}" for side in SIDES),
+                f"{mean([against[key] for key in keys]):.4f}",
+                f"{worst[2]} {against[worst]:.4f}",
                 *speeds,
             )
         )
-        details += [
-            (f"{budget_s:g} s", track, asked[k].problem.name, f"{old:.4f}", f"{new:.4f}", f"{new / old:.4f}")
-            for k, old, new in zip(chosen, over["old"], over["new"], strict=True)
-        ]
     if each:
+        details = [
+            (f"{key[0]:g} s", *key[1:], *(f"{value:.4f}" for value in (over["old", key], over["new", key], new)))
+            for key, new in sorted(against.items(), key=lambda item: (*item[0][:2], item[1]))
+        ]
         show_table(("budget", "track", "problem", "old", "new", "new/old"), details)
     show_table(("budget", "track", "problems", "old", "new", "new/old", "worst", "old steps/s", "new steps/s"), rows)
 
@@ -233,14 +272,17 @@ def main() -> None:
     parser.add_argument("--budget", type=float, help="one budget in seconds for all problems")
     parser.add_argument("--tracks", type=lambda text: text.split(","), default=[])
     parser.add_argument("--problems", type=lambda text: text.split(","), default=[])
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--some", action="store_true", help="with --budget: five problems of each track")
+    parser.add_argument("--widest", type=int, help="only so many problems: those whose kept answers differ most")
+    parser.add_argument("--seeds", type=lambda text: [int(one) for one in text.split(",")], default=[0])
     parser.add_argument("--jobs", type=int, default=1, help="pairs of processes at a time")
     parser.add_argument("--cpu-time", action="store_true", help="budgets count CPU time")
     parser.add_argument("--keep", type=Path, help="file of finished runs, to go on later")
     parser.add_argument("--each", action="store_true", help="show every problem")
     given = parser.parse_args()
-    asked = questions(given)
-    show(asked, run_all(asked, given, Kept(given.keep)), each=given.each)
+    kept = Kept(given.keep)
+    asked = questions(given, kept)
+    show(asked, run_all(asked, given, kept), each=given.each)
 
 
 if __name__ == "__main__":
