@@ -12,7 +12,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PIP_FLAGS ?=
 DEMO_FLAGS ?=
-PYTEST_FLAGS ?= -n 2 --dist loadfile
+PYTEST_FLAGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet $(PIP_FLAGS) -c constraints.txt

@@ -1,7 +1,47 @@
-"""Options of the tests of readers. The search is compiled once, before the tests that need it."""
+"""Options of the tests of readers, the order of files, and the search, compiled once while other tests run."""
+
+import gc
+import os
+from collections.abc import Iterator
 
 import pytest
 
+# Threads of two processes on two cores wait for one another busily, and take up to five times as long.
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# Workers of a local Dask cluster are forked from one process that has imported all they need.
+FORKED = {"DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver"}
+IMPORTED = (
+    "distributed",
+    "opmark.core.parallel.dask_map",
+    "opmark.bench.run.measuring_host",
+    "opmark.leaderboards.scoring.scoring_jobs",
+    "opmark.predictors.judging.scores",
+)
+# A collection of garbage for every so many new objects: five thousand tests are a large heap to look through.
+COLLECTED_EVERY = 50_000
+# Files that take longest come first, so that all processes end at about the same time; those in front compile nothing.
+LONGEST = (
+    "bench/run/test_cluster_run.py",
+    "predictors/judging/test_published_tables.py",
+    "studies/active_sampling/test_run.py",
+    "house/test_docs.py",
+    "content/test_schemas.py",
+    "leaderboards/submissions/test_counting.py",
+    "leaderboards/serving/test_server.py",
+    "leaderboards/submissions/test_ownership.py",
+    "leaderboards/scoring/test_track.py",
+    "contracts/test_placers.py",
+    "leaderboards/bounds/test_relaxations.py",
+    "e2e/test_pipeline.py",
+    "cli/commands/predictors/test_bundles.py",
+    "leaderboards/placers/test_searching_placers.py",
+    "leaderboards/scoring/test_scoring_jobs.py",
+    "leaderboards/scoring/test_first_answer.py",
+    "leaderboards/serving/test_server_in_browser.py",
+    "predictors/transfer/test_adapted_bundle.py",
+    "bench/run/test_runner.py",
+    "content/test_datasets.py",
+)
 # Folders with tests that place or simulate.
 COMPILED = frozenset({"search", "placers", "simulator", "bounds", "scoring", "contracts", "e2e", "readers"})
 
@@ -14,9 +54,59 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--flips", type=int, default=0, help="Flip this many bits of each kind of file.")
 
 
+def pytest_configure() -> None:
+    """Settle the threads before anything that has some is imported. All that is imported now stays: no garbage."""
+    for name, value in {**THREADS, **FORKED}.items():
+        os.environ.setdefault(name, value)
+    gc.disable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that take longest first."""
+    rank = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.nodeid.partition("::")[0].partition("tests/")[2], len(rank)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_processes() -> None:
+    """Runs in this process measure in workers, and score placers in processes, that take no time to start."""
+    from tests.bench.forked_workers import fork_workers
+    from tests.leaderboards.forked_placers import fork_placers
+
+    fork_workers()
+    fork_placers()
+
+
+@pytest.fixture(scope="session")
+def forked_cluster() -> None:
+    """Workers of local clusters find everything imported. Dask chooses imports itself at its first look alone."""
+    from distributed.utils import get_mp_context
+
+    get_mp_context().set_forkserver_preload(list(IMPORTED))
+
+
+def places(item: pytest.Item) -> bool:
+    """True for a test that needs the compiled search."""
+    return not COMPILED.isdisjoint(item.path.parts)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Compile before the first test begins, so that no test's time limit pays for it."""
-    if not session.config.option.collectonly and any(COMPILED.intersection(item.path.parts) for item in session.items):
+    """Keep what is imported out of all searches for garbage, and begin to compile, where a test needs it."""
+    gc.freeze()
+    gc.set_threshold(COLLECTED_EVERY, 10, 10)
+    gc.enable()
+    if not session.config.option.collectonly and any(map(places, session.items)):
+        from opmark.leaderboards.scoring.compilation import compile_in_background, is_compiled
+
+        if not is_compiled():
+            compile_in_background()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Wait until the search is compiled before a test that needs it, so that its time limit does not pay for it."""
+    if places(item):
         from opmark.leaderboards.scoring.compilation import compile_once
 
         compile_once()
+    return (yield)

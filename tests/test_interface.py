@@ -20,7 +20,7 @@ from opmark.leaderboards.search.placer import Placer
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "docs" / "guide" / "python.md"
 NOTEBOOK = ROOT / "docs" / "first-predictions.ipynb"
-PROBLEM = "inference-latency/bert-base+inception-epyc-t4"
+PROBLEM = "inference-latency/inception-epyc-both"
 
 
 def test_import_is_light_and_names_are_found_late() -> None:

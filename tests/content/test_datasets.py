@@ -1,12 +1,13 @@
 """Every release in the repository is sound, complete, in its place and small enough for git."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from opmark.datasets.format.manifest import IMPORTED
 from opmark.datasets.release.finding import names
-from opmark.datasets.release.release import load
+from opmark.datasets.release.release import Release, load
 from opmark.datasets.validation.check import ERROR
 from opmark.datasets.validation.validate import validate
 
@@ -17,12 +18,17 @@ LARGEST_BYTES = 20_000_000
 pytestmark = pytest.mark.parametrize("name", RELEASES or [pytest.param("", marks=pytest.mark.skip("no release yet"))])
 
 
+@cache
+def loaded(name: str) -> Release:
+    return load(FOLDER / name)
+
+
 def test_it_is_sound(name: str) -> None:
     assert [finding for finding in validate(FOLDER / name) if finding.level == ERROR] == []
 
 
 def test_it_lies_where_its_manifest_says(name: str) -> None:
-    release = load(FOLDER / name)
+    release = loaded(name)
     assert release.name == name
     published = release.manifest.provenance.kind == IMPORTED
     assert release.manifest.licence == ("MIT" if published else "CC-BY-4.0")
@@ -30,19 +36,19 @@ def test_it_lies_where_its_manifest_says(name: str) -> None:
 
 
 def test_every_target_has_usable_rows(name: str) -> None:
-    release = load(FOLDER / name)
+    release = loaded(name)
     for target in release.targets:
         usable = release.kernels[(release.kernels["target"] == target.name) & (release.kernels["latency_hot_ns"] > 0)]
         assert len(usable), target.name
 
 
 def test_its_card_is_about_it(name: str) -> None:
-    release = load(FOLDER / name)
+    release = loaded(name)
     text = (release.path / "README.md").read_text()
     assert release.id in text
     assert all(target.name in text for target in release.targets)
 
 
 def test_its_tables_fit_in_git(name: str) -> None:
-    release = load(FOLDER / name)
+    release = loaded(name)
     assert sum(entry.size_bytes for entry in release.manifest.files) < LARGEST_BYTES

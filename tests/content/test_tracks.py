@@ -1,19 +1,24 @@
 """The tracks that come with OpMark: enough instances, of known origin, with something to win on each."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from opmark.core.checksums import checksum_fits
 from opmark.core.errors import PlacementError
 from opmark.core.hardware.cluster import PROVENANCES
+from opmark.core.reading import read_json
 from opmark.leaderboards.making.cluster_plan import load_plan
 from opmark.leaderboards.making.device_table import load_table, table_names
 from opmark.leaderboards.making.drawn_network import drawn_families
 from opmark.leaderboards.making.recipe import load_recipe
 from opmark.leaderboards.problem.files import load_problem
+from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.scoring.answers import row_text
 from opmark.leaderboards.scoring.score_formulas import has_headroom
-from opmark.leaderboards.scoring.track import load_track
+from opmark.leaderboards.scoring.track import load_track, older_versions
 from opmark.leaderboards.search.single import best_single_device
 from opmark.models.source import source_of
 
@@ -95,5 +100,53 @@ def test_there_are_measured_imported_and_analytic_device_types() -> None:
 
 def test_the_instances_are_small_enough_to_clone() -> None:
     paths = [path for path in FOLDER.rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in paths) < 5e6
-    assert len(paths) < 400
+    assert sum(path.stat().st_size for path in paths) < 8e6
+    assert len(paths) < 700
+
+
+# Beside these, devices are rented in a track of pools.
+ALL = (*TRACKS, "provisioning")
+USED = {"replicas", "micro-batches", "prices", "unequal"}
+
+
+def scored_problems(name: str) -> list[Problem]:
+    track = load_track(FOLDER, name)
+    results = read_json(track.folder / "standings.json")["rows"][0]["results"]
+    scored = {result["problem"] for result in results if result["scored"]}
+    return [problem for problem in track.problems() if problem.name in scored]
+
+
+@pytest.mark.parametrize("name", TRACKS)
+def test_most_scored_problems_stand_on_measurements_of_unequal_devices(name: str) -> None:
+    problems = scored_problems(name)
+    sources = [problem.costs_from for problem in problems]
+    assert len(problems) >= 20
+    assert sources.count("measured") >= len(problems) / 4
+    assert sources.count("analytic") <= len(problems) / 3
+    assert sum("unequal" in problem.features for problem in problems) >= 0.8 * len(problems)
+
+
+def test_every_rule_that_the_tracks_use_has_five_scored_problems() -> None:
+    counts = Counter(feature for name in ALL for problem in scored_problems(name) for feature in problem.features)
+    assert counts.keys() == USED, "a rule without problems stands in the guide to further rules"
+    assert min(counts.values()) >= 5
+    text = (FOLDER.parent / "docs" / "guide" / "scores.md").read_text()
+    assert not [word for word in ("`splits`", "`interference`", "`arrivals`") if word in text]
+
+
+@pytest.mark.parametrize("name", TRACKS)
+def test_older_versions_stay_readable_and_rank_to_their_stored_bytes(name: str) -> None:
+    (version,) = older_versions(FOLDER / name)
+    older = load_track(FOLDER, f"{name}@{version}")
+    assert older.rules.version == version
+    assert len(older.problems()) > 25
+    stored = read_json(older.folder / "standings.json")
+    stored["track"] = older.name
+    assert row_text(older.standings().file()) == row_text(stored)
+
+
+def test_damage_to_any_stored_file_of_a_track_shows() -> None:
+    folders = [path.parent for path in FOLDER.rglob("track.yaml")]
+    plain = [path for folder in folders for path in folder.glob("*.json")]
+    assert {path.name for path in plain} >= {"standings.json", "bounds.json", "left-out.json"}
+    assert [str(path) for path in plain if not checksum_fits(path.read_bytes())] == []

@@ -1,12 +1,22 @@
 """Every registered estimator: positive, the same twice, restored from text, and fit for one row as for many."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from tests.predictors import law
+from tests.predictors.short_training import short_training
 
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.features import Inputs, features
 from opmark.predictors.inputs.tables import Latencies
+
+
+@pytest.fixture
+def short() -> Iterator[None]:
+    """Training is short where no estimator is compared with another."""
+    with short_training():
+        yield
 
 
 def sample(kind: str, count: int) -> tuple[Inputs, Latencies]:
@@ -25,6 +35,7 @@ def check(found: Latencies, count: int) -> None:
         assert (values > 0).all()
 
 
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 def test_it_predicts_positive_latencies_and_survives_text(name: str) -> None:
     estimator = ESTIMATORS.load(name)
@@ -43,6 +54,7 @@ def test_it_predicts_positive_latencies_and_survives_text(name: str) -> None:
     check(fitted.predict(fresh.take(slice(0, 0))), 0)
 
 
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_few_rows_are_enough(name: str, count: int) -> None:
@@ -51,6 +63,7 @@ def test_few_rows_are_enough(name: str, count: int) -> None:
     check(fitted.predict(features(law.kernels("gemm", 12, seed=4), None, law.HARDWARE)), 12)
 
 
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 def test_rotated_labels_may_be_missing(name: str) -> None:
     inputs, labels = sample("gemm", 20)
@@ -61,6 +74,7 @@ def test_rotated_labels_may_be_missing(name: str) -> None:
         check(fitted.predict(inputs), 20)
 
 
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("name", sorted(set(ESTIMATORS.names()) - {"flops", "median-utilisation"}))
 def test_it_beats_a_constant(name: str) -> None:
     inputs, labels = sample("gemm", 60)
@@ -75,13 +89,14 @@ def test_it_beats_a_constant(name: str) -> None:
 
 def test_ours_is_better_than_every_baseline_on_unseen_groups() -> None:
     from opmark.predictors.judging.evidence import Evidence
-    from opmark.predictors.judging.scores import judge
+    from opmark.predictors.judging.scores import judge_sides, split_sides
     from opmark.predictors.model.metrics import METRICS
 
     evidence = Evidence(target=law.TARGET, measurements=law.rows(100), hardware=law.HARDWARE)
+    sides = split_sides(evidence, "shape-group")  # the first of five folds judges
     errors = {}
     for name in ("lightgbm", "lightgbm-log", "lightgbm-raw", "nn-meter-forest", "nearest", "linear", "roofline"):
-        found = judge(evidence, name, "shape-group")
+        found = judge_sides(sides, name)
         assert found is not None
         errors[name] = METRICS["mape"](found.measured_ns, found.predicted_ns)
     assert min(errors, key=lambda name: errors[name]) == "lightgbm"

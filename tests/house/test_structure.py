@@ -3,7 +3,7 @@
 import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -42,8 +42,9 @@ def sources() -> list[Path]:
     return sorted(path for path in SOURCE.rglob("*.py") if "__pycache__" not in path.parts)
 
 
-def parsed() -> Iterator[tuple[Path, ast.Module]]:
-    return ((path, ast.parse(path.read_text(encoding="utf-8"))) for path in sources())
+@cache
+def parsed() -> tuple[tuple[Path, ast.Module], ...]:
+    return tuple((path, ast.parse(path.read_text(encoding="utf-8"))) for path in sources())
 
 
 def is_extension(module: str) -> bool:
@@ -175,3 +176,14 @@ def test_docstrings_begin_with_their_subject() -> None:
                 if QUESTION.match(text):
                     found.append(f"{dotted(path)}:{getattr(node, 'lineno', 1)}: {text.splitlines()[0]}")
     assert not found
+
+
+def test_json_has_one_reader_with_limits() -> None:
+    readers = {
+        dotted(path)
+        for path, tree in parsed()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in {"load", "loads"} and ast.unparse(node.value) == "json"
+    }
+    # A worker's requests come from the process that started it.
+    assert readers == {"opmark.core.reading", "opmark.bench.worker.server", "opmark.bench.execution.worker"}
