@@ -23,3 +23,13 @@ def test_tensors_do_not_overlap_and_all_of_them_fit() -> None:
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
     assert Programme(devices=(), crossings=table.all()).shared_bytes >= spans[-1][1]
     assert Programme(devices=(), crossings=()).shared_bytes == 0
+
+
+def test_a_tensor_under_two_names_crosses_twice_and_is_written_once() -> None:
+    table = CrossingTable()
+    whole = table.number(tensor="t", received_as="t", source=0, destination=1, size_bytes=10)
+    reshaped = table.number(tensor="t", received_as="u", source=0, destination=1, size_bytes=10)
+    assert whole != reshaped
+    one, two = table.all()
+    assert (one.received_as, two.received_as) == ("t", "u")
+    assert one.offset == two.offset

@@ -11,7 +11,8 @@ _ALIGNED = 4096
 class Crossing:
     """A tensor on its way from one device (by number) to another; its name differs if their runtimes do.
 
-    Its bytes begin at `offset` of the shared memory; crossings of one tensor share them.
+    Its bytes begin at `offset` of the shared memory; crossings of one tensor share them. One tensor may stand for
+    several of another runtime, such as a tensor and its reshaped copies: each of them is a crossing.
     """
 
     number: int
@@ -59,17 +60,17 @@ class Programme:
 
 
 class CrossingTable:
-    """Collects crossings; the same tensor to the same device crosses once, and is written once for all devices."""
+    """Collects crossings; a tensor crosses once to each device and name, and is written once for all of them."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[int, str, int], Crossing] = {}
+        self._found: dict[tuple[int, str, int, str], Crossing] = {}
         self._offsets: dict[tuple[int, str], int] = {}
         self._end = 0
         self._numbers = count()
 
     def number(self, *, tensor: str, received_as: str, source: int, destination: int, size_bytes: int) -> int:
         """The number of that crossing."""
-        key = (source, tensor, destination)
+        key = (source, tensor, destination, received_as)
         if key not in self._found:
             if key[:2] not in self._offsets:
                 self._offsets[key[:2]] = self._end
