@@ -142,7 +142,7 @@ def peft_canonical():
 
 @st.composite
 def clusters(draw):
-    """Two to four devices with slots, dispatch, blocking copies; links complete, or only by way of the first."""
+    """Two to four devices with slots, dispatch, blocking and own copies; links complete, or only by way of the first."""
     count = draw(st.integers(2, 4))
     names = [f"d{i}" for i in range(count)]
     devices = tuple(
@@ -153,6 +153,7 @@ def clusters(draw):
             slots=draw(st.integers(1, 2)),
             dispatch_ns=draw(st.integers(0, 3)),
             blocking_copy=draw(st.booleans()),
+            own_copies=draw(st.booleans()),
         )
         for name in names
     )

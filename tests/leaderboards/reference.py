@@ -226,8 +226,8 @@ class Reference:
             _, link = self.moving.pop((m, destination, hop))
             if self.contention:
                 self.busy_ports -= self.ports(link)
-                for end in self.ends(link):
-                    self.free[end] += self.devices[end].blocking_copy
+                for end in self.held(link):
+                    self.free[end] += 1
             if self.multicast:
                 for reached in self.destinations[m]:
                     self.arrival[m, reached] = self.time
@@ -249,9 +249,24 @@ class Reference:
             return {self.links[link].source}
         return {self.links[link].port or link}
 
-    def ends(self, link):
-        """The devices that a blocking copy holds; a bus holds its source alone."""
-        return (self.links[link].source,) if self.multicast else (self.links[link].source, self.links[link].destination)
+    def held(self, link):
+        """The devices that a transfer holds: blocking ends, and where it arrives if that copies by itself.
+
+        A bus holds its source alone.
+        """
+        source, destination = (self.devices[end] for end in (self.links[link].source, self.links[link].destination))
+        found = [source.name] if source.blocking_copy else []
+        if not self.multicast and (destination.blocking_copy or destination.own_copies):
+            found.append(destination.name)
+        return found
+
+    def leaving_ns(self, name):
+        """What a unit pays for the tensors that leave its device, where that copies by itself."""
+        device = self.devices[self.place[name]]
+        if self.multicast or not device.own_copies:
+            return 0
+        left = [self.problem.tensors[m] for m in self.makes[name] if self.destinations[m]]
+        return sum(round(tensor.boundary_ns.get(device.type, 0)) for tensor in left)
 
     def travel_ns(self, m, destination):
         """The whole way of a tensor, both layout costs included."""
@@ -265,7 +280,7 @@ class Reference:
         began = False
         for number, link in enumerate(self.links):
             while self.waiting[number]:
-                ends = [e for e in self.ends(number) if self.devices[e].blocking_copy]
+                ends = self.held(number)
                 if self.contention:
                     if self.ports(number) & self.busy_ports or any(self.free[end] == 0 for end in ends):
                         break
@@ -279,7 +294,7 @@ class Reference:
                 duration = link_ns(link, tensor.size_bytes)
                 if self.multicast:
                     duration = max(self.travel_ns(m, reached) for reached in self.destinations[m])
-                elif hop == 0:
+                elif hop == 0 and not (tensor.producer and self.devices[self.source[m]].own_copies):
                     duration += round(tensor.boundary_ns.get(self.devices[self.source[m]].type, 0))
                 if not self.multicast and hop + 1 == len(self.routes[self.source[m], destination]):
                     duration += round(tensor.boundary_ns.get(self.devices[destination].type, 0))
@@ -311,7 +326,7 @@ class Reference:
                 exec_ns = round(self.units[name].exec_ns[device.type])
                 self.free[where] -= 1
                 self.start[name] = self.time
-                self.end[name] = self.time + (exec_ns + device.dispatch_ns if exec_ns else 0)
+                self.end[name] = self.time + (exec_ns + device.dispatch_ns if exec_ns else 0) + self.leaving_ns(name)
                 self.running[name] = self.end[name]
                 began = True
         return began

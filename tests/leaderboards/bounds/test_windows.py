@@ -57,4 +57,5 @@ def test_no_schedule_starts_a_unit_before_its_head_or_ends_before_its_tail(case)
     head, tail = found.head_ns[units, device], found.tail_ns[units, device]
     assert (head < NEVER_NS).all()
     assert (schedule.unit_start_ns >= head).all()
-    assert (schedule.unit_end_ns + tail <= schedule.latency_ns).all()
+    run = problem.arrays.run_ns[units, device]
+    assert (schedule.unit_start_ns + run + tail <= schedule.latency_ns).all()

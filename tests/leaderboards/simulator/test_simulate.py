@@ -97,6 +97,23 @@ def test_a_blocking_copy_holds_both_ends() -> None:
     assert cost(replace(problem, cluster=blocking), places) == 33
 
 
+def test_a_device_that_copies_by_itself_is_held_where_a_tensor_arrives() -> None:
+    cluster = pair()
+    problem = graph({"a": 10, "b": 5, "x": 1, "other": 12}, [("a", ["x"])], cluster)
+    problem = replace(problem, tensors=tuple(replace(tensor, boundary_ns={"x": 3}) for tensor in problem.tensors))
+    places = {"a": "d0", "b": "d0", "x": "d1", "other": "d1"}
+    order = {"d0": ("a", "b"), "d1": ("other", "x")}
+    # 10, then 3 + 20 + 3 on the way beside `other`, then 1
+    assert cost(problem, places, order=order) == 37
+    own = tuple(replace(one, own_copies=True) for one in cluster.devices)
+    schedule = run(replace(problem, cluster=replace(cluster, devices=own)), places, order=order)
+    # a hands over for 3 before b begins; `other` ends at 12, so the transfer waits for nothing: 13, then 20 + 3 and 1
+    assert schedule.unit_end_ns.tolist() == [13, 18, 37, 12]
+    late = graph({"a": 10, "x": 1, "other": 30}, [("a", ["x"])], replace(cluster, devices=own))
+    # the copy holds d1, so it begins after `other`, while d0 goes on
+    assert run(late, {"a": "d0", "x": "d1", "other": "d1"}).hop_start_ns.tolist() == [30]
+
+
 def test_two_hops_are_stored_and_forwarded() -> None:
     links = tuple(
         Link(source=a, destination=b, latency_ns=20, bandwidth_bytes_per_s=1e9)

@@ -21,7 +21,9 @@ _DEVICE_RANGES = (
 class Device:
     """One device of a cluster. `type` groups equal devices; `target` names whose predictor gives its latencies.
 
-    `dispatch_ns` is paid before every kernel; `blocking_copy` makes a transfer hold the device.
+    `dispatch_ns` is paid before every kernel; `blocking_copy` makes a transfer hold the device. `own_copies` makes the
+    device itself copy: a unit lasts longer by the layout costs of what it hands to other devices, and a transfer holds the
+    device that it arrives at.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Device:
     dispatch_ns: int = 0
     price_per_hour: float = 0.0
     blocking_copy: bool = False
+    own_copies: bool = False
     provenance: str = "measured"
 
 

@@ -211,12 +211,20 @@ class IntervalModel:
         if not route:
             self.model.add(sent == 0)
             return
+        spans_ns = hops_ns(arrays, tensor, route, ends)
         time = made
-        for link, ns in zip(route, hops_ns(arrays, tensor, route, ends), strict=True):
+        if self.latency and arrays.device_copying[ends[0]] and int(arrays.tensor_producer[tensor]) >= 0:
+            # The producer has paid already, after the end that the program knows.
+            paid_ns = int(arrays.boundary_ns[tensor * arrays.sizes.types + arrays.device_type[ends[0]]])
+            spans_ns[0] -= paid_ns
+            time = made + paid_ns // self.grid_ns
+        for link, ns in zip(route, spans_ns, strict=True):
             port = int(arrays.link_port[link])
             self.port_load[port].append((sent, ns))
-            blocked = [int(end) for end in (arrays.link_source[link], arrays.link_destination[link])]
-            blocked = [end for end in blocked if arrays.device_blocking[end]]
+            leaves, arrives = int(arrays.link_source[link]), int(arrays.link_destination[link])
+            blocked = [leaves] if arrays.device_blocking[leaves] else []
+            copied = self.latency and bool(arrays.device_copying[arrives])
+            blocked += [arrives] if copied or arrays.device_blocking[arrives] else []
             for end in blocked:
                 self.load[end].append((sent, ns))
             if self.latency:

@@ -25,7 +25,7 @@ def response_time_ns(problem: Problem, placement: Placement) -> int | None:
     Raises `PlacementError` if the placement cannot run.
     """
     arrays = problem.arrays
-    if arrays.device_blocking.any() or placement.replicas:
+    if arrays.device_blocking.any() or arrays.device_copying.any() or placement.replicas:
         return None
     free = Placement(device=placement.device, priority=placement.priority)
     schedule = run_events(problem, free, profile_named("contention_free"))

@@ -63,6 +63,7 @@ class ProblemArrays:
     device_slots: Integers
     device_dispatch_ns: Integers
     device_blocking: Integers
+    device_copying: Integers
     link_source: Integers
     link_destination: Integers
     link_port: Integers
@@ -241,6 +242,7 @@ def _cluster_arrays(problem: ProblemFields, types: list[str], numbers: Mapping[s
         "device_slots": integers(device.slots for device in devices),
         "device_dispatch_ns": integers(device.dispatch_ns for device in devices),
         "device_blocking": integers(device.blocking_copy for device in devices),
+        "device_copying": integers(device.own_copies for device in devices),
         "device_memory_bytes": integers(device.memory_bytes for device in devices),
         "link_source": integers(numbers[link.source] for link in links),
         "link_destination": integers(numbers[link.destination] for link in links),

@@ -52,6 +52,8 @@ def rule_findings(problem: Problem) -> Iterator[str]:
         yield from _step_findings(problem)
     if problem.limits or problem.fronted:
         yield from _limit_findings(problem)
+    if problem.pipelined and any(device.own_copies for device in problem.cluster.devices):
+        yield f"cluster.devices: own_copies is for schedules, not for the objective {problem.objective!r}"
     if problem.contiguous and len(problem.cluster.devices) > 62:
         yield f"contiguous: at most 62 devices, not {len(problem.cluster.devices)}"
     for type_name, table in problem.interference.items():

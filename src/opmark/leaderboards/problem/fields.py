@@ -32,6 +32,7 @@ _LATER_FIELDS = (
     "limits",
 )
 _LATER_UNIT_FIELDS = ("split_ns", "interval", "shape_group", "splits")
+_LATER_DEVICE_FIELDS = ("own_copies",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +83,8 @@ class Tensor:
     """Data that one unit makes and others read. Without a `producer` it is a graph input at `home` (default: the host).
 
     `output` tensors must end on the host. `boundary_ns`, by device type, is the cost of turning the tensor from that
-    type's own layout into the plain one, or back: a transfer pays it at its source and at its destination.
+    type's own layout into the plain one, or back: a transfer pays it at its source and at its destination. At a source
+    with `own_copies` the producer pays it, once.
     """
 
     name: str
@@ -191,6 +193,10 @@ class ProblemFields:
         content = {key: plain(value) for key, value in content.items() if key not in {"reference", "provenance"}}
         usual = {name: plain(_default(name)) for name in _LATER_FIELDS}
         content = {key: value for key, value in content.items() if key not in usual or value != usual[key]}
+        for device in content["cluster"]["devices"]:
+            for name in _LATER_DEVICE_FIELDS:
+                if not device[name]:
+                    del device[name]
         for unit in content["units"]:
             for name in _LATER_UNIT_FIELDS:
                 if not unit[name]:

@@ -84,6 +84,7 @@ class PackedArrays(NamedTuple):
     request_units: Integers
     request_tensors: Integers
     request_urgency: Integers
+    device_copying: Integers
 
 
 FIELDS = ("sizes", *PackedArrays._fields)

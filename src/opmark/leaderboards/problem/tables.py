@@ -72,4 +72,5 @@ def tables_of(data, starts):  # type: ignore[no-untyped-def]
         data[starts[32] : starts[33]],  # request_units
         data[starts[33] : starts[34]],  # request_tensors
         data[starts[34] : starts[35]],  # request_urgency
+        data[starts[35] : starts[36]],  # device_copying
     )

@@ -16,6 +16,7 @@ from opmark.leaderboards.simulator.queues import (
     deliver,
     enter,
     leave,
+    leaving_ns,
     multicast_ns,
     pop,
     push,
@@ -47,6 +48,8 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     units, tensors, devices, types, links, ports, host, liveness, classes, multicast, fifo, stay = sizes_of(data)
     of = tables_of(data, starts)
     free_slots = of.device_slots.copy()
+    # Slots that an arriving transfer holds (rule 5).
+    held_by_arrival = of.device_blocking | of.device_copying
 
     # What each unit waits for; the bytes that each device holds before anything runs (rule 8).
     resident = np.zeros(devices, dtype=np.int64)
@@ -223,7 +226,7 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                 port_busy[of.link_port[e]] = 0
                 free_slots[of.link_source[e]] += of.device_blocking[of.link_source[e]]
                 if not multicast:
-                    free_slots[of.link_destination[e]] += of.device_blocking[of.link_destination[e]]
+                    free_slots[of.link_destination[e]] += held_by_arrival[of.link_destination[e]]
                     port_busy[of.link_second_port[e]] = 0
             if hop + 1 < hop_offsets[t + 1]:
                 e = hop_link[hop + 1]
@@ -251,9 +254,9 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                     if port_busy[of.link_port[e]] or free_slots[a] < of.device_blocking[a]:
                         break
                     if not multicast:
-                        if free_slots[b] < of.device_blocking[b] or port_busy[of.link_second_port[e]]:
+                        if free_slots[b] < held_by_arrival[b] or port_busy[of.link_second_port[e]]:
                             break
-                        free_slots[b] -= of.device_blocking[b]
+                        free_slots[b] -= held_by_arrival[b]
                         port_busy[of.link_second_port[e]] = 1
                     port_busy[of.link_port[e]] = 1
                     free_slots[a] -= of.device_blocking[a]
@@ -275,7 +278,8 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                     for other in range(t, transfer_offsets[m + 1]):
                         resident[transfer_destination[other]] += of.tensor_bytes[m] if liveness else 0
                 elif hop == hop_offsets[t]:
-                    duration += of.boundary_ns[m * types + of.device_type[a]]
+                    if not (of.device_copying[a] and of.tensor_producer[m] >= 0):
+                        duration += of.boundary_ns[m * types + of.device_type[a]]
                     if liveness:
                         resident[transfer_destination[t]] += of.tensor_bytes[m]
                 if not multicast and hop + 1 == hop_offsets[t + 1]:
@@ -302,6 +306,9 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
                 duration = of.exec_ns[u * types + of.device_type[d]]
                 if duration > 0:
                     duration += of.device_dispatch_ns[d]
+                if of.device_copying[d] and not multicast:
+                    outputs = of.output_tensors[of.output_offsets[u] : of.output_offsets[u + 1]]
+                    duration += leaving_ns(outputs, of.device_type[d], types, transfer_offsets, of.boundary_ns)
                 free_slots[d] -= 1
                 unit_start[u] = time
                 unit_end[u] = time + duration

@@ -169,3 +169,13 @@ def multicast_ns(source, destinations, boundary, device_type, route_offsets, rou
             way += hop_ns[route_links[k]]
         slowest = max(slowest, way)
     return slowest
+
+
+@uncounted
+def leaving_ns(outputs, kind, types, transfer_offsets, boundary_ns):  # type: ignore[no-untyped-def]
+    """The layout costs of those `outputs` that leave a device of type `kind`, each paid once."""
+    total = 0
+    for m in outputs:
+        if transfer_offsets[m] < transfer_offsets[m + 1]:
+            total += boundary_ns[m * types + kind]
+    return total

@@ -64,8 +64,8 @@ def check_trace(problem: Problem, trace: Mapping[str, Any]) -> int:
         placement = Placement(device=np.array(device, dtype=np.int64))
     if rules.model is not None:
         return _of_model(whole, placement, rules, kernels)
-    _durations(problem, place, kernels)
     names = {name: device.name for name, device in place.items()}
+    _durations(problem, rules, place, kernels)
     made = dict.fromkeys((tensor.name for tensor in problem.tensors), 0)
     if passes is not None:
         _released(whole, passes, kernels)
@@ -117,12 +117,20 @@ def _of_model(
     return schedule.cost_ns
 
 
-def _durations(problem: Problem, place: Mapping[str, Device], kernels: Mapping[str, Mapping[str, Any]]) -> None:
+def _durations(
+    problem: Problem,
+    rules: PublishedModel,
+    place: Mapping[str, Device],
+    kernels: Mapping[str, Mapping[str, Any]],
+) -> None:
     """Every unit takes its time on its device, slowed by what runs beside it."""
     alone = {}
     for unit in problem.units:
         exec_ns = round(unit.exec_ns[place[unit.name].type])
         alone[unit.name] = exec_ns + place[unit.name].dispatch_ns if exec_ns else 0
+    for tensor in () if rules.multicast else problem.tensors:
+        if tensor.producer:
+            alone[tensor.producer] += _leaving_ns(problem, tensor, place)
     ends = {name: _span(event)[0] + alone[name] for name, event in kernels.items()}
     if problem.interference:
         for device in problem.cluster.devices:
@@ -132,6 +140,14 @@ def _durations(problem: Problem, place: Mapping[str, Device], kernels: Mapping[s
         _same(name, _span(event), ends[name] - _span(event)[0])
 
 
+def _leaving_ns(problem: Problem, tensor: Tensor, place: Mapping[str, Device]) -> int:
+    """The layout cost that the producer pays, if its device makes its own copies and another one needs the tensor."""
+    source = place[tensor.producer]
+    wanted = {place[reader].name for reader in tensor.consumers} | ({problem.host} if tensor.output else set())
+    leaves = source.own_copies and bool(wanted - {source.name})
+    return round(tensor.boundary_ns.get(source.type, 0)) if leaves else 0
+
+
 def _capacities(
     problem: Problem, rules: PublishedModel, kernels: Mapping[str, Mapping[str, Any]], hops: Sequence[Mapping[str, Any]]
 ) -> None:
@@ -139,10 +155,11 @@ def _capacities(
     links = problem.cluster.links
     for number, device in enumerate(problem.cluster.devices):
         busy = [_span(event) for event in kernels.values() if event["tid"] == number]
-        if rules.contention and device.blocking_copy:
+        if rules.contention and (device.blocking_copy or device.own_copies):
             for event in hops:
                 link = links[event["tid"]]
-                if device.name in ({link.source} if rules.multicast else {link.source, link.destination}):
+                leaves = device.blocking_copy and device.name == link.source
+                if leaves or (not rules.multicast and device.name == link.destination):
                     busy.append(_span(event))
         _at_most(f"device {device.name!r}", busy, device.slots)
     if rules.contention:
@@ -172,6 +189,7 @@ def _transfers(
     found = {(event["args"]["tensor"], event["args"]["destination"], event["args"]["hop"]): event for event in hops}
     paths = routes(problem.cluster)
     types = {device.name: device.type for device in problem.cluster.devices}
+    own_copies = {device.name for device in problem.cluster.devices if device.own_copies}
     arrivals: dict[tuple[str, str], int] = {}
     used = 0
     for tensor in problem.tensors:
@@ -197,7 +215,8 @@ def _transfers(
                 if event is None or event["tid"] != link or _span(event)[0] < time:
                     raise PlacementError(f"tensor {tensor.name!r} does not reach {to!r} along its route")
                 duration = hop_ns(problem.cluster.links[link], tensor.size_bytes)
-                duration += round(tensor.boundary_ns.get(types[source], 0)) if position == 0 else 0
+                paid = bool(tensor.producer) and source in own_copies
+                duration += round(tensor.boundary_ns.get(types[source], 0)) if position == 0 and not paid else 0
                 duration += round(tensor.boundary_ns.get(types[to], 0)) if position == len(path) - 1 else 0
                 _same(tensor.name, _span(event), duration)
                 time = _span(event)[1]

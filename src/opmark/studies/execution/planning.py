@@ -32,8 +32,8 @@ class Network:
 class PlannedProgramme:
     """A programme with its prediction: `run_ns` by (device, step), `transfer_ns` by crossing.
 
-    The simulator pays for both ends of a cut within the transfer. The devices pay for them within their steps, and so
-    they stand in `run_ns` here.
+    The simulator pays for the ends of a cut within the transfer, and with `own_copies` for its beginning within the
+    unit. The devices pay for both within their steps, and so they stand in `run_ns` here.
     """
 
     programme: Programme
@@ -170,7 +170,8 @@ class _Plan:
     def predicted_transfers(self) -> list[tuple[int, int, int]]:
         """The simulated time of every crossing, from its link to the end of its last hop, and that of its two ends."""
         spans: dict[tuple[str, int], dict[str, tuple[int, int, int]]] = {}
-        types = [device.type for device in self._problem.cluster.devices]
+        devices = self._problem.cluster.devices
+        types = [device.type for device in devices]
         schedule, offsets = self._schedule, self._schedule.hop_offsets.tolist()
         starts, ends = schedule.hop_start_ns.tolist(), schedule.hop_end_ns.tolist()
         for transfer, tensor in enumerate(schedule.transfer_tensor.tolist()):
@@ -180,6 +181,8 @@ class _Plan:
             to = int(schedule.transfer_destination[transfer])
             source = self._device[one.producer] if one.producer else self._host
             leaving, entering = (round(one.boundary_ns.get(types[end], 0)) for end in (source, to))
+            # A device that copies by itself pays within the unit that makes the tensor.
+            leaving = 0 if one.producer and devices[source].own_copies else leaving
             spans.setdefault((one.producer, to), {})[one.name] = taken, leaving, entering
         found = []
         for crossing in self.table.all():
