@@ -103,6 +103,28 @@ def test_between_languages_units_join_by_module_path() -> None:
     ]
 
 
+def test_padding_belongs_to_the_convolution_after_it() -> None:
+    blocks = [
+        node("Conv0", "in w1", "a", scope="net.0.norm"),
+        node("Conv1", "a w2", "out", scope="net.1.norm"),
+    ]
+    fine = network(
+        "aten",
+        node("pad0", "in", "p0", scope="net.0"),
+        node("conv0", "p0 w1", "c0", scope="net.0.conv"),
+        node("norm0", "c0", "n0", scope="net.0.norm"),
+        node("act0", "n0", "r0", scope="net.0.act"),
+        node("pad1", "r0", "p1", scope="net.1"),
+        node("conv1", "p1 w2", "c1", scope="net.1.conv"),
+        node("norm1", "c1", "n1", scope="net.1.norm"),
+        node("act1", "n1", "out", scope="net.1.act"),
+    )
+    assert names({"ort": network("onnx", *blocks), "torch": fine}) == [
+        {"ort": ["Conv0"], "torch": ["pad0", "conv0", "norm0", "act0"]},
+        {"ort": ["Conv1"], "torch": ["pad1", "conv1", "norm1", "act1"]},
+    ]
+
+
 def test_one_graph_keeps_every_kernel_apart() -> None:
     alone = names({"ort": fused()})
     assert [unit["ort"] for unit in alone] == [["Conv"], ["Reorder"], ["Pool"], ["Gemm"]]

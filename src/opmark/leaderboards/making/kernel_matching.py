@@ -128,15 +128,19 @@ class _Joined:
         return {root for root, targets in found.items() if len(targets) == len(self.graphs)}
 
     def _neighbour(self, kernel: Kernel, whole: set[Kernel]) -> Kernel | None:
-        """The complete neighbour of `kernel` with the nearest module path; makers of its inputs before readers.
+        """The neighbour of `kernel` with the nearest module path; complete ones and makers of its inputs come first.
 
         Example: one target folds a BatchNorm into the convolution before it. The two stand side by side in the module
-        tree, while the reader of the BatchNorm may be a module further away.
+        tree, while the reader of the BatchNorm may be a module further away. The padding of a convolution is nearer to
+        that convolution than to the activation before it, also while neither has a counterpart.
         """
         own = self.sets[kernel]
         around = [other for other in (*self._before[kernel], *self._after[kernel]) if self.sets[other] != own]
-        near = [other for other in around if self.sets[other] in whole] or around
-        return max(near, key=lambda other: _shared_path(self._scope(kernel), self._scope(other)), default=None)
+
+        def nearness(other: Kernel) -> tuple[int, bool]:
+            return _shared_path(self._scope(kernel), self._scope(other)), self.sets[other] in whole
+
+        return max(around, key=nearness, default=None)
 
     def _scope(self, kernel: Kernel) -> str:
         return self.graphs[kernel[0]].nodes[kernel[1]].scope
