@@ -1,6 +1,7 @@
 """A network of ONNX Runtime in parts: each part is one session, cut from the optimised graph."""
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from opmark.bench.backends._onnx.alignment import align
+from opmark.bench.backends._onnx.buffers import BufferPool, aligned_bytes
 from opmark.bench.backends._onnx.model import element_type, example_array, numpy_type
 from opmark.bench.worker.divided import Fingerprint, NamedKernel, NetworkPart, Survey, fingerprint
 from opmark.core.errors import MeasurementError
@@ -60,6 +62,7 @@ class OptimisedNetwork:
         self._memory: dict[str, Any] = {}
         self._shared: Mapping[str, Any] = {}
         self._parts: list[Any] = []
+        self._pool = BufferPool()
 
     def adopt(self, kernels: Sequence[NamedKernel], inputs: Sequence[str]) -> None:
         """Rename the nodes and tensors of the graph."""
@@ -103,20 +106,41 @@ class OptimisedNetwork:
 
     def divide(self, parts: Sequence[NetworkPart], shared: Mapping[str, Any], feeds: Mapping[str, Any]) -> None:
         """One session per part, bound to its memory."""
-        self._shared, self._memory, self._parts = shared, {}, []
+        self._shared, self._memory, self._parts, self._pool = shared, {}, [], BufferPool()
         for name, array in feeds.items():
             self._memory[name] = np.ascontiguousarray(array)
-        for number, part in enumerate(parts):
-            elsewhere = {kernel for other in (*parts[:number], *parts[number + 1 :]) for kernel in other.kernels}
+        sessions = list(self._sessions_of(parts))
+        reads = [[item.name for item in session.get_inputs()] if session is not None else [] for session in sessions]
+        last = self._last_readers(sessions, reads)
+        for number, (part, session) in enumerate(zip(parts, sessions, strict=True)):
             # A received tensor arrives in its plain layout, also where no kernel of this part reads it yet.
-            for name in part.receives:
-                self._memory[self._plain_name(name)] = self._empty(self._plain_name(name))
+            for name in map(self._plain_name, part.receives):
+                self._memory[name] = self._empty(name)
+            self._parts.append(self._bound(session, part) if session is not None else None)
+            for name in reads[number]:
+                if last.get(name) == number:
+                    self._pool.release(name)
+
+    def _last_readers(self, sessions: Sequence[Any], reads: Sequence[Sequence[str]]) -> dict[str, int]:
+        """The last part that reads each tensor; without outputs of the graph and what several parts make."""
+        made = Counter(item.name for session in sessions if session is not None for item in session.get_outputs())
+        kept = {*self.outputs, *map(self._plain_name, self.outputs)}
+        return {
+            name: number
+            for number, names in enumerate(reads)
+            for name in names
+            if name not in kept and made[name] <= 1
+        }
+
+    def _sessions_of(self, parts: Sequence[NetworkPart]) -> Iterator[Any]:
+        """The session of each part, None where it has no kernel."""
+        for number, part in enumerate(parts):
             if not part.kernels:
-                self._parts.append(None)
+                yield None
                 continue
+            elsewhere = {kernel for other in (*parts[:number], *parts[number + 1 :]) for kernel in other.kernels}
             model = self._cut(part, later=self._read_by(elsewhere))
-            session = self._sessions.open_part(model.SerializeToString(), self._used(model))
-            self._parts.append(self._bound(session, part))
+            yield self._sessions.open_part(model.SerializeToString(), self._used(model))
 
     def run(self, part: int) -> None:
         """Run the session."""
@@ -126,14 +150,14 @@ class OptimisedNetwork:
 
     def accept(self, tensor: str) -> None:
         """Copy the bytes; a session turns them into its own layout."""
-        memory = self._memory[self._plain_name(tensor)]
-        np.copyto(memory, self._view(tensor, memory))
+        name = self._plain_name(tensor)
+        np.copyto(self._memory[name], self._view(tensor, name))
 
     def publish(self, tensor: str) -> None:
         """Nothing for the result of a session, which wrote it to the shared bytes; a graph input is copied there."""
         memory = self._memory.get(tensor)
         if tensor in self.inputs and memory is not None:
-            np.copyto(self._view(tensor, memory), memory)
+            np.copyto(self._view(tensor, tensor), memory)
 
     def value(self, tensor: str) -> Any:
         """A copy of the plain array."""
@@ -152,10 +176,12 @@ class OptimisedNetwork:
 
     def _empty(self, name: str) -> Any:
         spec = self._spec(name)
-        return np.zeros(spec.shape, dtype=numpy_type(spec.dtype))
+        return self._pool.take(name, spec.shape, numpy_type(spec.dtype))
 
-    def _view(self, tensor: str, like: Any) -> Any:
-        return self._shared[tensor][: like.nbytes].view(like.dtype).reshape(like.shape)
+    def _view(self, tensor: str, name: str) -> Any:
+        """The shared bytes of `tensor` as the array `name`."""
+        spec = self._spec(name)
+        return self._shared[tensor][: spec.size_bytes].view(numpy_type(spec.dtype)).reshape(spec.shape)
 
     def _read_by(self, kernels: set[int]) -> frozenset[str]:
         return frozenset(name for kernel in kernels for name in self._model.graph.node[kernel].input)
@@ -167,8 +193,7 @@ class OptimisedNetwork:
         for item in session.get_outputs():
             name = item.name
             if name not in self._memory:
-                empty = self._empty(name)
-                self._memory[name] = self._view(sent[name], empty) if name in sent else empty
+                self._memory[name] = self._view(sent[name], name) if name in sent else self._empty(name)
             outputs[name] = self._memory[name]
         missing = [item.name for item in session.get_inputs() if item.name not in self._memory]
         if missing:
@@ -249,7 +274,8 @@ def _read_weights(model: "onnx.ModelProto", folder: Path) -> Iterator[tuple[str,
         entries = {entry.key: entry.value for entry in item.external_data}
         dtype = numpy_type(DTYPES[item.data_type])
         count = int(entries["length"]) // dtype.itemsize
-        values = np.fromfile(
+        values = aligned_bytes(count * dtype.itemsize).view(dtype)
+        values[:] = np.fromfile(
             folder / entries["location"], dtype=dtype, count=count, offset=int(entries.get("offset", "0"))
         )
         yield item.name, values.reshape(tuple(item.dims))

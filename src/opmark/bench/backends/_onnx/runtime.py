@@ -214,6 +214,9 @@ class _TargetSessions:
         from onnxruntime import OrtValue
 
         options = _options(self._target, optimise=False)
+        # All parts take the memory inside them from one place, as the whole network does.
+        _share_memory()
+        options.add_session_config_entry("session.use_env_allocators", "1")
         if constants:
             values = [OrtValue.ortvalue_from_numpy(array) for array in constants.values()]
             options.add_external_initializers(list(constants), values)
@@ -353,6 +356,15 @@ def _network_feeds(session: Any) -> dict[str, Any]:
         array = example_array(item.name, item.shape, dtype, random)
         feeds[item.name] = OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
     return feeds
+
+
+@cache
+def _share_memory() -> None:
+    """Register the allocator that sessions of this process may share."""
+    from onnxruntime import OrtAllocatorType, OrtMemoryInfo, OrtMemType, create_and_register_allocator
+
+    memory = OrtMemoryInfo("Cpu", OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, OrtMemType.DEFAULT)
+    create_and_register_allocator(memory, None)
 
 
 @cache
