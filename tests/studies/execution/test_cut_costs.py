@@ -13,7 +13,14 @@ from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.models.resolve import graph_of
-from opmark.studies.execution.cut_costs import CutCost, measured_cut_cost, one_device, slowed_link, with_cut_costs
+from opmark.studies.execution.cut_costs import (
+    CutCost,
+    as_executed,
+    measured_cut_cost,
+    one_device,
+    slowed_link,
+    with_cut_costs,
+)
 from opmark.studies.execution.stage import ExecutionStage
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -51,11 +58,18 @@ def test_a_problem_pays_at_both_ends_of_a_transfer() -> None:
     assert evaluate(dear, cut).cost - evaluate(problem, cut).cost == 50
 
 
-def test_a_link_slows_down_as_a_whole_and_carries_one_transfer() -> None:
+def test_a_link_slows_down_as_a_whole() -> None:
     slow = slowed_link(LINK, 1.5)
     assert slow.points == ((8, 30), (80, 75))
-    assert slow.port == slowed_link(replace(LINK, source="b", destination="a"), 2.0).port
     assert slow.bandwidth_bytes_per_s == pytest.approx(1e9 / 1.5)
+
+
+def test_an_executed_problem_knows_that_devices_copy() -> None:
+    devices = tuple(Device(name=name, type="t", memory_bytes=1 << 30) for name in "ab")
+    problem = Problem(name="p", cluster=Cluster(name="c", devices=devices, links=(LINK,)), units=(Unit(name="u", exec_ns={"t": 1}),))
+    executed = as_executed(problem, {"t": replace(cost(20.0, 0.0), transfer_ratio=2.0)}).cluster
+    assert all(device.own_copies for device in executed.devices)
+    assert executed.links == (slowed_link(LINK, 2.0),)
 
 
 @pytest.mark.skipif(CORES < 2, reason="needs two processor cores")

@@ -1,5 +1,6 @@
 """A fidelity run stores every visit at once and goes on where it stopped; execution itself is replaced here."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,8 @@ from opmark.leaderboards.problem.problem import Problem, smallest_problem
 from opmark.studies.execution import fidelity_run
 from opmark.studies.execution.cut_costs import CutCost
 from opmark.studies.execution.difference import MakespanDifference
-from opmark.studies.execution.fidelity_run import FidelityPlan, measure_fidelity
+from opmark.studies.execution.fidelity_plan import FidelityPlan
+from opmark.studies.execution.fidelity_run import measure_fidelity
 
 PLAN = FidelityPlan(models=("one", "two"), clusters=("2onnx",), placers=("round-robin", "heft"), visits=2, repeats=3)
 
@@ -48,11 +50,16 @@ def fake_execution(stage: FakeStage, solution: object, *, repeats: int, usual: o
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    from dataclasses import replace
-
     def made(model: str, cluster: Cluster, workspace: Workspace, *, name: str) -> Problem:
-        del model, cluster, workspace
+        del cluster, workspace
+        if model == "broken":
+            raise ValueError("no such shape")
         return replace(smallest_problem(), name=name)
+
+    def own_copies(problem: Problem, costs: object) -> Problem:
+        del costs
+        devices = tuple(replace(device, own_copies=True) for device in problem.cluster.devices)
+        return replace(problem, cluster=replace(problem.cluster, devices=devices))
 
     FakeStage.executed = 0
     monkeypatch.setattr(fidelity_run, "problem_of_model", made)
@@ -61,7 +68,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     monkeypatch.setattr(fidelity_run._FidelityRun, "_cluster", lambda _, name: Cluster(name=name, devices=()))
     cost = CutCost(stretch_ns=5.0, end_ns=7.0, ns_per_byte=0.0, transfer_ratio=2.0)
     monkeypatch.setattr(fidelity_run._FidelityRun, "_cut_cost", lambda *_: cost)
-    monkeypatch.setattr(fidelity_run, "with_links", lambda problem, _: problem)
+    monkeypatch.setattr(fidelity_run, "as_executed", own_copies)
     targets = [device.target for device in smallest_problem().cluster.devices]
     monkeypatch.setattr(fidelity_run._FidelityRun, "_targets", lambda *_: targets)
     return Workspace(tmp_path)
@@ -94,8 +101,7 @@ def test_a_second_run_only_adds_what_is_missing(workspace: Workspace) -> None:
     before = FakeStage.executed
     measure_fidelity(workspace, PLAN)
     assert FakeStage.executed == before
-    more = FidelityPlan(**{**{name: getattr(PLAN, name) for name in PLAN.__dataclass_fields__}, "visits": 3})
-    measure_fidelity(workspace, more)
+    measure_fidelity(workspace, replace(PLAN, visits=3))
     (path,) = {record_path(workspace.leaderboards, record.device, record.problem) for record in
                stored_records(workspace.leaderboards) if record.model == "one"}  # fmt: skip
     assert all(len(placement.visits_ns) == 3 for placement in load_record(path).placements)
@@ -112,3 +118,47 @@ def test_newer_predictors_begin_a_record_anew(workspace: Workspace, monkeypatch:
 def test_nothing_to_execute_is_an_error(workspace: Workspace) -> None:
     with pytest.raises(ContentError):
         measure_fidelity(workspace, FidelityPlan(models=()))
+
+
+def test_problems_of_another_model_of_transfers_begin_anew(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(fidelity_run, "as_executed", lambda problem, _: problem)
+        measure_fidelity(workspace, PLAN)
+    before = FakeStage.executed
+    measure_fidelity(workspace, PLAN)
+    assert FakeStage.executed > before
+
+
+def test_one_network_that_fails_is_left_out(workspace: Workspace) -> None:
+    found = measure_fidelity(workspace, replace(PLAN, models=("broken", "one")))
+    assert found.left_out == ("broken-2onnx: ValueError: no such shape",)
+    assert [record.model for record in found.records] == ["one"]
+
+
+def test_a_stage_that_cannot_be_loaded_leaves_its_problem_out(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loading(problem: Problem, *, dimensions: dict[str, int]) -> FakeStage:
+        if problem.name.startswith("two"):
+            raise MeasurementError("the worker died")
+        return FakeStage(problem, dimensions=dimensions)
+
+    monkeypatch.setattr(fidelity_run, "ExecutionStage", loading)
+    found = measure_fidelity(workspace, PLAN)
+    assert found.left_out == ("two-2onnx: the worker died",)
+    assert [record.model for record in found.records] == ["one"]
+
+
+def test_without_time_for_a_problem_it_is_named(workspace: Workspace) -> None:
+    with pytest.raises(ContentError):
+        measure_fidelity(workspace, replace(PLAN, limit_s=0.0))
+
+
+def test_progress_counts_the_visits(workspace: Workspace) -> None:
+    shown = []
+    measure_fidelity(workspace, PLAN, shown.append)
+    assert [one.done for one in shown if one.doing.startswith("execute")] == [0, 1, 2, 3]
+    assert all(one.total == 4 for one in shown)
+    assert shown[-1].left_s is not None

@@ -2,33 +2,39 @@
 
 A network that no board knows runs on two equal devices in three ways: whole, with every unit as a stretch of its own,
 and with every second unit on the other device. The first two differ by the cost of a stretch, which is one more call
-of the runtime. The last two differ by what it costs a unit to receive or to send. Transfers are compared with the link,
-whose time is that of copies alone and in cache. Everything is told at the machine's usual state.
+of the runtime. The last two differ by what it costs a unit to receive or to send. The three take turns, so that a
+machine that slows down meanwhile does not decide. Transfers are compared with the link, whose time is that of copies
+alone and in cache. Everything is told at the machine's usual state.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import fmean, median
 
 import numpy as np
 
 from opmark.bench.execution.crew import Execution
 from opmark.bench.execution.programme import DeviceStep, DeviceWork, Programme
-from opmark.core.hardware.cluster import Link
+from opmark.core.hardware.cluster import Cluster, Link
 from opmark.core.kernels.graph import Graph
+from opmark.core.workspace import Workspace
+from opmark.leaderboards.making.model_problem import problem_of_model
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.studies.execution.difference import transfer_times
 from opmark.studies.execution.planning import PlannedProgramme
 from opmark.studies.execution.stage import ExecutionStage
-from opmark.studies.execution.usual_state import Readings, state_of, usual_factor
+from opmark.studies.execution.usual_state import Readings, state_of, usual_factor, usual_readings
 
 # On no board of executed placements.
 MODEL = "mobilenet-small"
-TURNS = 10
+TURNS = 5
+ROUNDS = 3
 # A cost below this is noise, and one above it is that of another machine.
 _MOST_RATIO = 10.0
+_EXPECTED_NS = 1e6
+Taken = list[tuple[Execution, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,22 +51,40 @@ class CutCost:
     transfer_ratio: float
 
 
-def measured_cut_cost(stage: ExecutionStage, usual: Sequence[Readings], *, turns: int = TURNS) -> CutCost:
+def cut_cost_on(cluster: Cluster, workspace: Workspace) -> CutCost:
+    """The cost of a cut between the two devices of `cluster`, which have one target.
+
+    Raises `UnavailableError` if this machine lacks a device, `MeasurementError` if a process fails.
+    """
+    problem = problem_of_model(MODEL, cluster, workspace)
+    with ExecutionStage(problem) as stage:
+        return measured_cut_cost(stage, usual_readings(problem, workspace))
+
+
+def measured_cut_cost(
+    stage: ExecutionStage, usual: Sequence[Readings], *, turns: int = TURNS, rounds: int = ROUNDS
+) -> CutCost:
     """Measure the cost of a cut on `stage`, whose two devices have one target.
 
     Raises `MeasurementError` if a process fails.
     """
-    problem, run = stage.problem, _Run(stage, usual, turns)
+    problem = stage.problem
     target = problem.cluster.devices[0].target
     order = [problem.units[number].name for number in problem.arrays.topological.tolist()]
-    whole = run.take(one_device(stage.graphs[target], [sum((stage.units[name][target] for name in order), ())]))
-    single = run.take(one_device(stage.graphs[target], [stage.units[name][target] for name in order]))
     names = [device.name for device in problem.cluster.devices]
     device = {name: names[place % 2] for place, name in enumerate(order)}
     planned = stage.prepare(evaluate(problem, Solution(device=device)))
-    cut = run.turns()
-    whole_ns, single_ns = (median(factor * one.makespan_ns for one, factor in taken) for taken in (whole, single))
-    stretch_ns = max(0.0, (single_ns - whole_ns) / max(1, len(order) - 1))
+    programmes = (
+        one_device(stage.graphs[target], [sum((stage.units[name][target] for name in order), ())]),
+        one_device(stage.graphs[target], [stage.units[name][target] for name in order]),
+        planned.programme,
+    )
+    whole, single, cut = _in_turns(stage, programmes, usual, turns, rounds)
+    longer = [
+        _makespan_ns(single[first : first + turns]) - _makespan_ns(whole[first : first + turns])
+        for first in range(0, turns * rounds, turns)
+    ]
+    stretch_ns = max(0.0, median(longer) / max(1, len(order) - 1))
     alone = {name: _step_ns(single, 0, place) for place, name in enumerate(order)}
     end_ns, ns_per_byte = _ends(planned, cut, alone, problem)
     return CutCost(
@@ -76,6 +100,19 @@ def one_device(graph: Graph, stretches: Sequence[tuple[int, ...]]) -> Programme:
     steps = tuple(DeviceStep(kernels=tuple(kernels)) for kernels in stretches)
     first = DeviceWork(steps=steps, feeds=tuple(graph.inputs), outputs=tuple(graph.outputs))
     return Programme(devices=(first, DeviceWork(steps=())), crossings=())
+
+
+def as_executed(problem: Problem, costs: Mapping[str, CutCost]) -> Problem:
+    """`problem` as processes of this machine execute it; `costs` are by device type.
+
+    Both ends of a transfer pay for the cut, transfers are as slow as between processes that also compute (the mean
+    ratio of the devices' targets), and a device that copies does nothing else meanwhile.
+    """
+    ratio = fmean(costs[device.type].transfer_ratio for device in problem.cluster.devices)
+    devices = tuple(replace(device, own_copies=True) for device in problem.cluster.devices)
+    links = tuple(slowed_link(link, ratio) for link in problem.cluster.links)
+    cluster = replace(problem.cluster, devices=devices, links=links)
+    return with_cut_costs(replace(problem, cluster=cluster), costs)
 
 
 def with_cut_costs(problem: Problem, costs: Mapping[str, CutCost]) -> Problem:
@@ -94,47 +131,40 @@ def with_cut_costs(problem: Problem, costs: Mapping[str, CutCost]) -> Problem:
 
 
 def slowed_link(link: Link, ratio: float) -> Link:
-    """`link` with every transfer `ratio` times as long, both directions through one port.
-
-    A process that copies does nothing else, so that no transfer overlaps with one in the other direction.
-    """
+    """`link` with every transfer `ratio` times as long."""
     return replace(
         link,
         latency_ns=round(link.latency_ns * ratio),
         bandwidth_bytes_per_s=link.bandwidth_bytes_per_s / ratio,
         points=tuple((size, round(ns * ratio)) for size, ns in link.points),
-        port="cores",
     )
 
 
-class _Run:
-    """Executions in turns with the sentinels, each with its factor to the usual state."""
-
-    def __init__(self, stage: ExecutionStage, usual: Sequence[Readings], turns: int) -> None:
-        self._stage, self._usual, self._turns = stage, usual, turns
-
-    def take(self, programme: Programme) -> list[tuple[Execution, float]]:
-        self._stage.build(programme, 1e6)
-        return self.turns()
-
-    def turns(self) -> list[tuple[Execution, float]]:
-        found = []
-        readings = self._stage.sense()
-        for _ in range(self._turns):
-            execution, before, readings = self._stage.run_turn(readings)
-            state = state_of(before, readings, self._usual, execution.busy_ns)
-            found.append((execution, usual_factor(state)))
-        return found
+def _in_turns(
+    stage: ExecutionStage, programmes: Sequence[Programme], usual: Sequence[Readings], turns: int, rounds: int
+) -> list[Taken]:
+    """Executions of each programme, each with its factor to the usual state: `turns` of one, then of the next."""
+    found: list[Taken] = [[] for _ in programmes]
+    for _ in range(rounds):
+        for programme, taken in zip(programmes, found, strict=True):
+            stage.build(programme, _EXPECTED_NS)
+            readings = stage.sense()
+            for _ in range(turns):
+                execution, before, readings = stage.run_turn(readings)
+                taken.append((execution, usual_factor(state_of(before, readings, usual, execution.busy_ns))))
+    return found
 
 
-def _step_ns(taken: Sequence[tuple[Execution, float]], device: int, step: int) -> float:
+def _makespan_ns(taken: Taken) -> float:
+    return median(factor * one.makespan_ns for one, factor in taken)
+
+
+def _step_ns(taken: Taken, device: int, step: int) -> float:
     spans = [(one.devices[device][step].run, factor) for one, factor in taken]
     return median(factor * (end - start) for (start, end), factor in spans)
 
 
-def _ends(
-    planned: PlannedProgramme, cut: Sequence[tuple[Execution, float]], alone: Mapping[str, float], problem: Problem
-) -> tuple[float, float]:
+def _ends(planned: PlannedProgramme, cut: Taken, alone: Mapping[str, float], problem: Problem) -> tuple[float, float]:
     """A constant and a time per byte for one end of a transfer, beyond what the problem knows already."""
     from scipy.optimize import nnls
 
@@ -165,7 +195,7 @@ def _ends(
     return constant, per_byte
 
 
-def _transfer_ratio(planned: PlannedProgramme, cut: Sequence[tuple[Execution, float]]) -> float:
+def _transfer_ratio(planned: PlannedProgramme, cut: Taken) -> float:
     """The measured time of all transfers over that which the link says."""
     times = [(transfer_times(one), factor) for one, factor in cut]
     measured = sum(median(factor * taken[number] for taken, factor in times) for number in times[0][0])

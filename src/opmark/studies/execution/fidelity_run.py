@@ -1,14 +1,12 @@
 """Measures the fidelity of the simulator on this machine: problems times placers, executed several times over a while.
 
-Every visit is stored at once, so that a run can be stopped and resumed.
+Every execution is stored at once, so that a run can be stopped and resumed.
 """
 
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import fmean
 
 from opmark.bench.clock.machine import device_slug
 from opmark.bench.links.measuring import core_link
@@ -31,79 +29,51 @@ from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.predictors.model.bundle_paths import find_bundle
-from opmark.studies.execution.cut_costs import MODEL, CutCost, measured_cut_cost, slowed_link, with_cut_costs
+from opmark.studies.execution.cut_costs import CutCost, as_executed, cut_cost_on
+from opmark.studies.execution.fidelity_pace import Pace
+from opmark.studies.execution.fidelity_plan import CLUSTERS, FidelityPlan
 from opmark.studies.execution.report import execute_solution
 from opmark.studies.execution.stage import ExecutionStage
 from opmark.studies.execution.usual_state import Readings, usual_readings
 
-TRACK = "inference-latency"
-ONNX, TORCH = "onnxruntime-cpu-t1", "torch-eager-t1"
-# Two cores with the same runtime, and with unequal ones.
-CLUSTERS: Mapping[str, tuple[str, str]] = {
-    "2onnx": (ONNX, ONNX),
-    "2torch": (TORCH, TORCH),
-    "onnx-torch": (ONNX, TORCH),
-}
-PLACERS = ("best-single-device", "heft", "cpop", "peft", "etf", "m-topo", "local-search", "opmark")
-# Networks with branches, and some without, of a few milliseconds to some tenths of a second.
-MODELS = (
-    "inception",
-    "inception-small",
-    "nasnet-like",
-    "rand-wire",
-    "two-tower",
-    "wide-and-deep",
-    "squeeze-small",
-    "resnet-small",
-    "bart-mini",
-)
 _PLENTY = 1 << 34
-
-
-@dataclass(frozen=True, kw_only=True)
-class FidelityPlan:
-    """A run: `models` times `clusters` (names of `CLUSTERS`) times `placers`, each executed in `visits` visits.
-
-    A visit executes a placement `repeats` times. `predictors` is the device whose predictors give the costs. No visit
-    begins after `limit_s` seconds.
-    """
-
-    models: Sequence[str] = MODELS
-    clusters: Sequence[str] = tuple(CLUSTERS)
-    placers: Sequence[str] = PLACERS
-    visits: int = 3
-    repeats: int = 20
-    budget_s: float = 2.0
-    predictors: str = ""
-    track: str = TRACK
-    limit_s: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FidelityOutcome:
-    """The records of a run, and one sentence for each problem that was left out."""
+    """The records of a run, one sentence for each problem that was left out, and the problems without time."""
 
     records: tuple[FidelityRecord, ...]
     left_out: tuple[str, ...]
+    not_begun: tuple[str, ...] = ()
 
 
 def measure_fidelity(
     workspace: Workspace, plan: FidelityPlan, progress: Callable[[RunProgress], None] = lambda _: None
 ) -> FidelityOutcome:
-    """Make the problems and solutions that are not stored yet, then visit all problems in turn.
+    """Make one problem after the other and visit it; then visit all of them again, in turns.
 
-    Raises `ContentError` if nothing can be executed. Placements that cannot be executed are stored with the reason.
+    Under a time limit a problem is begun only while there is time for a second visit to every problem: without one
+    nothing is known about the noise. Raises `ContentError` if nothing can be executed. Placements that cannot be
+    executed are stored with the reason.
     """
-    begun = time.monotonic()
     run = _FidelityRun(workspace, plan, progress)
-    run.make()
+    not_begun = []
+    for name, model, cluster in plan.problems():
+        if run.pace.affords_problem(run.visits_to_repeat()):
+            run.begin(name, model, cluster)
+        else:
+            not_begun.append(name)
     if not run.records:
-        raise ContentError(run.left_out[0] if run.left_out else "no problem was named", where=str(workspace.predictors))
-    for visit in range(plan.visits):
+        nothing = "there is no time for a problem" if not_begun else "no problem was named"
+        raise ContentError(run.left_out[0] if run.left_out else nothing, where=str(workspace.predictors))
+    for visit in range(1, plan.visits):
         for name in list(run.records):
-            if time.monotonic() - begun < plan.limit_s:
+            if run.pace.affords_visit(name):
                 run.visit(name, visit)
-    return FidelityOutcome(records=tuple(run.records.values()), left_out=tuple(run.left_out))
+    return FidelityOutcome(
+        records=tuple(run.records.values()), left_out=tuple(run.left_out), not_begun=tuple(not_begun)
+    )
 
 
 class _FidelityRun:
@@ -114,47 +84,65 @@ class _FidelityRun:
         self._here = device_slug()
         self._links: tuple[Link, Link] | None = None
         self._cut_costs: dict[str, CutCost] = {}
-        self._begun = time.monotonic()
+        self._unmade = len(list(plan.problems()))
+        self._total = plan.visits * self._unmade
         self._done = 0
+        self.pace = Pace(plan.limit_s)
         self.records: dict[str, FidelityRecord] = {}
         self.left_out: list[str] = []
 
-    def make(self) -> None:
-        """Make or load every problem and its placements."""
-        plan = self._plan
-        total = len(plan.models) * len(plan.clusters)
-        for number, (model, cluster) in enumerate((m, c) for m in plan.models for c in plan.clusters):
-            name = f"{model}-{cluster}".replace("@", "-")
-            self._show(number, total, f"plan {name}", left_s=None)
-            try:
-                self.records[name] = self._record(name, model, cluster)
-            except OpMarkError as error:
-                self.left_out.append(f"{name}: {error}")
-        self._begun = time.monotonic()
+    def visits_to_repeat(self) -> int:
+        """The second visits that are missing once one more problem has been begun."""
+        if self._plan.visits < 2:
+            return 0
+        return 1 + sum(any(len(one.visits_ns) == 1 for one in record.placements) for record in self.records.values())
+
+    def begin(self, name: str, model: str, cluster: str) -> None:
+        """Make or load a problem and its placements, and visit it for the first time."""
+        self._show(f"plan {name}")
+        self._unmade -= 1
+        try:
+            self.records[name] = self._record(name, model, cluster)
+        # A run of many minutes goes on whatever one network does, in any library.
+        except Exception as error:  # noqa: BLE001
+            self._leave_out(name, error)
+            return
+        self.visit(name, 0)
 
     def visit(self, name: str, visit: int) -> None:
         """Execute the placements of one problem that have fewer visits."""
-        record = self.records[name]
-        due = [n for n, one in enumerate(record.placements) if not one.reason and len(one.visits_ns) <= visit]
-        total = self._plan.visits * len(self.records)
-        spent = time.monotonic() - self._begun
-        left_s = spent / self._done * (total - self._done) if self._done else None
-        self._show(self._done, total, f"execute {name}", left_s=left_s)
-        if due:
-            placements = list(record.placements)
-            problem = load_problem(problem_path(self._workspace.leaderboards, self._here, name))
+        self._show(f"execute {name}, visit {visit + 1}")
+        placements = self.records[name].placements
+        due = [n for n, one in enumerate(placements) if not one.reason and len(one.visits_ns) <= visit]
+        began, share = time.monotonic(), len(due) / len(placements)
+        try:
             while due:
-                # A process that failed ends its stage: the rest needs a new one.
-                with ExecutionStage(problem, dimensions=record.dimensions) as stage:
-                    while due:
-                        number = due.pop(0)
-                        try:
-                            placements[number] = self._executed(stage, placements[number], record.usual_ns)
-                        except MeasurementError as error:
-                            placements[number] = replace(placements[number], reason=str(error))
-                            break
-            self._store(replace(record, placements=tuple(placements)))
+                self._execute(name, due)
+        except Exception as error:  # noqa: BLE001
+            self._leave_out(name, error)
+            del self.records[name]
+            return
+        if share:
+            self.pace.visited(name, (time.monotonic() - began) / share)
         self._done += 1
+
+    def _execute(self, name: str, due: list[int]) -> None:
+        """Execute the placements `due` on one stage; a process that fails ends the stage, and the rest stays due."""
+        record = self.records[name]
+        problem = load_problem(problem_path(self._workspace.leaderboards, self._here, name))
+        with ExecutionStage(problem, dimensions=record.dimensions) as stage:
+            while due:
+                number = due.pop(0)
+                failed = False
+                placements = list(self.records[name].placements)
+                try:
+                    placements[number] = self._executed(stage, placements[number], record.usual_ns)
+                except MeasurementError as error:
+                    placements[number] = replace(placements[number], reason=str(error))
+                    failed = True
+                self._store(replace(record, placements=tuple(placements)))
+                if failed:
+                    return
 
     def _executed(self, stage: ExecutionStage, one: ExecutedPlacement, usual: Sequence[Readings]) -> ExecutedPlacement:
         try:
@@ -176,15 +164,14 @@ class _FidelityRun:
     def _record(self, name: str, model: str, cluster: str) -> FidelityRecord:
         """The stored record if its costs are still the newest, else a new one with the placements of all placers."""
         leaderboards = self._workspace.leaderboards
-        path, stored = record_path(leaderboards, self._here, name), problem_path(leaderboards, self._here, name)
-        if path.is_file() and stored.is_file():
-            record, known = load_record(path), load_problem(stored)
-            targets = [device.target for device in known.cluster.devices]
-            if record.problem_id == known.id and targets == self._targets(cluster):
-                return record
+        stored = problem_path(leaderboards, self._here, name)
+        known = self._known_record(name, cluster)
+        if known is not None:
+            return known
+        began = time.monotonic()
         made = problem_of_model(model, self._cluster(cluster), self._workspace, name=name)
         costs = {kind: self._cut_cost(kind) for kind in CLUSTERS[cluster]}
-        problem = with_cut_costs(with_links(made, costs), costs)
+        problem = as_executed(made, costs)
         save_problem(problem, stored)
         record = FidelityRecord(
             device=self._here,
@@ -197,6 +184,22 @@ class _FidelityRun:
             cut_costs={kind: asdict(cost) for kind, cost in costs.items()},
         )
         self._store(record)
+        self.pace.planned(time.monotonic() - began)
+        return record
+
+    def _known_record(self, name: str, cluster: str) -> FidelityRecord | None:
+        """The stored record, unless other predictors or another model of transfers made its problem."""
+        leaderboards = self._workspace.leaderboards
+        path, stored = record_path(leaderboards, self._here, name), problem_path(leaderboards, self._here, name)
+        if not (path.is_file() and stored.is_file()):
+            return None
+        record, known = load_record(path), load_problem(stored)
+        devices = known.cluster.devices
+        same = [device.target for device in devices] == self._targets(cluster)
+        if record.problem_id != known.id or not same or not all(device.own_copies for device in devices):
+            return None
+        for kind, cost in record.cut_costs.items():
+            self._cut_costs.setdefault(kind, CutCost(**cost))
         return record
 
     def _placements(self, problem: Problem) -> list[ExecutedPlacement]:
@@ -204,7 +207,7 @@ class _FidelityRun:
         found: dict[object, ExecutedPlacement] = {}
         for name in self._plan.placers:
             try:
-                answer = attempt(problem, name, budget_s=self._plan.budget_s)
+                answer = attempt(problem, name, budget_s=self._plan.planning_s)
             except SubmissionError:
                 continue
             solution: Solution = answer.solution
@@ -243,22 +246,25 @@ class _FidelityRun:
         """The cost of a cut on a target, measured once in a run on two cores of it."""
         if kind not in self._cut_costs:
             cluster = next(name for name, kinds in CLUSTERS.items() if set(kinds) == {kind})
-            problem = problem_of_model(MODEL, self._cluster(cluster), self._workspace)
-            with ExecutionStage(problem) as stage:
-                self._cut_costs[kind] = measured_cut_cost(stage, usual_readings(problem, self._workspace))
+            self._cut_costs[kind] = cut_cost_on(self._cluster(cluster), self._workspace)
         return self._cut_costs[kind]
+
+    def _leave_out(self, name: str, error: Exception) -> None:
+        told = str(error) if isinstance(error, OpMarkError) else f"{type(error).__name__}: {error}"
+        self.left_out.append(f"{name}: {told}")
+        self._total -= self._plan.visits
 
     def _store(self, record: FidelityRecord) -> None:
         self.records[record.problem] = record
         save_record(record, record_path(self._workspace.leaderboards, self._here, record.problem))
 
-    def _show(self, done: int, total: int, doing: str, *, left_s: float | None) -> None:
-        seconds = time.monotonic() - self._begun
-        self._progress(RunProgress(done=done, total=total, seconds=seconds, left_s=left_s, doing=doing))
-
-
-def with_links(problem: Problem, costs: Mapping[str, CutCost]) -> Problem:
-    """`problem` with the time of transfers between processes that also compute: the mean ratio of its targets."""
-    ratio = fmean(costs[device.type].transfer_ratio for device in problem.cluster.devices)
-    links = tuple(slowed_link(link, ratio) for link in problem.cluster.links)
-    return replace(problem, cluster=replace(problem.cluster, links=links))
+    def _show(self, doing: str) -> None:
+        self._progress(
+            RunProgress(
+                done=self._done,
+                total=self._total,
+                seconds=self.pace.seconds,
+                left_s=self.pace.left_s(self._unmade, self._total - self._done),
+                doing=doing,
+            )
+        )

@@ -49,6 +49,6 @@ def test_figures_of_stored_records(folder: Path) -> None:
 def test_an_unknown_cluster_and_a_machine_without_predictors(folder: Path) -> None:
     del folder
     assert run("fidelity-run", "--clusters", "moon").exit_code == ExitCode.USAGE
-    result = run("fidelity-run", "--models", "resnet-18", "--predictors", "no-such-machine")
+    result = run("fidelity-run", "--models", "resnet-small", "--predictors", "no-such-machine")
     assert result.exit_code == ExitCode.CONTENT
-    assert "resnet-18" in result.stderr
+    assert "resnet-small" in result.stderr

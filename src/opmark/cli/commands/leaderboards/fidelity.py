@@ -61,7 +61,7 @@ def fidelity(ctx: click.Context, *, device: str, track_name: str, as_json: bool)
 
 @click.command(
     name="fidelity-run",
-    epilog="Example: opmark leaderboards fidelity-run --models resnet-18",
+    epilog="Example: opmark leaderboards fidelity-run --budget 40m",
 )
 @click.option("--models", default="", help="The networks, separated by commas. Default: a list of branchy ones.")
 @click.option("--clusters", default="", help="Out of 2onnx, 2torch, onnx-torch. Default: all of them.")
@@ -72,8 +72,8 @@ def fidelity(ctx: click.Context, *, device: str, track_name: str, as_json: bool)
 @click.option(
     "--repeat", "repeats", type=click.IntRange(1, 1000), default=20, show_default=True, help="Executions per visit."
 )
-@click.option("--budget", type=DURATION, default="2s", show_default=True, help="The planning time of a placer.")
-@click.option("--limit", type=DURATION, help="Begin no visit after this long: 90s, 10m, 2h.")
+@click.option("--planning", type=DURATION, default="2s", show_default=True, help="The planning time of a placer.")
+@click.option("--budget", type=DURATION, help="The time of the whole run: 90s, 10m, 2h. Default: as long as it takes.")
 @click.option("--predictors", default="", help="The device whose predictors give the costs. Default: this machine.")
 @json_option
 @click.pass_context
@@ -85,38 +85,42 @@ def fidelity_run(
     placers: str,
     visits: int,
     repeats: int,
-    budget: float,
-    limit: float | None,
+    planning: float,
+    budget: float | None,
     predictors: str,
     as_json: bool,
 ) -> None:
     """Execute placements of networks on this machine.
 
-    Every visit is stored at once in leaderboards/fidelity/: an interrupted run goes on where it stopped. The visits of
-    one problem lie apart, with all other problems between them.
+    Every execution is stored at once in leaderboards/fidelity/: an interrupted run goes on where it stopped. The visits
+    of one problem lie apart, with all other problems between them. Problems come in an order that takes every network
+    and every cluster early, and within a --budget only so many are begun that each can be visited twice.
     """
     from opmark.core.errors import UsageError
     from opmark.leaderboards.fidelity.figures import fidelity_figures
-    from opmark.studies.execution import fidelity_run as runs
+    from opmark.studies.execution import fidelity_plan as plans
+    from opmark.studies.execution.fidelity_run import measure_fidelity
 
-    chosen = tuple(listed(clusters)) or tuple(runs.CLUSTERS)
-    unknown = [name for name in chosen if name not in runs.CLUSTERS]
+    chosen = tuple(listed(clusters)) or tuple(plans.CLUSTERS)
+    unknown = [name for name in chosen if name not in plans.CLUSTERS]
     if unknown:
-        raise UsageError(f"no cluster {unknown[0]!r}", hint=f"known: {', '.join(runs.CLUSTERS)}")
-    plan = runs.FidelityPlan(
-        models=tuple(listed(models)) or runs.MODELS,
+        raise UsageError(f"no cluster {unknown[0]!r}", hint=f"known: {', '.join(plans.CLUSTERS)}")
+    plan = plans.FidelityPlan(
+        models=tuple(listed(models)) or plans.MODELS,
         clusters=chosen,
-        placers=tuple(listed(placers)) or runs.PLACERS,
+        placers=tuple(listed(placers)) or plans.PLACERS,
         visits=visits,
         repeats=repeats,
-        budget_s=budget,
+        planning_s=planning,
         predictors=predictors,
-        limit_s=math.inf if limit is None else limit,
+        limit_s=math.inf if budget is None else budget,
     )
     with run_progress("fidelity") as progress:
-        found = runs.measure_fidelity(workspace(ctx), plan, progress)
+        found = measure_fidelity(workspace(ctx), plan, progress)
     for sentence in found.left_out:
         show_note(f"left out: {sentence}")
+    if found.not_begun:
+        show_note(f"no time for {counted(len(found.not_begun), 'problem')}: {', '.join(found.not_begun)}")
     placements = [one for record in found.records for one in record.placements]
     document = {
         "problems": len(found.records),
@@ -124,6 +128,7 @@ def fidelity_run(
         "refused": sum(bool(one.reason) for one in placements),
         "unequal": sum(not one.outputs_equal for one in placements),
         "left_out": found.left_out,
+        "not_begun": found.not_begun,
         "figures": fidelity_figures(found.records),
     }
     if as_json:
