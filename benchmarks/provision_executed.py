@@ -4,17 +4,18 @@
 
 Offers are cores of this machine that run ONNX Runtime or eager torch, each with its own predictors and the link between
 cores as measured now. For each network, `provision` looks for the least latency on one or two cores. Its best fleet of
-equal runtimes and its best one of unequal runtimes are placed kernel by kernel and executed (`opmark leaderboards
-execute`); the recommendation is one of the two. Planning comes first for all networks, then the executions. Every
-result is stored at once in `--folder`; the same command goes on where it stopped. With `--plan-only` nothing is
-executed, so that only the executions need a quiet machine.
+equal runtimes and its best one of unequal runtimes are placed kernel by kernel, with the cost of a cut as measured now,
+and executed (`opmark leaderboards execute`); the recommendation is one of the two. Planning comes first for all networks, then the executions. Every
+result is stored at once in `--folder`; the same command goes on where it stopped, and tries again what has failed. A
+network that fails is named in the table. With `--plan-only` no placement is executed: planning needs a quiet machine for
+less than a minute, for the link and the cost of a cut.
 """
 
 import argparse
 import datetime
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -43,6 +44,7 @@ from opmark.leaderboards.provisioning.job import job_of
 from opmark.leaderboards.provisioning.recommendation import recommend
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.predictors.model.bundle_paths import find_bundle
+from opmark.studies.execution.cut_costs import CutCost, as_executed, cut_cost_on
 from opmark.studies.execution.report import execute_solution
 from opmark.studies.execution.stage import ExecutionStage
 
@@ -63,7 +65,7 @@ MODELS = (
     "bert-tiny",
     "vit-tiny",
     "mixture-of-experts",
-    "resnet-18",
+    "resnet-tiny",
 )
 # The two fleets of every network, and the placer of their kernels.
 EQUAL, UNEQUAL = "equal", "unequal"
@@ -129,13 +131,15 @@ class Study:
         """Plan the networks that have no plan yet."""
         for model in self.models:
             path = self._row(model)
-            if path.is_file():
+            if path.is_file() and "fleets" in read_json(path):
                 continue
             begun = time.process_time()
             try:
                 row = self._planned(model, planning_s)
-            except OpMarkError as error:
-                row = {"model": model, "reason": str(error)}
+            # Whatever one network does in any library, the others are still wanted.
+            except Exception as error:  # noqa: BLE001
+                row = {"model": model, "reason": _reason(error)}
+                show_note(f"{model} is left out: {row['reason']}")
             write_json(path, row)
             show_note(f"planned {model} in {time.process_time() - begun:.0f} s of processor time")
 
@@ -145,7 +149,7 @@ class Study:
             for model in self.models:
                 row = read_json(self._row(model)) if self._row(model).is_file() else {}
                 for kind, found in row.get("fleets", {}).items():
-                    if len(found["visits_ns"]) <= visit and not found.get("reason"):
+                    if len(found["visits_ns"]) <= visit and not (visit and found.get("reason")):
                         self._visit(model, kind, found, repeats)
                         write_json(self._row(model), row)
 
@@ -190,7 +194,9 @@ class Study:
     def _placed(self, model: str, kind: str, fleet: Fleet) -> dict[str, Any]:
         """The placement of every kernel on a fleet; a placement cannot be executed where kernels were joined."""
         cluster = replace(self._catalogue().cluster(fleet), name=fleet.title.replace(" + ", "-").replace(" ", "-"))
-        problem = problem_of_model(model, cluster, self._workspace)
+        made = problem_of_model(model, cluster, self._workspace)
+        types = {device.type for device in cluster.devices}
+        problem = as_executed(made, {name: self._cut_cost(name) for name in types})
         answer = attempt(problem, PLACER, budget_s=2.0)
         save_problem(problem, self._file(model, kind, "problem.json.gz"))
         save_solution(answer.solution, self._file(model, kind, "solution.json"))
@@ -202,14 +208,15 @@ class Study:
         }
 
     def _visit(self, model: str, kind: str, found: dict[str, Any], repeats: int) -> None:
-        problem = load_problem(self._file(model, kind, "problem.json.gz"))
+        found["reason"] = ""
         try:
+            problem = load_problem(self._file(model, kind, "problem.json.gz"))
             with ExecutionStage(problem) as stage:
                 report = execute_solution(
                     stage, load_solution(self._file(model, kind, "solution.json"), problem), repeats=repeats
                 )
-        except OpMarkError as error:
-            found["reason"] = str(error)
+        except Exception as error:  # noqa: BLE001 (the other executions are still wanted)
+            found["reason"] = _reason(error)
             show_note(f"{model}, {kind}: {error}")
             return
         found["visits_ns"].append(list(report.makespans_ns))
@@ -224,11 +231,27 @@ class Study:
             self._offers = cores_here(self._workspace, self._predictors or device_slug(), between)
         return self._offers
 
+    def _cut_cost(self, kind: str) -> CutCost:
+        """The cost of a cut between two cores of an offer, measured once for the whole folder."""
+        path = self.folder / "cut_costs.json"
+        known = read_json(path) if path.is_file() else {}
+        if kind not in known:
+            cluster = self._catalogue().cluster(Fleet.of({kind: CORES}))
+            known[kind] = asdict(cut_cost_on(replace(cluster, name=f"two-{kind}"), self._workspace))
+            write_json(path, known)
+        return CutCost(**known[kind])
+
     def _row(self, model: str) -> Path:
         return self.folder / f"{model}.json"
 
     def _file(self, model: str, kind: str, name: str) -> Path:
         return self.folder / "placements" / f"{model}-{kind}-{name}"
+
+
+def _reason(error: Exception) -> str:
+    """One sentence about a failure; other libraries' errors come with their type."""
+    told = str(error) if isinstance(error, OpMarkError) else f"{type(error).__name__}: {error}"
+    return " ".join(told.split())[:300]
 
 
 def _gain(times: dict[str, dict[str, float | None]], kind: str | None, key: str) -> float | None:
@@ -257,6 +280,12 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _reasons(row: dict[str, Any]) -> list[str]:
+    """Every failure of a network, in planning and in executing."""
+    found = [row.get("reason"), *(one.get("reason") for one in row.get("fleets", {}).values())]
+    return [reason for reason in found if reason]
+
+
 def show(rows: list[dict[str, Any]]) -> None:
     """Print one line per network, and the medians."""
 
@@ -273,6 +302,7 @@ def show(rows: list[dict[str, Any]]) -> None:
             title(row, EQUAL),
             title(row, UNEQUAL),
             title(row, row.get("recommended")),
+            "; ".join(dict.fromkeys(_reasons(row))) or MISSING,
             share(row["gain"]["predicted"]),
             share(row["gain"]["measured"]),
             share(row["unequal_gain"]["predicted"]),
@@ -280,12 +310,8 @@ def show(rows: list[dict[str, Any]]) -> None:
         )
         for row in rows
     ]
-    columns = ("network", "best of equal", "best of unequal", "recommended", "gain", "executed", "unequal", "executed")
-    show_table(columns, cells, left=4)
-    for row in rows:
-        reasons = [row.get("reason"), *(one.get("reason") for one in row.get("fleets", {}).values())]
-        for reason in filter(None, reasons):
-            show_note(f"{row['model']}: {reason}")
+    names = ("network", "best of equal", "best of unequal", "recommended", "failure")
+    show_table((*names, "gain", "executed", "unequal", "executed"), cells, left=len(names))
     found = summary(rows)
     if found["networks"]:
         print(
