@@ -17,7 +17,7 @@ from opmark.leaderboards.problem.problem import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 # The boards on real costs will use these: synchronisation of replicas, splits, slowdown between units that share a
-# device, requests, dispatch times and blocking copies of edge devices. `profile` is that of imported problems,
+# device, requests, dispatch times and blocking copies of edge devices, own copies of cores. `profile` is that of imported problems,
 # `semantics` a version number. A field leaves the list with its first shipped instance, or it leaves the problem.
 WAITING = {
     "Problem": {
@@ -30,7 +30,7 @@ WAITING = {
     "Unit": {"splits"},
     "Tensor": {"home"},
     "Cluster": {"routes"},
-    "Device": {"slots", "dispatch_ns", "blocking_copy"},
+    "Device": {"slots", "dispatch_ns", "blocking_copy", "own_copies"},
 }
 
 
