@@ -18,7 +18,8 @@ from opmark.leaderboards.problem.problem import Problem
 ROOT = Path(__file__).resolve().parents[2]
 # The boards on real costs will use these: synchronisation of replicas, splits, slowdown between units that share a
 # device, requests, dispatch times and blocking copies of edge devices, own copies of cores. `profile` is that of
-# imported problems, `semantics` a version number. A field leaves the list with its first shipped instance, or it leaves the problem.
+# imported problems, `semantics` a version number. A field leaves the list with its first shipped instance, or it leaves
+# the problem.
 WAITING = {
     "Problem": {
         "arrivals",
