@@ -5,10 +5,10 @@
 Offers are cores of this machine that run ONNX Runtime or eager torch, each with its own predictors and the link between
 cores as measured now. For each network, `provision` looks for the least latency on one or two cores. Its best fleet of
 equal runtimes and its best one of unequal runtimes are placed kernel by kernel, with the cost of a cut as measured now,
-and executed (`opmark leaderboards execute`); the recommendation is one of the two. Planning comes first for all networks, then the executions. Every
-result is stored at once in `--folder`; the same command goes on where it stopped, and tries again what has failed. A
-network that fails is named in the table. With `--plan-only` no placement is executed: planning needs a quiet machine for
-less than a minute, for the link and the cost of a cut.
+and executed (`opmark leaderboards execute`); the recommendation is one of the two. Planning comes first for all
+networks, then the executions. Every result is stored at once in `--folder`; the same command goes on where it stopped,
+and tries again what has failed. A network that fails is named in the table. With `--plan-only` no placement is
+executed: planning needs a quiet machine for some minutes at its beginning, for the link and the cost of a cut.
 """
 
 import argparse

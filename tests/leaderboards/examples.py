@@ -142,7 +142,7 @@ def peft_canonical():
 
 @st.composite
 def clusters(draw):
-    """Two to four devices with slots, dispatch, blocking and own copies; links complete, or only by way of the first."""
+    """Two to four devices with slots, dispatch and kinds of copies; links complete, or only by way of the first."""
     count = draw(st.integers(2, 4))
     names = [f"d{i}" for i in range(count)]
     devices = tuple(

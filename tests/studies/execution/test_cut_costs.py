@@ -66,7 +66,9 @@ def test_a_link_slows_down_as_a_whole() -> None:
 
 def test_an_executed_problem_knows_that_devices_copy() -> None:
     devices = tuple(Device(name=name, type="t", memory_bytes=1 << 30) for name in "ab")
-    problem = Problem(name="p", cluster=Cluster(name="c", devices=devices, links=(LINK,)), units=(Unit(name="u", exec_ns={"t": 1}),))
+    problem = Problem(
+        name="p", cluster=Cluster(name="c", devices=devices, links=(LINK,)), units=(Unit(name="u", exec_ns={"t": 1}),)
+    )
     executed = as_executed(problem, {"t": replace(cost(20.0, 0.0), transfer_ratio=2.0)}).cluster
     assert all(device.own_copies for device in executed.devices)
     assert executed.links == (slowed_link(LINK, 2.0),)

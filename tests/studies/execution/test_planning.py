@@ -50,12 +50,13 @@ PLAIN = graph(
     node("r", "v", "y", "right"),
     node("s", "x y", "out", "sum"),
 )
-SAME = {"t": "v", "r": "v", "a": "x", "b": "y", "x": "a", "y": "b", "out": "out", "in": "in"}
+SAME = {"t": "v", "r": "v", "v": "t", "a": "x", "b": "y", "x": "a", "y": "b", "out": "out", "in": "in"}
 
 
 def planned(place: dict[str, str], *, own_copies: bool = False) -> PlannedProgramme:
     devices = tuple(
-        Device(name=name, type=name, memory_bytes=1 << 30, target=name, own_copies=own_copies) for name in ("one", "two")
+        Device(name=name, type=name, memory_bytes=1 << 30, target=name, own_copies=own_copies)
+        for name in ("one", "two")
     )
     links = tuple(
         Link(source=a, destination=b, latency_ns=700, bandwidth_bytes_per_s=1e18)
@@ -81,7 +82,10 @@ def with_layout(problem: Problem) -> Problem:
 
 def test_a_tensor_arrives_under_each_name_that_is_read() -> None:
     found = planned({"make": "two", "left": "one", "right": "one", "sum": "one"}).programme
-    assert [(one.tensor, one.received_as) for one in found.crossings if one.destination == 0] == [("v", "t"), ("v", "r")]
+    assert [(one.tensor, one.received_as) for one in found.crossings if one.destination == 0] == [
+        ("v", "t"),
+        ("v", "r"),
+    ]
     received = [number for step in found.devices[0].steps for number in step.receives]
     assert sorted(received) == [0, 1]
     assert len({one.offset for one in found.crossings if one.tensor == "v"}) == 1
@@ -94,7 +98,7 @@ def test_ends_of_a_cut_are_paid_where_they_are_spent() -> None:
         crossings = {one.tensor: one.number for one in found.programme.crossings}
         devices = enumerate(found.programme.devices)
         units = {unit: (d, n) for d, work in devices for n, step in enumerate(work.steps) for unit in step.units}
-        assert found.transfer_ns[crossings["t"]] == 700
+        assert found.transfer_ns[crossings["t"]] == 701
         # `make` has two kernels of 100 µs, and turns its result into the plain layout; `left` turns it back.
         assert found.run_ns[units["make"]] == 200_050
         assert found.run_ns[units["left"]] == 100_060

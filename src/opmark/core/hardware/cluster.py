@@ -22,8 +22,8 @@ class Device:
     """One device of a cluster. `type` groups equal devices; `target` names whose predictor gives its latencies.
 
     `dispatch_ns` is paid before every kernel; `blocking_copy` makes a transfer hold the device. `own_copies` makes the
-    device itself copy: a unit lasts longer by the layout costs of what it hands to other devices, and a transfer holds the
-    device that it arrives at.
+    device itself copy: a unit lasts longer by the layout costs of what it hands on, and an arriving tensor holds the
+    device.
     """
 
     name: str

@@ -126,10 +126,7 @@ class OptimisedNetwork:
         made = Counter(item.name for session in sessions if session is not None for item in session.get_outputs())
         kept = {*self.outputs, *map(self._plain_name, self.outputs)}
         return {
-            name: number
-            for number, names in enumerate(reads)
-            for name in names
-            if name not in kept and made[name] <= 1
+            name: number for number, names in enumerate(reads) for name in names if name not in kept and made[name] <= 1
         }
 
     def _sessions_of(self, parts: Sequence[NetworkPart]) -> Iterator[Any]:
