@@ -3,7 +3,7 @@
 import math
 
 from opmark.models.source import source_of
-from opmark.studies.execution.fidelity_pace import Pace
+from opmark.studies.execution.fidelity_pace import RunPace
 from opmark.studies.execution.fidelity_plan import CLUSTERS, MODELS, PLACERS, FidelityPlan
 
 
@@ -34,7 +34,7 @@ def test_every_network_and_every_cluster_comes_early() -> None:
 
 def test_a_problem_is_begun_only_if_all_can_be_visited_again() -> None:
     clock = Clock()
-    pace = Pace(100.0, clock)
+    pace = RunPace(100.0, clock)
     assert pace.left_s(9, 9) is None
     assert pace.affords_problem(0), "nothing is known yet"
     pace.planned(10.0)
@@ -49,7 +49,7 @@ def test_a_problem_is_begun_only_if_all_can_be_visited_again() -> None:
 
 def test_a_visit_is_begun_only_if_there_is_time_for_one_as_long_as_before() -> None:
     clock = Clock()
-    pace = Pace(100.0, clock)
+    pace = RunPace(100.0, clock)
     pace.visited("long", 60.0)
     pace.visited("short", 10.0)
     clock.now = 50.0
@@ -59,7 +59,7 @@ def test_a_visit_is_begun_only_if_there_is_time_for_one_as_long_as_before() -> N
 
 
 def test_without_a_budget_there_is_always_time() -> None:
-    pace = Pace(math.inf)
+    pace = RunPace(math.inf)
     pace.visited("one", 1e9)
     assert pace.affords_problem(1000)
     assert pace.affords_visit("one")

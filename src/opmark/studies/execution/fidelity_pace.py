@@ -5,8 +5,8 @@ from collections.abc import Callable
 from statistics import fmean
 
 
-class Pace:
-    """How long problems and visits took so far, against `limit_s` from now on."""
+class RunPace:
+    """The times of problems and visits so far, against `limit_s` from now on."""
 
     def __init__(self, limit_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

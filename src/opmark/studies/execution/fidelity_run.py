@@ -30,7 +30,7 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import attempt
 from opmark.predictors.model.bundle_paths import find_bundle
 from opmark.studies.execution.cut_costs import CutCost, as_executed, cut_cost_on
-from opmark.studies.execution.fidelity_pace import Pace
+from opmark.studies.execution.fidelity_pace import RunPace
 from opmark.studies.execution.fidelity_plan import CLUSTERS, FidelityPlan
 from opmark.studies.execution.report import execute_solution
 from opmark.studies.execution.stage import ExecutionStage
@@ -87,7 +87,7 @@ class _FidelityRun:
         self._unmade = len(list(plan.problems()))
         self._total = plan.visits * self._unmade
         self._done = 0
-        self.pace = Pace(plan.limit_s)
+        self.pace = RunPace(plan.limit_s)
         self.records: dict[str, FidelityRecord] = {}
         self.left_out: list[str] = []
 
