@@ -269,11 +269,12 @@ def _graph(
     model: "Model", inputs: "Inputs | None", target: str, dimensions: Mapping[str, int] | None, here: Workspace | None
 ) -> "Graph":
     if isinstance(model, (str, Path)):
-        from opmark.models.resolve import graph_of
+        from opmark.models.resolve import graph_to_predict
 
         if inputs is not None:
             raise UsageError("inputs belong to a torch module; a file or a name has its own", hint="give dimensions")
-        return graph_of(str(model), target, cache=None if here is None else here.cache, dimensions=dimensions)
+        cache = None if here is None else here.cache
+        return graph_to_predict(str(model), target, cache=cache, dimensions=dimensions)[0]
     import torch
 
     from opmark.models.live_module import graph_of_module

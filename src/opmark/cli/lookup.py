@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opmark.cli.options import cache_folder, predictors_workspace, workspace
-from opmark.cli.text.terminal import show_note
+from opmark.cli.text.terminal import long_step, show_note
 from opmark.core.errors import NothingSelectedError, UsageError
 
 if TYPE_CHECKING:
@@ -104,14 +104,21 @@ def bundle_and_graph(
 
     `target` may include its device, as OpMark prints it: `DEVICE/onnxruntime-cpu-t1`.
     """
-    from opmark.models.resolve import graph_of
+    from opmark.models.resolve import graph_to_predict
     from opmark.predictors.model.bundle import load
     from opmark.predictors.model.bundle_paths import path_of
 
     name = target.rpartition("/")[2]
     loaded = load(bundle or path_of(predictors_workspace(ctx), target), target_name=name)
     cache = cache_folder(ctx) if bundle is None else None
-    return loaded, graph_of(model, name, cache=cache, dimensions=sizes)
+    with long_step(f"capturing the kernels of {model}"):
+        graph, versions = graph_to_predict(model, name, cache=cache, dimensions=sizes)
+    if versions:
+        show_note(
+            f"the kernels of {model} are those that {versions} runs; "
+            f"`opmark models show {model}` captures those of the version here, which are used from then on"
+        )
+    return loaded, graph
 
 
 def bundles_named(ctx: click.Context, targets: Sequence[str]) -> "list[Bundle]":

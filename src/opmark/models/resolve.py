@@ -13,7 +13,8 @@ from opmark.core.registry import require
 from opmark.models.cuda_graph import CUDA_RUNTIME, as_on_gpu
 from opmark.models.exported import exported_program, exported_zoo_model, quantised
 from opmark.models.graphs import encoding
-from opmark.models.graphs.shipped import graphs_folder, stored_graph
+from opmark.models.graphs.shipped import graphs_folder, other_versions, stored_graph
+from opmark.models.onnx_file import SIZE_AT_MOST
 from opmark.models.origin import GraphOrigin, origin_of
 from opmark.models.source import ModelSource, is_bf16, is_training, source_of, variant_language, zoo_sizes
 from opmark.models.standard_graph import as_standard, fuses_silently
@@ -22,6 +23,8 @@ from opmark.models.weight_files import check_weight_files
 if TYPE_CHECKING:
     import torch
 
+# A tensor of so many float32 elements takes a petabyte.
+ELEMENTS_AT_MOST = 2**48
 _ONNX_RUNTIMES = ("onnxruntime", "openvino")
 # OpenVINO gets the same file; its operators are those of ONNX Runtime's own provider, with what that fuses apart again.
 _ONNX_ON_CPU = frozenset({"onnxruntime-cpu", "openvino-cpu"})
@@ -39,7 +42,18 @@ def graph_of(
     Graphs and exports are kept in `cache`, by default the user's cache folder.
     Raises `UsageError` for an impossible pair, `ContentError` for a damaged or wrong file.
     """
-    return _graph(model, target_name, cache, dict(dimensions or {}), graphs_folder())
+    return _graph(model, target_name, cache, dict(dimensions or {}), graphs_folder())[0]
+
+
+def graph_to_predict(
+    model: str, target_name: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None
+) -> tuple[Graph, str]:
+    """The graph as `graph_of` gives it, but a shipped one also where other versions of the packages captured it.
+
+    A capture takes up to minutes, and predictors were learned with those versions. The second value names them, like
+    `onnxruntime 1.31.1`; it is empty for a graph of the versions installed here. Raises as `graph_of` does.
+    """
+    return _graph(model, target_name, cache, dict(dimensions or {}), graphs_folder(), any_version=True)
 
 
 def captured_graph(
@@ -49,7 +63,7 @@ def captured_graph(
 
     Raises `MissingExtraError` where a package for it is not installed, else as `graph_of` does.
     """
-    return _graph(model, target_name, cache, dict(dimensions or {}), None)
+    return _graph(model, target_name, cache, dict(dimensions or {}), None)[0]
 
 
 def graph_origin(model: str, target_name: str, *, dimensions: Mapping[str, int] | None = None) -> GraphOrigin:
@@ -59,28 +73,55 @@ def graph_origin(model: str, target_name: str, *, dimensions: Mapping[str, int] 
     return origin_of(source, _language(source, runtime), threads, dimensions or {})
 
 
-def _graph(model: str, target_name: str, cache: Path | None, sizes: Mapping[str, int], shipped: Path | None) -> Graph:
+def _graph(
+    model: str,
+    target_name: str,
+    cache: Path | None,
+    sizes: Mapping[str, int],
+    shipped: Path | None,
+    *,
+    any_version: bool = False,
+) -> tuple[Graph, str]:
+    """The graph, and the packages of other versions that captured it, if any."""
     source, folder = source_of(model), cache or default_cache()
     origin = graph_origin(model, target_name, dimensions=sizes)
     # GPU time is expensive: measuring starts at once, with calls captured by any version of torch.
     on_gpu = parse_target_name(target_name)[0] == CUDA_RUNTIME
     path = folder / "graphs" / f"{source.name}-{origin.id}.json"
+    versions = ""
     try:
         graph = encoding.load(path)
     except ContentError:  # missing or damaged: made again
-        found = stored_graph(origin, shipped, any_version=on_gpu)
+        found = stored_graph(origin, shipped, any_version=on_gpu or any_version)
         if found is None:
             for package in origin.missing:
                 require(package)
             with _enough_memory(source, sizes):
                 found = _captured(source, target_name, folder, sizes)
+            _check_sizes(found, str(source.path or source.name))
             encoding.save(found, path)
+        elif any_version and shipped is not None:
+            versions = other_versions(origin, shipped)
         graph = found
     if on_gpu:
         graph = as_on_gpu(graph)
     elif fuses_silently(target_name):
         graph = as_standard(graph)
-    return dataclasses.replace(graph, name=source.name, target=target_name)
+    return dataclasses.replace(graph, name=source.name, target=target_name), versions
+
+
+def _check_sizes(graph: Graph, where: str) -> None:
+    """Raise `ContentError` for a tensor that fits no machine; nothing can be said about its time."""
+    for name, spec in (*graph.tensors.items(), *graph.weights.items()):
+        longest = max(spec.shape, default=0)
+        if longest > SIZE_AT_MOST:
+            raise ContentError(
+                f"tensor {name!r} has a dimension of {longest:,}, above the limit of {SIZE_AT_MOST:,}", where=where
+            )
+        if spec.elements > ELEMENTS_AT_MOST:
+            raise ContentError(
+                f"tensor {name!r} has {spec.elements:,} elements, above the limit of {ELEMENTS_AT_MOST:,}", where=where
+            )
 
 
 def onnx_file(model: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None) -> Path:

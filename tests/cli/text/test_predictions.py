@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from opmark.cli.text.predictions import doubt_text, parameters_text
+from opmark.cli.text.predictions import doubt_text, parameters_text, share_text
 from opmark.core.kernels.kernel import Kernel
 from opmark.predictors.model.network import KernelRow
 
@@ -26,6 +26,17 @@ def test_a_row_tells_what_it_rests_on() -> None:
     row = KernelRow(kernel=Kernel.of("gemm", {}), count=1, ns=1, low_ns=1, high_ns=1, extrapolated=True)
     assert doubt_text(row) == "extrapolated"
     assert doubt_text(replace(row, exact=True, extrapolated=False, distance=0.0)) == "exact"
-    assert doubt_text(replace(row, extrapolated=False, distance=0.12)) == "12 % off a measured one"
+    assert doubt_text(replace(row, extrapolated=False, distance=0.12)) == "12% off a measured one"
+    assert doubt_text(replace(row, extrapolated=False, distance=0.001)) == "< 1% off a measured one"
     assert doubt_text(replace(row, distance=7.0)) == "extrapolated, ×8 off a measured one"
     assert doubt_text(replace(row, derived="work ratio")) == "derived: work ratio"
+
+
+def test_a_share_that_is_there_is_never_shown_as_nothing() -> None:
+    assert [share_text(share) for share in (0.0, 1e-9, 0.0004, 0.0006, 1.0)] == [
+        "0.0%",
+        "< 0.1%",
+        "< 0.1%",
+        "0.1%",
+        "100.0%",
+    ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from opmark.cli.text import terminal
 from opmark.cli.text.terminal import progress_bar, progress_lines, show_error, show_json, show_table, show_text
 from opmark.core.errors import ContentError
 
@@ -121,3 +122,17 @@ def test_a_pipe_gets_lines_of_progress(capsys: pytest.CaptureFixture[str]) -> No
     assert "so far" in line
     assert "left" in line
     assert "still working" in said
+
+
+def test_a_long_step_says_where_it_is_piped_that_it_goes_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "LINE_EVERY_S", 0.01)
+    said = ""
+    with terminal.long_step("capturing the kernels of a\x1b[31m net"):
+        deadline = time.monotonic() + 60
+        while "so far" not in said and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said += capsys.readouterr().err
+    assert said.startswith("capturing the kernels of a")
+    assert "\x1b" not in said

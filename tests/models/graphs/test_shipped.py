@@ -13,7 +13,7 @@ from opmark.core.reading import read_json
 from opmark.models import origin, resolve
 from opmark.models.graphs.refresh import TARGETS
 from opmark.models.graphs.shipped import graph_path, graphs_folder, is_stored, save, sized_graphs, stored_graph
-from opmark.models.resolve import captured_graph, graph_of, graph_origin
+from opmark.models.resolve import captured_graph, graph_of, graph_origin, graph_to_predict
 from opmark.models.source import source_of
 
 PAIRS = [("encoder-tiny", "torch-eager-t1"), ("plain-tiny", "onnxruntime-cpu-t1")]
@@ -195,3 +195,19 @@ def test_what_came_with_opmark_is_of_this_code() -> None:
             if not here.missing and read_json(path)["origin"]["code"] != here.code:
                 stale.append(path.name)
     assert not stale, "capture them again (`opmark models store --all`), or prove that they are equal and note the code"
+
+
+def test_a_prediction_takes_a_graph_of_another_version_and_names_it(cache, travelling, tmp_path, monkeypatch):
+    model, target = PAIRS[1]
+    here = graph_origin(model, target)
+    fresh = captured_graph(model, target, cache=cache)
+    save(fresh, replace(here, versions={**here.versions, "onnxruntime": "1.2.3"}), travelling)
+    counted = captures(monkeypatch)
+    graph, versions = graph_to_predict(model, target, cache=tmp_path / "own")
+    assert (graph.id, versions) == (fresh.id, "onnxruntime 1.2.3")
+    assert not counted
+    assert not (tmp_path / "own").exists()
+    # A graph that was captured here goes first.
+    graph_of(model, target, cache=tmp_path / "own")
+    assert len(counted) == 1
+    assert graph_to_predict(model, target, cache=tmp_path / "own")[1] == ""

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from opmark.studies.configurations.sweep import Sweep
 
 # Without --batch, a network of the zoo is predicted for these.
-USUAL_BATCHES = (1, 2, 4, 8)
+USUAL_BATCHES = (1, 8)
 _DIGITS = 12
 
 
 @click.command(epilog="Example: opmark configurations resnet-50 --batch 1,2,4,8")
 @click.argument("model", shell_complete=completers.models)
-@click.option("--batch", "batches", help="Batch sizes, such as 1,2,4,8 (the default for a network of the zoo).")
+@click.option("--batch", "batches", help="Batch sizes, such as 1,2,4,8. Default for a network of the zoo: 1,8.")
 @click.option("--size", "image_sizes", help="Image sides or sequence lengths of a network of the zoo, such as 160,224.")
 @click.option("--dimension", "dimensions", multiple=True, help="Sizes of an open dimension: NAME=1,2,4; repeatable.")
 @click.option(
@@ -84,8 +84,8 @@ def configurations(
     with progress_bar(transient=True) as bar:
         task = bar.add_task("configurations", total=None)
 
-        def show(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+        def show(done: int, total: int, doing: str) -> None:
+            bar.update(task, completed=done, total=total, description=doing)
 
         found = sweep(asked, bundles_named(ctx, targets), show)
     if output is not None:

@@ -8,8 +8,8 @@ import click
 
 from opmark.cli import completers
 from opmark.cli.options import DEFAULT_TARGET, FOLDER, cache_folder, chosen_sizes, json_option, size_options, workspace
-from opmark.cli.text.predictions import parameters_text
-from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_table
+from opmark.cli.text.predictions import parameters_text, share_text
+from opmark.cli.text.terminal import MISSING, long_step, progress_bar, show_json, show_table
 from opmark.core.errors import CheckFailedError, UsageError
 from opmark.core.kernels.work import Work
 from opmark.core.units import counted, format_bytes, format_count
@@ -100,8 +100,9 @@ def show(
     from opmark.models.resolve import graph_of
 
     sizes = chosen_sizes(dimensions, batch, size)
-    graph = graph_of(model, target, cache=cache_folder(ctx), dimensions=sizes)
-    found = coverage(graph)
+    with long_step(f"capturing the kernels of {model}"):
+        graph = graph_of(model, target, cache=cache_folder(ctx), dimensions=sizes)
+        found = coverage(graph)
     if as_json:
         show_json(_described(graph, found))
     else:
@@ -255,13 +256,13 @@ def _print(graph: "Graph", found: "Coverage", top: int) -> None:
     show_table(("most work", "parameters", "count", "FLOPs", "bytes"), rows, left=2)
     if len(shown) < len(ranked):
         click.echo(f"and {len(ranked) - len(shown):,} more; --top 0 shows all")
-    hidden = f", including matrix work: {', '.join(found.hidden)}" if found.hidden else ", none of it matrix work"
-    operators = f" ({', '.join(found.generic)})" if found.generic else ""
-    click.echo(
-        f"bytes-moved: {counted(found.generic_kernels, 'kernel')}{operators}, "
-        f"{1 - found.flops_share:.1%} of the matrix work, "
-        f"{found.bytes_moved_share:.1%} of the bytes{hidden if found.generic_kernels else ''}"
-    )
+    if found.generic_kernels:
+        hidden = f"including matrix work: {', '.join(found.hidden)}" if found.hidden else "none of it matrix work"
+        work = f"{1 - found.flops_share:.1%} of the matrix work, " if found.hidden else ""
+        click.echo(
+            f"bytes-moved: {counted(found.generic_kernels, 'kernel')} ({', '.join(found.generic)}), "
+            f"{work}{share_text(found.bytes_moved_share)} of the bytes, {hidden}"
+        )
 
 
 def _counted(graph: "Graph") -> "tuple[Counter[Kernel], dict[Kernel, Work]]":

@@ -19,7 +19,7 @@ from opmark.cli.options import (
     together,
 )
 from opmark.cli.options import SIZES as SIZE_OPTIONS
-from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_note, show_table, show_warning
+from opmark.cli.text.terminal import MISSING, long_step, progress_bar, show_json, show_note, show_table, show_warning
 from opmark.core.units import format_duration, format_ns
 
 if TYPE_CHECKING:
@@ -118,7 +118,8 @@ def provision(
     catalogue = load_catalogue(workspace.leaderboards, catalogue_name)
     sizes = chosen_sizes(dimensions, batch, size)
     sources = Sources(workspace=workspace, missing=missing)
-    job = any_job(model, catalogue, sources, dimensions=sizes, in_a_pipeline=goal.in_a_pipeline)
+    with long_step(f"predicting the kernels of {model} on {len(catalogue.types)} device types"):
+        job = any_job(model, catalogue, sources, dimensions=sizes, in_a_pipeline=goal.in_a_pipeline)
     for kind, reason in job.left_out.items():
         show_warning(f"{kind} is left out: {reason}")
     exploration = Exploration(job, goal, devices_at_most=devices_at_most, seed=seed)

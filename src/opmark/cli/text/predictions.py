@@ -66,11 +66,14 @@ def show_prediction(model: str, target: str, found: "NetworkPrediction", top: in
     total_ns = max(found.total_ns, 1e-9)
     show_total(model, target, found)
     beyond = sum(row.total_ns for row in found.rows if row.extrapolated)
-    click.echo(
-        f"{counted(kernels, 'kernel')}, {len(found.rows):,} distinct; {found.bytes_moved_share:.1%} of the time "
-        f"is predicted from bytes moved alone, {beyond / total_ns:.1%} lies outside the measured range"
-    )
-    if found.noise_share is not None:
+    click.echo(f"{counted(kernels, 'kernel')}, {len(found.rows):,} distinct")
+    for share, sentence in (
+        (found.bytes_moved_share, "of the time is predicted from bytes moved alone"),
+        (beyond / total_ns, "of the time lies outside the measured range"),
+    ):
+        if share:
+            click.echo(f"{share_text(share)} {sentence}")
+    if found.noise_share:
         click.echo(f"{found.noise_share:.0%} of the interval's variance is the noise of the measured labels")
     shown = found.rows[:top] if top else found.rows
     rows = [
@@ -80,19 +83,24 @@ def show_prediction(model: str, target: str, found: "NetworkPrediction", top: in
             str(row.count),
             format_ns(row.ns),
             f"{format_ns(row.low_ns)} – {format_ns(row.high_ns)}",
-            f"{row.total_ns / total_ns:.1%}",
+            share_text(row.total_ns / total_ns),
             doubt_text(row),
         )
         for row in shown
     ]
     if found.derived_share:
-        click.echo(f"{found.derived_share:.1%} of the time belongs to kinds that were derived, not measured")
+        click.echo(f"{share_text(found.derived_share)} of the time belongs to kinds that were derived, not measured")
     show_table(("kind", "parameters", "count", "each", "interval", "share", ""), rows, left=2)
     if len(shown) < len(found.rows):
         rest = sum(row.total_ns for row in found.rows[len(shown) :])
         more = counted(len(found.rows) - len(shown), "more kernel")
-        click.echo(f"and {more} with {rest / total_ns:.1%} of the time")
+        click.echo(f"and {more} with {share_text(rest / total_ns)} of the time; --top 0 shows all")
     click.echo(found.note, err=True)
+
+
+def share_text(share: float) -> str:
+    """A share in percent; one that rounds to nothing is less than a tenth of a percent."""
+    return "< 0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
 
 
 def doubt_text(row: "KernelRow") -> str:
@@ -108,8 +116,8 @@ def doubt_text(row: "KernelRow") -> str:
 
 
 def _distance_text(distance: float) -> str:
-    """The distance to the nearest measured kernel: `12 % off a measured one`, `×8 off a measured one`."""
-    amount = f"{distance:.0%}".replace("%", " %") if distance < 1 else f"×{1 + distance:.0f}"
+    """The distance to the nearest measured kernel: `12% off a measured one`, `×8 off a measured one`."""
+    amount = "< 1%" if distance < 0.005 else f"{distance:.0%}" if distance < 1 else f"×{1 + distance:.0f}"
     return f"{amount} off a measured one"
 
 

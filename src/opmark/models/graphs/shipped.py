@@ -54,6 +54,20 @@ def stored_graph(origin: GraphOrigin, folder: Path | None, *, any_version: bool 
         return None
 
 
+def other_versions(origin: GraphOrigin, folder: Path) -> str:
+    """The packages that captured the graph in `folder`, where this machine has others: `onnxruntime 1.31.1`.
+
+    Packages that are not installed here do not count. Raises `ContentError` where there is no such graph.
+    """
+    path = graph_path(origin, folder)
+    made = _origin(_read(path), path).versions
+    return " and ".join(
+        f"{name} {version}"
+        for name, version in made.items()
+        if origin.versions.get(name) and _release(version) != _release(origin.versions[name])
+    )
+
+
 def sized_graphs(model: str, folder: Path | None) -> Iterator[Graph]:
     """Every graph of `model` in `folder`, in any language, batch and size; damaged ones are skipped."""
     if folder is None:
@@ -94,11 +108,16 @@ def graph_path(origin: GraphOrigin, folder: Path) -> Path:
 
 def _comparable(found: GraphOrigin, wanted: GraphOrigin) -> GraphOrigin:
     """`found` without the fields that need not match `wanted`."""
-    versions = {name: ".".join(text.split(".")[:2]) for name, text in found.versions.items()}
+    versions = {name: _release(text) for name, text in found.versions.items()}
     if not wanted.missing:
         return replace(found, versions=versions)
     # A file that shares a zoo network's name still differs by its hash.
     return replace(found, versions={}, code="", threads=1)
+
+
+def _release(version: str) -> str:
+    """The part of a version that may change what is captured: its first two numbers."""
+    return ".".join(version.split(".")[:2])
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from opmark.core.errors import NothingSelectedError, OpMarkError, UsageError
 from opmark.core.hardware.target import Target
 from opmark.core.units import format_ns
-from opmark.models.resolve import graph_of
+from opmark.models.resolve import graph_to_predict
 from opmark.models.source import INT8, ModelSource, language_obstacle, source_of
 from opmark.predictors.inputs.features import dtype_code
 from opmark.predictors.model.bundle import Bundle
@@ -139,7 +139,7 @@ class Sweep:
 class SweepRequest:
     """The combinations to predict. Without `types`, every element type that a target can run.
 
-    `sizes` gives the values of each dimension. `missing` and `cache` are those of `CostModel` and `graph_of`.
+    `sizes` gives the values of each dimension. `missing` and `cache` are those of `CostModel` and `graph_to_predict`.
     """
 
     model: str
@@ -156,9 +156,13 @@ class SweepRequest:
 
 
 def sweep(
-    asked: SweepRequest, bundles: Sequence[Bundle], progress: Callable[[int, int], None] = lambda _done, _total: None
+    asked: SweepRequest,
+    bundles: Sequence[Bundle],
+    progress: Callable[[int, int, str], None] = lambda _done, _total, _doing: None,
 ) -> Sweep:
-    """Predict every combination of `asked` on the target of every bundle; `progress` hears done and total.
+    """Predict every combination of `asked` on the target of every bundle.
+
+    `progress` hears how many combinations are done, of how many, and which one comes next.
 
     Raises `UsageError` for a variant in the model's name, `NothingSelectedError` where nothing can be predicted, and
     as `source_of` does.
@@ -180,7 +184,8 @@ def sweep(
             continue
         model = CostModel(bundle, missing=asked.missing, exact=True)
         for sizes in asked.combinations:
-            progress(done, total)
+            given = "".join(f" {name}={value}" for name, value in sizes.items())
+            progress(done, total, f"{type_name}{given} on {bundle.target.name}")
             done += 1
             try:
                 found.append(_predicted(asked, model, type_name, sizes))
@@ -238,7 +243,8 @@ def _language(target: Target) -> str:
 def _predicted(asked: SweepRequest, model: CostModel, type_name: str, sizes: Mapping[str, int]) -> Configuration:
     target = model.bundle.target
     name = asked.model if type_name == FLOAT32 else f"{asked.model}@{type_name}"
-    found = model.network(graph_of(name, target.name, cache=asked.cache, dimensions=sizes))
+    graph, _versions = graph_to_predict(name, target.name, cache=asked.cache, dimensions=sizes)
+    found = model.network(graph)
     return Configuration(
         target=str(target),
         type=type_name,

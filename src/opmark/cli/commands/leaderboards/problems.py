@@ -18,7 +18,7 @@ from opmark.cli.options import (
     together,
     workspace,
 )
-from opmark.cli.text.terminal import show_json, show_table
+from opmark.cli.text.terminal import long_step, show_json, show_table
 from opmark.core.units import counted
 
 OBJECTIVES = ("latency", "throughput", "cost", "rent", "serving", "hypervolume")
@@ -155,9 +155,10 @@ def make_problem(
         target_ns=None if target is None else round(target * 1e9),
         seed=seed,
     )
-    plain = problem_of_model(
-        model, cluster, workspace(ctx), name=name, bundles=bundles, missing=missing, dimensions=sizes
-    )
+    with long_step(f"capturing the kernels of {model}"):
+        plain = problem_of_model(
+            model, cluster, workspace(ctx), name=name, bundles=bundles, missing=missing, dimensions=sizes
+        )
     problem = with_workload(plain, workload)
     save_problem(problem, output)
     if as_json:

@@ -9,7 +9,7 @@ from opmark.cli.commands.predictors._options import prediction_options
 from opmark.cli.completers import models
 from opmark.cli.lookup import bundle_and_graph, note_other_machine
 from opmark.cli.options import FILE, chosen_sizes, json_option
-from opmark.cli.text.predictions import parameters_text, prediction_document, show_total
+from opmark.cli.text.predictions import parameters_text, prediction_document, share_text, show_total
 from opmark.cli.text.terminal import show_json, show_table, show_text
 from opmark.core.units import counted
 
@@ -110,22 +110,27 @@ def _benefit(found: "Explanation") -> str:
 def _show(model: str, target: str, found: "Explanation", top: int) -> None:
     parts = found.interval
     show_total(model, target, found.prediction)
-    show_text("time by kind: " + ", ".join(f"{kind} {share:.1%}" for kind, share in found.by_kind))
-    click.echo("bound by: " + ", ".join(f"{bound} {share:.1%}" for bound, share in found.by_bound))
-    show_text(
-        f"the interval comes from: errors that whole kinds share {parts.kinds:.0%}, that shape groups share "
-        f"{parts.groups:.0%}, of single kernels {parts.kernels:.0%}, of adding kernels up {parts.composition:.0%}"
-    )
+    show_text("time by kind: " + ", ".join(f"{kind} {share_text(share)}" for kind, share in found.by_kind if share))
+    click.echo("bound by: " + ", ".join(f"{bound} {share_text(share)}" for bound, share in found.by_bound if share))
+    sources = {
+        "adding kernels up": parts.composition,
+        "errors of single kernels": parts.kernels,
+        "errors that shape groups share": parts.groups,
+        "errors that whole kinds share": parts.kinds,
+    }
+    shown = [f"{name} {share_text(share)}" for name, share in sources.items() if share]
+    show_text(f"the interval comes from: {', '.join(shown)}")
     show_text(_benefit(found))
-    click.echo(f"{found.extrapolated_share:.1%} of the time is in kernels outside the measured range")
+    if found.extrapolated_share:
+        click.echo(f"{share_text(found.extrapolated_share)} of the time is in kernels outside the measured range")
     rows = [
         (
             row.kernel.kind,
             parameters_text(row.kernel.params),
             str(row.count),
-            f"{row.share:.1%}",
+            share_text(row.share),
             row.bound,
-            f"{row.doubt_share:.1%}",
+            share_text(row.doubt_share),
             "extrapolated" if row.extrapolated else "",
         )
         for row in found.rows[:top]
