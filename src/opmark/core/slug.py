@@ -50,6 +50,9 @@ VERSION = NameRule(_VERSION, "expected a version like 1.0.0")
 # One type for every name that becomes part of a path, checked where a file is read.
 Slug = Annotated[str, NAME]
 SlugOrEmpty = Annotated[str, NameRule(_NAME, NAME.sentence, empty=True)]
+# A folder and a name in it.
+_PAIR = NameRule(f"{_NAME}/{_NAME}", "expected a folder and a name in it, like sailor/A100-40", empty=True)
+SlugPairOrEmpty = Annotated[str, _PAIR]
 Version = Annotated[str, VERSION]
 
 

@@ -48,6 +48,16 @@ def test_broken_files(tmp_path: Path) -> None:
     (tmp_path / WITHIN).write_text(json.dumps({"A": {"2": [[1, "x"], 3]}}))
     with pytest.raises(ContentError, match="coefficients"):
         load_bandwidths(tmp_path).within("A", 2)
-    (tmp_path / WITHIN).write_text("[]")
-    with pytest.raises(ContentError, match="mapping at the top"):
+    for text, sentence in (
+        ("[]", "expected a mapping by GPU type"),
+        ('{"A": []}', f"{WITHIN}: A: expected a mapping by number of GPUs"),
+        ('{"A": {"two": []}}', f"{WITHIN}: A: 'two' is no number of GPUs"),
+        ('{"A": {"0": []}}', "'0' is no number of GPUs"),
+    ):
+        (tmp_path / WITHIN).write_text(text)
+        with pytest.raises(ContentError, match=sentence):
+            load_bandwidths(tmp_path)
+    (tmp_path / WITHIN).write_text("{}")
+    (tmp_path / BETWEEN).write_text('{"z": {"A": {"1": {"z": {"A": 7}}}}}')
+    with pytest.raises(ContentError, match=f"{BETWEEN}: z.A.1.z.A: expected a mapping by number of GPUs"):
         load_bandwidths(tmp_path)

@@ -1,5 +1,6 @@
 """Layer profiles: the model of a plan, interpolation, the published profile, the derived vocabulary product."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -99,3 +100,38 @@ def test_broken_profiles(tmp_path: Path, table: Any, fault: str) -> None:
 def test_a_folder_without_profiles(tmp_path: Path) -> None:
     with pytest.raises(ContentError, match="holds no profile"):
         LayerProfiles(tmp_path, PUBLISHED)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"memory": {}}, "memory: the rows of tensor parallelism 1 are missing"),
+        ({"memory": {"one": []}}, "memory.one"),
+        ({"memory": {"1": [[1, 1, 1]]}}, "memory.1: a row of three counts is needed for each of 2 layers"),
+        ({"memory": {"1": [[1, 1, 1], [1, -1, 1]]}}, "memory.1: a row of three counts"),
+        ({"layers": 0}, "layers: must be from 1 to"),
+        ({"vocabulary": 2**62}, "vocabulary: must be from 1 to"),
+    ],
+)
+def test_a_wrong_model_is_refused(tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
+    model = {
+        "name": "M",
+        "layers": 2,
+        "hidden_size": 4,
+        "sequence_length": 4,
+        "vocabulary": 9,
+        "tied_embedding": False,
+        "head_in_profile": True,
+        "memory": {"1": [[1, 1, 1], [1, 1, 1]]},
+    }
+    profile_file(tmp_path / "profiles", "M", "X", {"1": {"1": layers(2)}})
+    for content in (model, model | change):
+        with gzip.open(tmp_path / "models.json.gz", "wt") as file:
+            json.dump([content], file)
+        profiles = LayerProfiles(tmp_path / "profiles", tmp_path)
+        if content is model:
+            assert profiles.models["M"].rows(2)[0] == (0.5, 0.5, 1)
+            continue
+        with pytest.raises(ContentError, match=r"models\.json\.gz: ") as refused:
+            profiles.models  # noqa: B018
+        assert sentence in str(refused.value)

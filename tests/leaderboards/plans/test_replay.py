@@ -28,7 +28,7 @@ MODEL = TrainedModel(
     vocabulary=1,
     tied_embedding=False,
     head_in_profile=True,
-    memory={"1": [(1000, 10, 1), (2000, 20, 1)]},
+    memory={1: [(1000, 10, 1), (2000, 20, 1)]},
 )
 ONE = StageReplica(gpu="G", node_gpus=1, zone="z", tensor_parallel=1)
 

@@ -72,7 +72,7 @@ def test_layers_missing_or_twice(tmp_path: Path, stages: list[list[int]], fault:
 
 def _changed(key: str, value: Any) -> dict[str, Any]:
     document = content([[0], [1]])
-    target = document if key in document else document["pipeline_list"][0]
+    target = document["pipeline_list"][0] if key in document["pipeline_list"][0] else document
     target[key] = value
     return document
 
@@ -83,6 +83,8 @@ def _changed(key: str, value: Any) -> dict[str, Any]:
         ("mbs", "two", "mbs"),
         ("mbs", 0, "mbs"),
         ("gbs", None, "gbs"),
+        ("gbs", 2**62, "gbs: makes "),
+        ("red_grads", -0.5, "red_grads: must not be negative, not -0.5"),
         ("pipeline_list", [], "pipeline_list"),
         ("num_stages", 3, "layers_per_stage"),
         ("dp", [1, 2], "tmp_per_stage.1"),

@@ -8,6 +8,7 @@ from tests.leaderboards.examples import graph, pair, star
 from opmark.core.errors import ContentError
 from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.problem.checks import FACTOR_AT_MOST, checked, rule_findings
+from opmark.leaderboards.problem.fields import ReferenceCosts
 from opmark.leaderboards.problem.graph_checks import unit_findings
 
 
@@ -25,6 +26,14 @@ from opmark.leaderboards.problem.graph_checks import unit_findings
             r"interference\.x\.\*\.conv: must be from 1 to 64",
         ),
         ({"contiguous": True, "cluster": star(devices=63)}, "contiguous: at most 62 devices, not 63"),
+        (
+            {"reference": ReferenceCosts(bound_ns=8, best_known_ns=7)},
+            r"reference\.bound_ns: 8 is above best_known_ns 7, so it bounds nothing",
+        ),
+        (
+            {"reference": ReferenceCosts(bound_ns=-1, best_known_ns=7)},
+            r"reference\.bound_ns: must not be negative, and below 2\^63, not -1",
+        ),
     ],
 )
 def test_a_wrong_rule_is_named(change: dict[str, object], sentence: str) -> None:

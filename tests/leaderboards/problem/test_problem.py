@@ -129,6 +129,12 @@ links:
         ("latency_ns: 5", "latency_ns: -5", "latency_ns: must not be negative"),
         ("latency_ns: 5", "latency: 5", "latency: unknown key"),
         ("latency_ns: 5", "latency_ns: 5, points: [[8, 3], [4, 2]]", "ascending bytes"),
+        ("destination: b", "destination: a", "links.a->a: a link joins two devices, not one with itself"),
+        (
+            "links:\n",
+            "links:\n  - {source: a, destination: b, latency_ns: 1, bandwidth_bytes_per_s: 1.0e+9}\n",
+            "links.a->b: appears 2 times",
+        ),
         ("links:", "routes: [[b, a]]\nlinks:", "no link goes from 'b' to 'a'"),
         ("links:", "host: c\nlinks:", "host: no device is called 'c'"),
     ],

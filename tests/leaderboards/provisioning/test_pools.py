@@ -83,6 +83,10 @@ def test_the_shipped_recipe_asks_every_kind_of_question():
         ({"goal": "cheap"}, "goal: one of"),
         ({"factor": 0}, "factor: must be positive"),
         ({"available": {}}, "available: at least one type"),
+        ({"available": {"pi-4": 10**12}}, "at most 64 together"),
+        ({"batch": -1}, "batch: must be from 0 to"),
+        ({"units_at_most": -1}, "units_at_most: must be from 0 to"),
+        ({"memory_share": -0.5}, "memory_share: must be from 0 to"),
         ({"split": "secret"}, "split: one of"),
     ],
 )

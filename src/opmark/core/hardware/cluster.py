@@ -1,6 +1,7 @@
 """Devices and the links between them."""
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass
 
 from opmark.core.errors import ContentError
@@ -88,6 +89,8 @@ class Cluster:
             found += [
                 f"{key}: no device is called {end!r}" for end in (link.source, link.destination) if end not in names
             ]
+            if link.source == link.destination:
+                found.append(f"{key}: a link joins two devices, not one with itself")
             if not 0 < link.bandwidth_bytes_per_s <= _RATE_AT_MOST:
                 found.append(
                     f"{key}.bandwidth_bytes_per_s: must be positive and at most {_RATE_AT_MOST:.0e}, "
@@ -102,7 +105,8 @@ class Cluster:
                 )
             if not 0 <= link.latency_ns < LIMIT:
                 found.append(f"{key}.latency_ns: must not be negative, and below 2^53, not {link.latency_ns}")
-        joined = {(link.source, link.destination) for link in self.links}
+        joined = Counter((link.source, link.destination) for link in self.links)
+        found += [f"links.{a}->{b}: appears {count} times" for (a, b), count in joined.items() if count > 1]
         for route in self.routes:
             key = f"routes.{'->'.join(route)}"
             if len(route) < 2:

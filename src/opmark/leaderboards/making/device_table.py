@@ -14,7 +14,7 @@ from opmark.core.errors import ContentError
 from opmark.core.hardware.cluster import PROVENANCES, Device
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load, load_checked
-from opmark.core.slug import SlugOrEmpty
+from opmark.core.slug import SlugOrEmpty, SlugPairOrEmpty
 from opmark.leaderboards.making.rooflines import ANY, KindRoofline, RooflineCosts
 
 SCHEMA = 1
@@ -69,7 +69,7 @@ class DeviceTable:
     bandwidth_bytes_per_s: float = 0.0
     launch_ns: float = 0.0
     efficiency: SlugOrEmpty = ""
-    layers: str = ""
+    layers: SlugPairOrEmpty = ""
 
     def problems(self) -> list[str]:
         """List the faults of this table, one sentence each."""

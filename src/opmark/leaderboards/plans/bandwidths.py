@@ -6,6 +6,7 @@ sender and receiver; within a node by GPU type and count.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,8 @@ MEGABYTE = 1e6
 _LEAST, _MOST = 0.002, 1.05
 # In log2 of megabytes.
 _SMALLEST = -15
+_COUNT = "number of GPUs"
+_WHOLE = re.compile(r"[0-9]{1,6}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -93,16 +96,27 @@ class Bandwidths:
 
 def load_bandwidths(folder: Path) -> Bandwidths:
     """Read the network files of `folder`, plain or packed. Raises `ContentError` naming a missing or broken file."""
-    return Bandwidths(folder, _mapping(folder, BETWEEN), _mapping(folder, WITHIN))
+    side = ("zone", "GPU type", _COUNT)
+    return Bandwidths(folder, _mapping(folder, BETWEEN, (*side, *side)), _mapping(folder, WITHIN, side[1:]))
 
 
-def _mapping(folder: Path, name: str) -> Mapping[str, Any]:
+def _mapping(folder: Path, name: str, levels: tuple[str, ...]) -> Mapping[str, Any]:
     packed = folder / f"{name}.gz"
     path = packed if packed.is_file() else folder / name
-    found = read_json(path)
-    if not isinstance(found, dict):
-        raise ContentError("expected a mapping at the top", where=str(path))
+    found: Mapping[str, Any] = read_json(path)
+    _check_levels(found, levels, f"{path}: ")
     return found
+
+
+def _check_levels(found: Any, levels: tuple[str, ...], where: str) -> None:
+    """Raise `ContentError` unless `found` is a mapping by the first level, its values by the next, and so on."""
+    if not isinstance(found, dict):
+        raise ContentError(f"expected a mapping by {levels[0]}", where=where.rstrip(": ."))
+    for key, below in found.items():
+        if levels[0] == _COUNT and not (_WHOLE.fullmatch(key) and int(key)):
+            raise ContentError(f"{key!r} is no number of GPUs", where=where.rstrip(": ."))
+        if len(levels) > 1:
+            _check_levels(below, levels[1:], f"{where}{key}.")
 
 
 def _nearest(keys: list[str], count: int) -> str:

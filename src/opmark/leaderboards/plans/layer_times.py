@@ -13,6 +13,7 @@ from opmark.core.registry import unknown_name
 from opmark.core.schema import convert
 
 MODELS = "models.json.gz"
+COUNT_AT_MOST = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +32,28 @@ class TrainedModel:
     vocabulary: int
     tied_embedding: bool
     head_in_profile: bool
-    memory: Mapping[str, Sequence[tuple[int, int, int]]]
+    memory: Mapping[int, Sequence[tuple[int, int, int]]]
+
+    def problems(self) -> list[str]:
+        """List the faults of this model, one sentence each."""
+        counts = ("layers", "hidden_size", "sequence_length", "vocabulary")
+        found = [
+            f"{name}: must be from 1 to {COUNT_AT_MOST:,}, not {getattr(self, name)}"
+            for name in counts
+            if not 1 <= getattr(self, name) <= COUNT_AT_MOST
+        ]
+        if 1 not in self.memory:
+            found.append("memory: the rows of tensor parallelism 1 are missing")
+        for degree, rows in self.memory.items():
+            if degree < 1 or len(rows) != self.layers or any(min(row) < 0 for row in rows):
+                found.append(f"memory.{degree}: a row of three counts is needed for each of {self.layers} layers")
+        return found
 
     def rows(self, tensor_parallel: int) -> Sequence[tuple[float, float, float]]:
         """The rows of `memory` on each GPU; a degree that was not profiled shares those of the next smaller one."""
-        known = max((int(key) for key in self.memory if int(key) <= tensor_parallel), default=1)
+        known = max(degree for degree in self.memory if degree <= tensor_parallel)
         share = known / tensor_parallel
-        rows = self.memory[str(known)]
+        rows = self.memory[known]
         return rows if share == 1 else [(row[0] * share, row[1] * share, row[2]) for row in rows]
 
     def output_bytes(self, sequences: int) -> int:
@@ -131,6 +147,9 @@ class LayerProfiles:
         """The published models by name."""
         path = self.published / MODELS
         found = convert({"models": read_json(path)}, _ModelsFile, where=str(path))
+        for model in found.models:
+            if faults := model.problems():
+                raise ContentError("; ".join(faults), where=f"{path}: {model.name}")
         return {model.name: model for model in found.models}
 
     def model_of(self, name: str, layers: int, gpus: Sequence[str], where: str) -> TrainedModel:

@@ -15,6 +15,9 @@ from opmark.core.errors import ContentError
 from opmark.core.reading import read_json
 from opmark.core.schema import convert
 
+# Published plans make a few thousand.
+PASSES_AT_MOST = 2**18
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageReplica:
@@ -95,6 +98,8 @@ def load_plan(path: Path) -> TrainingPlan:
     for name in ("mbs", "gbs"):
         if getattr(found, name) < 1:
             raise ContentError(f"must be at least 1, not {getattr(found, name)}", where=f"{path}: {name}")
+    if found.red_grads is not None and found.red_grads < 0:
+        raise ContentError(f"must not be negative, not {found.red_grads}", where=f"{path}: red_grads")
     for name in ("real", "max_mem"):
         value = getattr(found, name)
         if value is not None and value <= 0:
@@ -102,6 +107,12 @@ def load_plan(path: Path) -> TrainingPlan:
     if not found.pipeline_list:
         raise ContentError("holds no pipeline", where=f"{path}: pipeline_list")
     first = found.pipeline_list[0]
+    # Each micro-batch passes every stage once, on one replica of it.
+    passes = -(-found.gbs // found.mbs) * len(first.layers_per_stage)
+    if passes > PASSES_AT_MOST:
+        raise ContentError(
+            f"makes {passes:,} passes of micro-batches over stages, more than {PASSES_AT_MOST:,}", where=f"{path}: gbs"
+        )
     rows: list[list[StageReplica]] = [[] for _ in first.layers_per_stage]
     slips: list[str] = []
     for number, pipeline in enumerate(found.pipeline_list):

@@ -47,7 +47,7 @@ def rule_findings(problem: Problem) -> Iterator[str]:
     if not 0 <= problem.micro_batches <= COPIES_AT_MOST:
         yield f"micro_batches: must not be negative, and at most {COPIES_AT_MOST:,}, not {problem.micro_batches}"
     if problem.reference is not None:
-        yield from _reference_findings(problem.reference)
+        yield from (f"reference.{text}" for text in reference_findings(problem.reference))
     if problem.in_micro_batches:
         yield from _step_findings(problem)
     if problem.limits or problem.fronted:
@@ -82,14 +82,17 @@ def _limit_findings(problem: Problem) -> Iterator[str]:
         yield "limits: hypervolume needs a price and a time (latency_ns or period_ns) as its reference point"
 
 
-def _reference_findings(reference: ReferenceCosts) -> Iterator[str]:
+def reference_findings(reference: ReferenceCosts) -> Iterator[str]:
+    """One sentence for each cost that is out of range, and for a bound above the best known cost."""
     costs = {"bound_ns": reference.bound_ns, "best_known_ns": reference.best_known_ns}
     costs |= {f"bounds.{name}": value for name, value in reference.bounds.items()}
     if reference.guarantee_ns is not None:
         costs["guarantee_ns"] = reference.guarantee_ns
     for name, value in costs.items():
         if not 0 <= value < 2**63:
-            yield f"reference.{name}: must not be negative, and below 2^63, not {value}"
+            yield f"{name}: must not be negative, and below 2^63, not {value}"
+    if reference.bound_ns > reference.best_known_ns:
+        yield f"bound_ns: {reference.bound_ns} is above best_known_ns {reference.best_known_ns}, so it bounds nothing"
 
 
 def _step_findings(problem: Problem) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Catalogues: the device types that can be rented, their prices, and the links between them."""
 
 import datetime
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,6 +10,7 @@ from opmark.core.errors import ContentError
 from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
+from opmark.core.slug import Slug, SlugOrEmpty
 from opmark.leaderboards.making.cluster_plan import FOLDER as CLUSTERS
 from opmark.leaderboards.making.cluster_plan import LINKS, LinkType, LinkTypes
 from opmark.leaderboards.making.device_table import DeviceTable, load_table
@@ -24,6 +24,7 @@ LAYERS, NETWORKS = "layers", "networks"
 SAME_HOST, SAME_ZONE, ACROSS_ZONES = "same-host", "same-zone", "across-zones"
 # No catalogue offers more devices of one type, so that a fleet stays a fleet.
 AVAILABLE_AT_MOST = 1024
+PRICE_LIMIT = 10**6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +39,8 @@ class Price:
     def problems(self) -> list[str]:
         """List the faults of this price, one sentence each."""
         found = []
-        if not (math.isfinite(self.per_hour) and self.per_hour > 0):
-            found.append(f"price.per_hour: must be positive, not {self.per_hour:g}")
+        if not 0 < self.per_hour < PRICE_LIMIT:
+            found.append(f"price.per_hour: must be positive and below {PRICE_LIMIT:,}, not {self.per_hour:g}")
         found += [
             f"price.{name}: must not be empty"
             for name, value in (("currency", self.currency), ("source", self.source))
@@ -56,7 +57,7 @@ class Offer:
     it is not the catalogue's own.
     """
 
-    device: str
+    device: Slug
     price: Price
     available: int
     per_host: int = 1
@@ -68,8 +69,8 @@ class Offer:
         found = self.price.problems()
         if not 1 <= self.available <= AVAILABLE_AT_MOST:
             found.append(f"available: from 1 to {AVAILABLE_AT_MOST:,}, not {self.available}")
-        if self.per_host < 1:
-            found.append(f"per_host: must be at least 1, not {self.per_host}")
+        if not 1 <= self.per_host <= AVAILABLE_AT_MOST:
+            found.append(f"per_host: from 1 to {AVAILABLE_AT_MOST:,}, not {self.per_host}")
         return found
 
 
@@ -85,7 +86,7 @@ class CatalogueFile:
     title: str
     devices: Mapping[str, Offer]
     links: Mapping[str, str] = field(default_factory=dict)
-    bandwidths: str = ""
+    bandwidths: SlugOrEmpty = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,6 +48,9 @@ REFERENCE_TIME = 1.25
 # The placer that shows whether a goal can be met.
 JUDGE = "opmark"
 FACTOR_AT_MOST, HIDDEN_AT_MOST = 1000, 10_000
+# All devices of a pool stand in its problem, with a link between any two.
+DEVICES_AT_MOST = 64
+BATCH_AT_MOST, POOL_UNITS_AT_MOST = 2**20, 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +113,11 @@ class HiddenPools:
                 f"hidden: count must be from 1 to {HIDDEN_AT_MOST:,}, and models, available and factors not empty"
             )
         for name, most in self.available.items():
-            if len(most) < 2 or min(most.values()) < 1:
-                found.append(f"hidden.available.{name}: two types are needed, and at least one device of each")
+            if len(most) < 2 or min(most.values()) < 1 or sum(most.values()) > DEVICES_AT_MOST:
+                found.append(
+                    f"hidden.available.{name}: two types are needed, and at least one device of each, "
+                    f"at most {DEVICES_AT_MOST} together"
+                )
         for goal, (low, high) in self.factors.items():
             if goal not in GOALS:
                 found.append(f"hidden.factors: one of {', '.join(GOALS)}, not {goal!r}")
@@ -119,8 +125,13 @@ class HiddenPools:
                 found.append(f"hidden.factors.{goal}: two positive factors, the smaller first, up to {FACTOR_AT_MOST}")
         if not 0 <= self.tight <= 1:
             found.append(f"hidden.tight: must be from 0 to 1, not {self.tight:g}")
-        if not 0 < self.memory_shares[0] <= self.memory_shares[1]:
-            found.append("hidden.memory_shares: must be two positive shares, the smaller first")
+        if not 0 < self.memory_shares[0] <= self.memory_shares[1] <= FACTOR_AT_MOST:
+            found.append(
+                f"hidden.memory_shares: must be two positive shares, the smaller first, at most {FACTOR_AT_MOST}"
+            )
+        for model, batches in self.models.items():
+            if any(not 1 <= batch <= BATCH_AT_MOST for batch in batches):
+                found.append(f"hidden.models.{model}: batches must be from 1 to {BATCH_AT_MOST:,}")
         return found
 
 
@@ -140,6 +151,8 @@ class PoolRecipe:
         found = [f"candidates: {name!r} appears twice" for name in sorted({n for n in names if names.count(n) > 1})]
         if not 0 < self.judge_s <= SECONDS_AT_MOST:
             found.append(f"judge_s: must be positive and at most {SECONDS_AT_MOST:,}, not {self.judge_s:g}")
+        if not 1 <= self.units_at_most <= POOL_UNITS_AT_MOST:
+            found.append(f"units_at_most: must be from 1 to {POOL_UNITS_AT_MOST:,}, not {self.units_at_most}")
         found += self.hidden.problems() if self.hidden else []
         for name, one in zip(names, self.candidates, strict=True):
             key = f"candidates.{name}"
@@ -151,8 +164,19 @@ class PoolRecipe:
                 found.append(f"{key}.factor: must be positive and at most {FACTOR_AT_MOST}, not {one.factor:g}")
             if one.split not in SPLITS:
                 found.append(f"{key}.split: one of {', '.join(SPLITS)}, not {one.split!r}")
-            if not one.available or any(count < 1 for count in one.available.values()):
-                found.append(f"{key}.available: at least one type is needed, and at least one device of each")
+            devices = one.available.values()
+            if not devices or min(devices) < 1 or sum(devices) > DEVICES_AT_MOST:
+                found.append(
+                    f"{key}.available: at least one type is needed, and at least one device of each, "
+                    f"at most {DEVICES_AT_MOST} together"
+                )
+            for field, value, most in (
+                ("batch", one.batch, BATCH_AT_MOST),
+                ("units_at_most", one.units_at_most, POOL_UNITS_AT_MOST),
+                ("memory_share", one.memory_share, FACTOR_AT_MOST),
+            ):
+                if not 0 <= value <= most:
+                    found.append(f"{key}.{field}: must be from 0 to {most:,}, not {value:g}")
         return found
 
 

@@ -15,8 +15,10 @@ from opmark.core.schema import load
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.response_time import guarantee_ns
 from opmark.leaderboards.making.recipe import SECONDS_AT_MOST, SPLITS
+from opmark.leaderboards.problem.checks import reference_findings
 from opmark.leaderboards.problem.fields import ReferenceCosts
 from opmark.leaderboards.problem.files import load_problem, save_problem
+from opmark.leaderboards.problem.graph_checks import refuse
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.answers import SUFFIX, read_rows, row_of, row_text, solution_in, write_rows
@@ -346,5 +348,9 @@ def _reference(_shared: None, asked: tuple[Problem, int, int]) -> ReferenceCosts
 
 
 def read_references(path: Path) -> dict[str, ReferenceCosts]:
-    """The references of hidden instances by problem id; empty without a file."""
-    return dict(load(path, _References, schema=SCHEMA, sealed=True).references) if path.is_file() else {}
+    """The references of hidden instances by problem id; empty without a file. Raises `ContentError`."""
+    if not path.is_file():
+        return {}
+    found = dict(load(path, _References, schema=SCHEMA, sealed=True).references)
+    refuse([f"references.{name}.{text}" for name, one in found.items() for text in reference_findings(one)], str(path))
+    return found
