@@ -32,6 +32,8 @@ def test_a_stranger_with_pandas_sees_the_kernels_of_a_network(tmp_path: Path) ->
     journal = write_journal(tmp_path / "one.jsonl", KERNELS, networks=["net", "other"])
     release = build([journal], tmp_path / "datasets", find=find)
     table = pq.read_table(release.path / "network_kernels.parquet").to_pandas()
+    header = (release.path / "README.md").read_text().split("---\n")[1]
+    assert "- config_name: network_kernels\n  data_files: network_kernels.parquet\n" in header
     assert list(table.columns) == list(COLUMNS)
     assert set(table["network"]) == {"net"}
     merged = table[~table["view"]].merge(release.kernels, on=["target", "kernel_key"])

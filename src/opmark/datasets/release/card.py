@@ -8,6 +8,7 @@ from opmark.core.measurements.measurement import STATUSES, USABLE
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, LINKS, NETWORK_REPEATS, NETWORKS, TABLES
 from opmark.datasets.format.manifest import ReleaseManifest, common_facts
+from opmark.datasets.release.network_kernels import NETWORK_KERNELS
 from opmark.datasets.validation.peaks import FLOPS, HOT_BYTES, ROTATED_BYTES
 
 FILE = "README.md"
@@ -17,6 +18,7 @@ RATES = {
     ROTATED_BYTES: "highest traffic, rotated",
 }
 _UNKNOWN = "not measured"
+_NETWORK_KERNELS = (NETWORK_KERNELS, f"{NETWORK_KERNELS}.parquet")
 
 
 def card(manifest: ReleaseManifest, links: Sequence[LinkMeasurement] = ()) -> str:
@@ -48,7 +50,11 @@ def card(manifest: ReleaseManifest, links: Sequence[LinkMeasurement] = ()) -> st
         machine=machine(facts),
         quantities={target.name: quantities(manifest, target.name) for target in manifest.targets},
         tables=(KERNELS, NETWORKS, *(table for table in (FUSION, LINKS) if manifest.entry(table.file) is not None)),
-        configurations=[table for table in TABLES.values() if manifest.entry(table.file) is not None],
+        configurations=[
+            (name, file)
+            for name, file in (*((table.name, table.file) for table in TABLES.values()), _NETWORK_KERNELS)
+            if manifest.entry(file) is not None
+        ],
         repeats=[table for table in (KERNEL_REPEATS, NETWORK_REPEATS) if manifest.entry(table.file) is not None],
         links=[link for link in links if link.status in USABLE],
     )
