@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from opmark.core.errors import UsageError
 from opmark.core.units import (
+    counted,
     format_bytes,
     format_count,
     format_duration,
@@ -92,3 +93,19 @@ def test_bytes_and_counts() -> None:
 
 def test_durations_as_people_write_them() -> None:
     assert [format_duration(s) for s in (42, 200, 7500)] == ["42 s", "3 min 20 s", "2 h 05 min"]
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [
+        (0, "network", "0 networks"),
+        (1, "batch", "1 batch"),
+        (1204, "pair", "1,204 pairs"),
+        (2, "batch", "2 batches"),
+        (1, "family", "1 family"),
+        (3, "family", "3 families"),
+        (2, "day", "2 days"),
+    ],
+)
+def test_a_noun_agrees_with_its_number(number: int, noun: str, text: str) -> None:
+    assert counted(number, noun) == text

@@ -62,9 +62,12 @@ def format_count(count: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 pair`, `1,204 pairs`, `2 batches`."""
-    ending = "" if number == 1 else "es" if noun.endswith(("s", "x", "ch", "sh")) else "s"
-    return f"{number:,} {noun}{ending}"
+    """A number with its noun: `1 pair`, `1,204 pairs`, `2 batches`, `3 families`."""
+    if number == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{number:,} {noun[:-1]}ies"
+    return f"{number:,} {noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
 
 
 def format_duration(seconds: float) -> str:

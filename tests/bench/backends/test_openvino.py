@@ -38,8 +38,9 @@ def stub(folder: Path, providers: list[str]) -> str:
 
 def test_without_a_folder_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(FOLDER, raising=False)
-    with pytest.raises(UnavailableError, match=r"cannot measure on openvino-cpu-t1: .*pip install --no-deps --target"):
+    with pytest.raises(UnavailableError, match=r"cannot measure on openvino-cpu-t1: .* has no folder") as missing:
         available_target("openvino-cpu-t1")
+    assert "pip install --no-deps --target FOLDER onnxruntime-openvino" in (missing.value.hint or "")
     monkeypatch.setenv(FOLDER, str(tmp_path))
     assert "holds no onnxruntime-openvino" in (BACKEND.unavailable() or "")
     monkeypatch.setenv(FOLDER, stub(tmp_path / "plain", ["CPUExecutionProvider"]))

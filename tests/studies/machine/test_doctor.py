@@ -119,3 +119,11 @@ def test_this_machine_is_what_is_recorded() -> None:
     assert machine.device == machine.environment.device
     assert machine.environment.checked["processors"]
     assert "null.version" in machine.environment.checked
+
+
+def test_a_runtime_with_a_way_of_its_own_is_not_called_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPMARK_OPENVINO", raising=False)
+    part = runtime("openvino")
+    assert not part.works
+    assert part.hint.startswith("pip install --no-deps --target FOLDER onnxruntime-openvino")
+    assert not doctor._advice_on_parts((part,), ())

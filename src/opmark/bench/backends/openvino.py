@@ -32,11 +32,12 @@ class OpenVino(OnnxRuntime):
     """OpenVINO on the processor of this machine."""
 
     name: ClassVar[str] = "openvino"
+    to_install: ClassVar[str] = _HOW
     # Its sessions run compiled parts, which cannot be read.
     shows_kernels: ClassVar[bool] = False
 
     def unavailable(self) -> str | None:
-        """The reason why it cannot be used, with the way to install it; None if it can."""
+        """The reason why it cannot be used; None if it can."""
         return super().unavailable() or _found(os.environ.get(FOLDER, ""))[1]
 
     def targets(self, device: str, threads: Sequence[int] = (1,)) -> tuple[Target, ...]:
@@ -77,9 +78,9 @@ class OpenVino(OnnxRuntime):
 def _found(folder: str) -> tuple[str, str | None]:
     """The version in `folder`, and the reason why it cannot be used, or None."""
     if not folder:
-        return "", f"onnxruntime-openvino has no folder of its own yet: {_HOW}"
+        return "", "onnxruntime-openvino has no folder of its own yet"
     if not (Path(folder) / "onnxruntime").is_dir():
-        return "", f"{folder} holds no onnxruntime-openvino: {_HOW}"
+        return "", f"{folder} holds no onnxruntime-openvino"
     try:
         done = subprocess.run(
             [sys.executable, "-c", _PROBE],
@@ -94,7 +95,7 @@ def _found(folder: str) -> tuple[str, str | None]:
         said = str(getattr(error, "stderr", "") or error).strip().splitlines()
         return "", f"onnxruntime-openvino in {folder} does not start: {said[-1][:160] if said else error}"
     if _PROVIDER not in providers:
-        return "", f"{folder} holds another build of onnxruntime: {_HOW}"
+        return "", f"{folder} holds another build of onnxruntime"
     return str(version), None
 
 

@@ -64,6 +64,7 @@ class TorchCuda(Backend):
 
     name = CUDA_RUNTIME
     language = "aten"
+    to_install = "install a CUDA build of torch"
 
     def __init__(self, open_driver: Callable[[], GpuDriver] | None = None) -> None:
         self._open = open_driver or _cuda_driver

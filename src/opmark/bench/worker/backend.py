@@ -82,6 +82,8 @@ class Backend(ABC):
     name: ClassVar[str]
     # The graph language of its kernels: `onnx` or `aten`.
     language: ClassVar[str]
+    # The way to get it, where that is not a package of its own name.
+    to_install: ClassVar[str] = ""
 
     @abstractmethod
     def unavailable(self) -> str | None:
@@ -243,7 +245,7 @@ def available_target(target_name: str) -> tuple[Backend, Target]:
     backend = backend_of(target_name)
     reason = backend.unavailable()
     if reason is not None:
-        raise UnavailableError(f"cannot measure on {target_name}: {reason}")
+        raise UnavailableError(f"cannot measure on {target_name}: {reason}", hint=backend.to_install or None)
     return target_named(target_name, device_slug())
 
 

@@ -287,7 +287,7 @@ def _show_target(manifest: Any, target: str) -> None:
     statuses = ", ".join(f"{count:,} {status}" for status, count in figures["statuses"].items() if count)
     click.echo(
         f"\n{target}: {statuses or 'no kernels'}; {counted(figures['networks'], 'network')} of "
-        f"{figures['families']:,} families"
+        f"{counted(figures['families'], 'family')}"
     )
     present = {status for status, count in figures["statuses"].items() if count}
     show_table(("quantity", "value"), [(name.replace("`", ""), value) for name, value in quantities(manifest, target)])

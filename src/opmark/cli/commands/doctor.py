@@ -39,7 +39,7 @@ def _show(found: "Diagnosis") -> None:
     cards = [f"{card.name} with {format_bytes(card.memory_bytes)}" for card in found.gpus]
     click.echo(f"GPU: {', '.join(cards) or 'none'}")
     permitted = "permitted" if found.environment.noted.get("fifo") else "not permitted"
-    click.echo(f"real-time priority (SCHED_FIFO): {permitted}\n")
+    click.echo(f"real-time priority (SCHED_FIFO): {permitted}")
     rows = [
         (part.name, what, "yes" if part.works else "no", part.detail, part.hint)
         for what, parts in (("runtime", found.runtimes), ("extra", found.extras))

@@ -22,6 +22,7 @@ EXTRAS = {
     "meta": ("mlcroissant", "checking a release's Croissant metadata"),
 }
 NOISY_STOLEN_SHARE = 0.02
+_ASKED_FOR = frozenset({"openvino"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +73,7 @@ def runtime(name: str) -> Component:
         return Component(name=name, works=False, detail=missing.message, hint=missing.hint or "")
     reason = backend.unavailable()
     if reason:
-        module = name.partition("-")[0]
-        hint = f"install a CUDA build of {module}" if name.endswith("-cuda") else install_hint(module)
+        hint = backend.to_install or install_hint(name.partition("-")[0])
         return Component(name=name, works=False, detail=reason, hint=hint)
     targets = ", ".join(target.name for target in backend.targets("here"))
     return Component(name=name, works=True, detail=targets)
@@ -128,8 +128,8 @@ def _advice_on_parts(runtimes: tuple[Component, ...], cards: tuple[Gpu, ...]) ->
     found = [
         f"{part.name} cannot be measured: {part.detail}. {part.hint}".strip()
         for part in runtimes
-        # A GPU runtime is missing only on a machine with a GPU.
-        if not part.works and (cards or not part.name.endswith("-cuda"))
+        # A GPU runtime is missing only on a machine with a GPU, and OpenVINO only where somebody asks for it.
+        if not part.works and part.name not in _ASKED_FOR and (cards or not part.name.endswith("-cuda"))
     ]
     on_gpu = any("cuda" in part.detail for part in runtimes if part.works)
     if cards and not on_gpu:

@@ -10,6 +10,7 @@ from tests.leaderboards.examples import heft_canonical, peft_canonical
 
 from opmark.cli.main import cli
 from opmark.core.errors import ExitCode, PlacementError
+from opmark.core.workspace import ROOMS
 from opmark.leaderboards.bounds.response_time import guarantee_ns, known_guarantee_ns
 from opmark.leaderboards.problem.fields import ReferenceCosts
 from opmark.leaderboards.problem.files import load_problem, save_problem
@@ -112,3 +113,22 @@ def test_nothing_is_promised_of_a_throughput(tmp_path: Path) -> None:
     problem = replace(heft_canonical(), objective="throughput", profile="maxload_serial")
     assert json.loads(bound(problem, tmp_path, "--json").stdout)["guarantee"] is None
     assert "never takes longer" not in bound(problem, tmp_path).stdout
+
+
+def test_a_problem_of_a_track_goes_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for room in ROOMS:
+        (tmp_path / room).mkdir()
+    monkeypatch.chdir(tmp_path)
+    for track, split in (("one", "problems"), ("two", "validation")):
+        (tmp_path / "leaderboards" / track / split).mkdir(parents=True)
+        save_problem(heft_canonical(), tmp_path / "leaderboards" / track / split / f"p-{track}.json.gz")
+    assert "canonical" in run("bound", "p-one").stdout
+    assert run("bound", "p-two").exit_code == 0
+    unknown = run("bound", "p-three")
+    assert (unknown.exit_code, "p-three: no such file" in unknown.stderr) == (ExitCode.CONTENT, True)
+    save_problem(heft_canonical(), tmp_path / "leaderboards" / "one" / "problems" / "p-two.json.gz")
+    twice = run("bound", "p-two")
+    assert (twice.exit_code, "'p-two' is the name of 2 problems" in twice.stderr) == (ExitCode.USAGE, True)
+    # A file of that name goes first.
+    save_problem(replace(heft_canonical(), name="mine"), tmp_path / "p-two")
+    assert "mine" in run("bound", "p-two").stdout

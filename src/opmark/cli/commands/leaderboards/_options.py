@@ -1,14 +1,20 @@
 """Options and progress that several leaderboard commands share."""
 
 import contextlib
+import glob
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from opmark.cli import completers
-from opmark.cli.options import DURATION, together
+from opmark.cli.options import DURATION, together, workspace
 from opmark.cli.text.terminal import progress_bar
+from opmark.core.errors import ContentError
+from opmark.core.shipped import shipped_content
+from opmark.core.slug import NAME
 
 if TYPE_CHECKING:
     from opmark.leaderboards.scoring.scoring_jobs import ScoringProgress
@@ -20,6 +26,43 @@ planning_budget_option = click.option(
     "--budget", type=DURATION, help="Planning time per problem. Default: the track's own."
 )
 again_option = click.option("--again", is_flag=True, help="Repeat finished runs.")
+
+
+class ProblemType(click.Path):
+    """The file of a problem, or the name of one in the tracks of the workspace, else in those that came with OpMark."""
+
+    name = "problem"
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        """The path of the problem; a name in several tracks is a usage error, an unknown one stays a path."""
+        text = os.fspath(value)
+        if ctx is not None and NAME.accepts(text) and not Path(text).exists():
+            found = _problems_called(ctx, text)
+            if len(found) > 1:
+                self.fail(f"{text!r} is the name of {len(found)} problems: {', '.join(map(str, found))}", param, ctx)
+            if found:
+                return found[0]
+        return super().convert(value, param, ctx)
+
+
+def _problems_called(ctx: click.Context, name: str) -> list[Path]:
+    from opmark.leaderboards.scoring.answers import SUFFIX
+    from opmark.leaderboards.scoring.track import SPLIT_FOLDERS
+
+    try:
+        leaderboards = workspace(ctx).leaderboards
+    except ContentError:
+        leaderboards = shipped_content().leaderboards
+    files = [f"{folder}/{name}{suffix}" for folder in SPLIT_FOLDERS.values() for suffix in (SUFFIX, ".json")]
+    return sorted(path for file in files for path in leaderboards.glob(f"*/{glob.escape(file)}"))
+
+
+problem_argument = click.argument("problem_file", metavar="PROBLEM", type=ProblemType())
 
 sandbox_options = together(
     (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opmark.cli.commands.leaderboards._options import problem_argument
 from opmark.cli.options import DURATION, FILE, chosen_sizes, json_option, predictors_workspace, size_options
 from opmark.cli.text.terminal import progress_bar, show_json, show_note, show_table, show_warning
 from opmark.core.units import counted, format_ns
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog="Example: opmark leaderboards execute problem.json solution.json")
-@click.argument("problem_file", metavar="PROBLEM", type=FILE)
+@problem_argument
 @click.argument("solution_file", metavar="SOLUTION", type=FILE)
 @click.option(
     "--repeat", "repeats", type=click.IntRange(1, 10_000), default=30, show_default=True, help="The executions."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opmark.cli import completers
-from opmark.cli.commands.leaderboards._options import seed_option
+from opmark.cli.commands.leaderboards._options import problem_argument, seed_option
 from opmark.cli.options import DURATION, FILE, json_option
 from opmark.cli.text.terminal import show_json, show_note, show_table
 from opmark.core.errors import PlacementError, SubmissionError
@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from opmark.leaderboards.scoring.robustness import Robustness
     from opmark.leaderboards.simulator.evaluation import Evaluation
 
-_problem_argument = click.argument("problem_file", metavar="PROBLEM", type=FILE)
-
 
 @click.command(epilog="Example: opmark leaderboards place problem.json --placer heft --budget 2s")
-@_problem_argument
+@problem_argument
 @click.option(
     "--placer", "name", required=True, shell_complete=completers.placers, help="A placement algorithm: heft, opmark, …"
 )
@@ -87,7 +85,7 @@ def _attempt_document(problem: "Problem", found: "Attempt", bound_ns: int) -> di
 
 
 @click.command(epilog="Example: opmark leaderboards simulate problem.json solution.json --draws 100")
-@_problem_argument
+@problem_argument
 @click.argument("solution_file", metavar="SOLUTION", type=FILE)
 @click.option("--profile", default="", help="The simulation rules. Default: the problem's own profile.")
 @click.option("--trace", type=FILE, help="Write a Chrome trace to this file (Perfetto opens it).")
@@ -174,7 +172,7 @@ def _simulation_document(
 
 
 @click.command(epilog="Example: opmark leaderboards bound problem.json --solver 30s")
-@_problem_argument
+@problem_argument
 @click.option("--solver", type=DURATION, help="Also let an integer program prove a bound, for this long.")
 @json_option
 def bound(problem_file: Path, solver: float | None, as_json: bool) -> None:
@@ -214,7 +212,7 @@ def bound(problem_file: Path, solver: float | None, as_json: bool) -> None:
 
 
 @click.command(name="check-trace", epilog="Example: opmark leaderboards check-trace problem.json trace.json")
-@_problem_argument
+@problem_argument
 @click.argument("trace_file", metavar="TRACE", type=FILE)
 @click.option("--solution", "solution_file", type=FILE, help="A solution whose simulation must give the same trace.")
 @json_option
