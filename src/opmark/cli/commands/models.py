@@ -258,10 +258,10 @@ def _print(graph: "Graph", found: "Coverage", top: int) -> None:
         click.echo(f"and {len(ranked) - len(shown):,} more; --top 0 shows all")
     if found.generic_kernels:
         hidden = f"including matrix work: {', '.join(found.hidden)}" if found.hidden else "none of it matrix work"
-        work = f"{1 - found.flops_share:.1%} of the matrix work, " if found.hidden else ""
+        lost = f"{1 - found.flops_share:.1%} of the matrix work, " if found.hidden else ""
         click.echo(
             f"bytes-moved: {counted(found.generic_kernels, 'kernel')} ({', '.join(found.generic)}), "
-            f"{work}{share_text(found.bytes_moved_share)} of the bytes, {hidden}"
+            f"{lost}{share_text(found.bytes_moved_share)} of the bytes, {hidden}"
         )
 
 
