@@ -4,6 +4,7 @@ import importlib.util
 import os
 
 import pytest
+from tests.models import onnx_models
 
 from opmark.core.errors import ContentError, UnavailableError, UnknownNameError, UsageError
 from opmark.models.coverage import coverage
@@ -137,3 +138,16 @@ def test_a_source_knows_its_family_and_file():
 
 def test_a_change_of_code_makes_what_it_made_stale():
     assert code_id("kinds") == code_id("kinds") != code_id("models")
+
+
+@pytest.mark.parametrize(
+    ("shape", "sentence"),
+    [((2**62,), "a dimension of 4,611,686,018,427,387,904"), ((2**30, 2**30), "1,152,921,504,606,846,976 elements")],
+)
+def test_a_tensor_that_fits_no_machine_is_refused(tmp_path, shape, sentence):
+    built = onnx_models.model([onnx_models.node("Relu", ["x"], ["y"])], {"x": shape}, ["y"])
+    path = onnx_models.saved(built, tmp_path / "m.onnx")
+    with pytest.raises(ContentError, match=r"m\.onnx") as refused:
+        graph_of(str(path), "onnxruntime-cpu-t1", cache=tmp_path / "cache")
+    assert sentence in str(refused.value)
+    assert not (tmp_path / "cache").exists()

@@ -75,11 +75,16 @@ def tensor_specs(model: "onnx.ModelProto", *, where: str) -> dict[str, TensorSpe
     graph = copy.graph
     large = [item for item in graph.initializer if item.external_data]
     names = {item.name for item in graph.input}
-    for item in large:
-        # Shapes depend on a large weight's shape only; as an input it needs no values.
-        if item.name not in names:
-            graph.input.append(onnx.helper.make_tensor_value_info(item.name, item.data_type, list(item.dims)))
-        graph.initializer.remove(item)
+    # Shapes depend on a large weight's shape only; as an input it needs no values.
+    graph.input.extend(
+        onnx.helper.make_tensor_value_info(item.name, item.data_type, list(item.dims))
+        for item in large
+        if item.name not in names
+    )
+    # Written anew: removing them one by one compares each with all that come before it.
+    small = [item for item in model.graph.initializer if not item.external_data]
+    del graph.initializer[:]
+    graph.initializer.extend(small)
     made = [name for node in graph.node for name in node.output if name]
     del graph.output[:], graph.value_info[:]
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in made)
