@@ -65,8 +65,9 @@ def test_a_wrong_catalogue_is_refused_with_its_file_and_field(tmp_path, change, 
 
 def test_an_unknown_device_type_or_catalogue_is_named(tmp_path):
     path = written(tmp_path, lambda c: c["devices"]["t4"].update(device="nvidia-t5"))
-    with pytest.raises(UnknownNameError, match="nvidia-t5"):
+    with pytest.raises(UnknownNameError, match="nvidia-t5") as unknown:
         load_catalogue(LEADERBOARDS, str(path))
+    assert f"{path}: devices.t4.device" in str(unknown.value)
     with pytest.raises(UnknownNameError, match="cloud-gpu"):
         load_catalogue(LEADERBOARDS, "cloud-gpu")
 

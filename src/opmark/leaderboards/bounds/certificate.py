@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opmark.core.canonical import plain
+from opmark.core.errors import ContentError
 from opmark.core.files import json_text, write_sealed
 from opmark.core.schema import load
 from opmark.leaderboards.bounds.fleet_bound import decided_again, grid_for
@@ -63,9 +64,18 @@ def holds(problem: Problem, certificate: BoundCertificate, *, seconds: float) ->
 
 
 def read_certificates(folder: Path) -> dict[str, BoundCertificate]:
-    """The certificates of a track's folder by problem name; empty without a file."""
+    """The certificates of a track's folder by problem name; empty without a file. Raises `ContentError`."""
     path = folder / FILE
-    return dict(load(path, _File, schema=SCHEMA, sealed=True).certificates) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+    found = dict(load(path, _File, schema=SCHEMA, sealed=True).certificates)
+    for name, one in found.items():
+        if not (0 <= one.bound_ns <= one.answer_ns < 2**63 and one.grid_ns >= 1 and one.seconds >= 0):
+            raise ContentError(
+                "expected 0 ≤ bound_ns ≤ answer_ns, a grid_ns of at least 1, and seconds that are not negative",
+                where=f"{path}: certificates.{name}",
+            )
+    return found
 
 
 def write_certificates(folder: Path, certificates: Mapping[str, BoundCertificate]) -> None:

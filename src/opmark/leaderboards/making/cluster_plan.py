@@ -77,7 +77,10 @@ def load_plan(leaderboards: Path, name: str) -> PlannedCluster:
         raise unknown_name("cluster", name, tuple(sorted(item.stem for item in path.parent.glob("*.yaml"))))
     plan = load(path, ClusterPlan, schema=SCHEMA)
     kinds = load(leaderboards / FOLDER / LINKS, LinkTypes, schema=SCHEMA).links
-    tables = {kind: load_table(leaderboards, kind) for kind in dict.fromkeys(plan.devices.values())}
+    tables = {
+        kind: load_table(leaderboards, kind, named_in=f"{path}: devices.{device}")
+        for device, kind in plan.devices.items()
+    }
     links: list[Link] = []
     for cable in plan.links:
         if cable.type not in kinds:

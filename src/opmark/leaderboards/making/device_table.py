@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opmark.core.errors import ContentError
+from opmark.core.errors import ContentError, UnknownNameError
 from opmark.core.hardware.cluster import PROVENANCES, Device
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load, load_checked
@@ -115,11 +115,15 @@ class DeviceTable:
         )
 
 
-def load_table(leaderboards: Path, name: str) -> DeviceTable:
-    """Load and check the device type `name`. Raises `UnknownNameError`, or `ContentError` naming the file."""
+def load_table(leaderboards: Path, name: str, *, named_in: str = "") -> DeviceTable:
+    """Load and check the device type `name`, which the file `named_in` names.
+
+    Raises `UnknownNameError` naming that file, or `ContentError` naming the type's.
+    """
     path = leaderboards / FOLDER / f"{name}.yaml"
     if not path.is_file():
-        raise unknown_name("device type", name, table_names(leaderboards))
+        error = unknown_name("device type", name, table_names(leaderboards))
+        raise UnknownNameError(error.message, where=named_in, hint=error.hint)
     return load_checked(path, DeviceTable, schema=SCHEMA)
 
 

@@ -12,6 +12,7 @@ from opmark.leaderboards.problem.rules.objective import OBJECTIVES
 SCHEMA = 1
 FILE = "recipe.yaml"
 # A week of planning for one problem.
+SHARE_AT_MOST = 1000
 SECONDS_AT_MOST = 7 * 24 * 3600
 _HIDDEN_AT_MOST = 10_000
 SPLITS = ("public", "validation")
@@ -59,7 +60,7 @@ class Candidate:
             return self._plan_title
         models = "+".join(model.replace("@", "-").replace("#", "-") for model in self.models)
         sizes = "".join(f"-{key[0]}{value}" for key, value in sorted(self.dimensions.items()))
-        share = f"-m{round(100 * self.memory_share)}" if self.memory_share else ""
+        share = f"-m{round(100 * min(self.memory_share, SHARE_AT_MOST))}" if self.memory_share else ""
         joint = "-joint" if self.contiguous else ""
         joint += f"-mb{self.micro_batches}" if self.micro_batches else ""
         joint += f"-{self.arrivals}" if self.arrivals else ""
@@ -164,8 +165,9 @@ class Recipe:
                 for name, size in candidate.dimensions.items()
                 if size < 1
             ]
-            if min(candidate.memory_share, candidate.host_memory_share) < 0:
-                found.append(f"{key}: shares of memory must not be negative")
+            shares = (candidate.memory_share, candidate.host_memory_share)
+            if min(shares) < 0 or max(shares) > SHARE_AT_MOST:
+                found.append(f"{key}: shares of memory must be from 0 to {SHARE_AT_MOST}")
         return found
 
 

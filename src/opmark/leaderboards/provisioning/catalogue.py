@@ -219,7 +219,10 @@ def load_catalogue(leaderboards: Path, name: str) -> Catalogue:
     if found := [*_problems(content), *([] if content.bandwidths else _missing_links(content, kinds))]:
         raise ContentError("; ".join(found), where=str(path))
     offers = content.devices
-    tables = {kind: load_table(leaderboards, offer.device) for kind, offer in offers.items()}
+    tables = {
+        kind: load_table(leaderboards, offer.device, named_in=f"{path}: devices.{kind}.device")
+        for kind, offer in offers.items()
+    }
     if content.bandwidths:
         bandwidths = load_bandwidths(leaderboards / LAYERS / content.bandwidths / NETWORKS)
         catalogue = Catalogue(
