@@ -128,7 +128,11 @@ def test_a_problem_of_a_track_goes_by_its_name(tmp_path: Path, monkeypatch: pyte
     assert (unknown.exit_code, "p-three: no such file" in unknown.stderr) == (ExitCode.CONTENT, True)
     save_problem(heft_canonical(), tmp_path / "leaderboards" / "one" / "problems" / "p-two.json.gz")
     twice = run("bound", "p-two")
-    assert (twice.exit_code, "'p-two' is the name of 2 problems" in twice.stderr) == (ExitCode.USAGE, True)
+    assert (twice.exit_code, "'p-two' is the name of 2 problems: write one/p-two or two/p-two" in twice.stderr) == (
+        2,
+        True,
+    )
+    assert run("bound", "two/p-two").exit_code == 0
     # A file of that name goes first.
     save_problem(replace(heft_canonical(), name="mine"), tmp_path / "p-two")
     assert "mine" in run("bound", "p-two").stdout

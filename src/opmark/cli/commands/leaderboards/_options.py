@@ -29,7 +29,7 @@ again_option = click.option("--again", is_flag=True, help="Repeat finished runs.
 
 
 class ProblemType(click.Path):
-    """The file of a problem, or the name of one in the tracks of the workspace, else in those that came with OpMark."""
+    """The file of a problem, or its name, perhaps TRACK/NAME, in the workspace, else in what came with OpMark."""
 
     name = "problem"
 
@@ -41,10 +41,11 @@ class ProblemType(click.Path):
     ) -> str | bytes | os.PathLike[str]:
         """The path of the problem; a name in several tracks is a usage error, an unknown one stays a path."""
         text = os.fspath(value)
-        if ctx is not None and NAME.accepts(text) and not Path(text).exists():
+        if ctx is not None and all(map(NAME.accepts, text.split("/", 1))) and not Path(text).exists():
             found = _problems_called(ctx, text)
             if len(found) > 1:
-                self.fail(f"{text!r} is the name of {len(found)} problems: {', '.join(map(str, found))}", param, ctx)
+                names = " or ".join(f"{path.parents[1].name}/{text}" for path in found)
+                self.fail(f"{text!r} is the name of {len(found)} problems: write {names}", param, ctx)
             if found:
                 return found[0]
         return super().convert(value, param, ctx)
@@ -58,8 +59,10 @@ def _problems_called(ctx: click.Context, name: str) -> list[Path]:
         leaderboards = workspace(ctx).leaderboards
     except ContentError:
         leaderboards = shipped_content().leaderboards
+    track, _, name = name.rpartition("/")
     files = [f"{folder}/{name}{suffix}" for folder in SPLIT_FOLDERS.values() for suffix in (SUFFIX, ".json")]
-    return sorted(path for file in files for path in leaderboards.glob(f"*/{glob.escape(file)}"))
+    tracks = glob.escape(track) or "*"
+    return sorted(path for file in files for path in leaderboards.glob(f"{tracks}/{glob.escape(file)}"))
 
 
 problem_argument = click.argument("problem_file", metavar="PROBLEM", type=ProblemType())
