@@ -9,7 +9,14 @@ from tests.leaderboards.simulator.test_replicas import everywhere, step
 
 from opmark.leaderboards.making.prediction_error import weighted_interval
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
-from opmark.leaderboards.scoring.robustness import Robustness, drawn_factors, robustness, robustness_of_all
+from opmark.leaderboards.scoring.robustness import (
+    Robustness,
+    drawn_factors,
+    drawn_problem,
+    robustness,
+    robustness_of_all,
+)
+from opmark.leaderboards.simulator.simulate import simulate
 
 
 def uncertain(count: int = 40):
@@ -66,6 +73,18 @@ def test_replicas_are_drawn_with_their_parts() -> None:
     costs = robustness(replace(problem, units=units), placement, draws=20).costs
     assert len(set(costs)) > 5
     assert min(costs) < 187 < max(costs)
+
+
+def test_loads_are_drawn_as_they_are_simulated() -> None:
+    problem = step()
+    units = tuple(replace(unit, interval={"x": (0.8, 1.25)}, kind=unit.name) for unit in problem.units)
+    problem = replace(problem, units=units, objective="throughput")
+    placement = placement_of(problem, everywhere(2))
+    assert placement.replicas
+    costs = robustness(problem, placement, draws=20).costs
+    drawn = [drawn_problem(problem, row) for row in drawn_factors(problem, draws=20)]
+    assert costs == tuple(simulate(one, placement).cost_ns for one in drawn)
+    assert len(set(costs)) > 5
 
 
 def test_several_placements_see_the_same_draws() -> None:

@@ -68,6 +68,11 @@ class Cluster:
     host: str = ""
     routes: tuple[tuple[str, ...], ...] = ()
 
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The device types, sorted."""
+        return tuple(sorted({device.type for device in self.devices}))
+
     def problems(self) -> list[str]:
         """Everything that is wrong with this cluster, one sentence each."""
         found = []

@@ -14,11 +14,12 @@ from opmark.leaderboards.problem.fields import GoalLimits
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.problem.rules.profile import PublishedModel
+from opmark.leaderboards.problem.rules.profile import PublishedModel, profile_named
 from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.simulator.evaluation import Evaluation
 from opmark.leaderboards.simulator.fronts import MoneyAndTime, mean_time_ns
 from opmark.leaderboards.simulator.simulate import simulate, simulate_many
+from opmark.leaderboards.simulator.steady_state import loads_beside, transfer_loads
 
 DRAWS = 100
 Factors = npt.NDArray[np.float64]
@@ -59,6 +60,10 @@ def robustness_of_all(
     priorities = np.array([fixed[place].priority for place in plain], dtype=np.int64)
     costs = np.zeros((len(factors), len(fixed)), dtype=np.int64)
     others = sorted(set(range(len(fixed))).difference(plain))
+    rules = profile_named(problem.profile) if profile is None else profile
+    # Samples that follow one another cost the load of the busiest server: transfers load it alike in all draws.
+    steady = problem.objective == "throughput" and rules.model is None
+    transfers = {place: transfer_loads(problem, fixed[place], rules) for place in others} if steady else {}
     # Replicas that share a pass run parts, whose times are not compiled.
     replicated = not problem.pipelined and any(fixed[place].replicas for place in others)
     for draw, row in enumerate(factors):
@@ -67,8 +72,12 @@ def robustness_of_all(
             costs[draw, plain] = simulate_many(whole, devices, priorities, profile=profile, enforce_memory=False)
         anew = drawn_problem(problem, row) if replicated else whole
         for place in others:
-            drawn = anew if fixed[place].replicas else whole
-            costs[draw, place] = simulate(drawn, fixed[place], profile).cost_ns
+            if steady:
+                loads = loads_beside(whole, fixed[place], rules, transfers[place])
+                costs[draw, place] = math.ceil(loads.bottleneck_ns)
+            else:
+                drawn = anew if fixed[place].replicas else whole
+                costs[draw, place] = simulate(drawn, fixed[place], profile).cost_ns
     return tuple(Robustness(costs=tuple(own)) for own in costs.T.tolist())
 
 
@@ -125,7 +134,7 @@ def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Fac
     """
     from opmark.predictors.model.intervals import COVERAGE
 
-    types = sorted({device.type for device in problem.cluster.devices})
+    types = problem.cluster.types
     quantile = NormalDist().inv_cdf((1 + COVERAGE) / 2)
     kinds = sorted({unit.kind for unit in problem.units})
     groups = sorted({(unit.kind, unit.shape_group) for unit in problem.units})
@@ -144,7 +153,7 @@ def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Fac
 
 def drawn_problem(problem: Problem, factors: Factors) -> Problem:
     """The problem with all times multiplied by `factors` (units, device types); it is compiled again."""
-    types = sorted({device.type for device in problem.cluster.devices})
+    types = problem.cluster.types
     units = []
     for unit, row in zip(problem.units, factors.tolist(), strict=True):
         of_type = dict(zip(types, row, strict=True))

@@ -26,6 +26,14 @@ class Loads:
         return max((*self.device_ns, *self.port_ns))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferLoads:
+    """ns per sample for which transfers hold each device, whose copies block, and each port."""
+
+    device_ns: tuple[int | Fraction, ...]
+    port_ns: tuple[int | Fraction, ...]
+
+
 def server_loads(problem: Problem, placement: Placement, profile: PublishedModel) -> Loads:
     """The load of every server.
 
@@ -33,17 +41,26 @@ def server_loads(problem: Problem, placement: Placement, profile: PublishedModel
     Updated weights of a replicated stage are synchronised once per turn of all replicas. Raises `PlacementError` if a
     tensor has no route.
     """
-    arrays = problem.arrays
-    stages = {number: [number, *placement.replicas.get(number, ())] for number in range(arrays.devices)}
-    # Whole numbers stay whole: only replicas need fractions, which are a hundred times as slow.
+    return loads_beside(problem, placement, profile, transfer_loads(problem, placement, profile))
+
+
+def loads_beside(problem: Problem, placement: Placement, profile: PublishedModel, transfers: TransferLoads) -> Loads:
+    """As `server_loads` where the transfers of the placement are known: they do not depend on the times of units."""
+    arrays, device = problem.arrays, list(transfers.device_ns)
+    for primary, members in _stages(problem, placement).items():
+        own = arrays.run_ns[placement.device == primary]
+        for member in members:
+            device[member] += _shared(int(own[:, member].sum()), len(members))
+    slots = arrays.device_slots.tolist()
+    spread = tuple(Fraction(load) / count for load, count in zip(device, slots, strict=True))
+    return Loads(device_ns=spread, port_ns=tuple(map(Fraction, transfers.port_ns)) if profile.contention else ())
+
+
+def transfer_loads(problem: Problem, placement: Placement, profile: PublishedModel) -> TransferLoads:
+    """The load of every server by transfers alone. Raises `PlacementError` if a tensor has no route."""
+    arrays, stages = problem.arrays, _stages(problem, placement)
     device: list[int | Fraction] = [0] * arrays.devices
     port: list[int | Fraction] = [0] * int(arrays.sizes[5])
-    run = arrays.run_ns.tolist()
-    place = placement.device.tolist()
-    for unit, primary in enumerate(place):
-        members = stages[primary]
-        for member in members:
-            device[member] += run[unit][member] if len(members) == 1 else Fraction(run[unit][member], len(members))
     for source, destination, tensor, part in _passages(problem, placement, stages):
         for link, duration in _hops(problem, source, destination, tensor):
             _occupy(problem, profile, device, port, (link, duration * part))
@@ -52,11 +69,19 @@ def server_loads(problem: Problem, placement: Placement, profile: PublishedModel
             for source, destination, size in _messages(problem, placement, primary, len(members)):
                 route = _route(problem, members[source], members[destination], "a gradient")
                 for link in route:
-                    share = Fraction(hop_ns(problem.cluster.links[link], size), len(members))
+                    share = _shared(hop_ns(problem.cluster.links[link], size), len(members))
                     _occupy(problem, profile, device, port, (link, share))
-    slots = arrays.device_slots.tolist()
-    spread = tuple(Fraction(load) / count for load, count in zip(device, slots, strict=True))
-    return Loads(device_ns=spread, port_ns=tuple(map(Fraction, port)) if profile.contention else ())
+    return TransferLoads(device_ns=tuple(device), port_ns=tuple(port))
+
+
+def _stages(problem: Problem, placement: Placement) -> dict[int, list[int]]:
+    """By device, itself and its replicas."""
+    return {number: [number, *placement.replicas.get(number, ())] for number in range(problem.arrays.devices)}
+
+
+def _shared(time_ns: int, replicas: int) -> int | Fraction:
+    """The share of one replica. Whole numbers stay whole: fractions are a hundred times as slow."""
+    return time_ns if replicas == 1 else Fraction(time_ns, replicas)
 
 
 def _passages(
