@@ -1,6 +1,7 @@
 """Read YAML and JSON files as frozen dataclasses; one error names every wrong key (pydantic validates)."""
 
 import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -68,13 +69,37 @@ def load_checked(path: Path, kind: type[C], *, schema: int) -> C:
 
 def convert(content: Any, kind: type[T], *, where: str) -> T:
     """Convert `content` (plain JSON types) to a `kind`; unknown keys are errors. Raises `ContentError`."""
+    result: T = _converted(_validator(kind).validate_python, content, where)  # type: ignore[arg-type]
+    return result
+
+
+def convert_json(text: bytes, kind: type[T], *, where: str) -> T:
+    """As `convert` from JSON text in which no key stands twice, in half the time."""
+    result: T = _converted(_validator(kind).validate_json, text, where)  # type: ignore[arg-type]
+    return result
+
+
+def _converted(validate: Callable[[Any], T], content: Any, where: str) -> T:
     import pydantic
 
     try:
-        result: T = _validator(kind).validate_python(content)  # type: ignore[arg-type]
+        return validate(content)
     except pydantic.ValidationError as error:
         raise ContentError("; ".join(_sentences(error.errors())), where=where, hint=_unknown_key_hint(error)) from None
-    return result
+
+
+def sealed_text(path: Path, *, schema: int, at_most: int = USUAL_BYTES) -> bytes | None:
+    """The JSON text of a file that OpMark wrote, without its schema number and checksum.
+
+    None for a file that is compressed, has another schema, or does not fit its checksum.
+    """
+    if path.suffix == PACKED:
+        return None
+    content = without_entry(read_bytes(path, at_most=at_most))
+    first = _FIRST_ENTRY.match(content) if content else None
+    if content is None or first is None or int(first[1]) != schema:
+        return None
+    return b"{" + content[first.end() :]
 
 
 def _at_once(path: Path, kind: type[T], schema: int, at_most: int) -> T | None:
@@ -84,14 +109,9 @@ def _at_once(path: Path, kind: type[T], schema: int, at_most: int) -> T | None:
     """
     import pydantic
 
-    if path.suffix == PACKED:
-        return None
-    content = without_entry(read_bytes(path, at_most=at_most))
-    first = _FIRST_ENTRY.match(content) if content else None
-    if content is None or first is None or int(first[1]) != schema:
-        return None
+    text = sealed_text(path, schema=schema, at_most=at_most)
     try:
-        result: T = _validator(kind).validate_json(b"{" + content[first.end() :])  # type: ignore[arg-type]
+        result: T | None = None if text is None else _validator(kind).validate_json(text)  # type: ignore[arg-type]
     except pydantic.ValidationError:
         return None
     return result

@@ -1,18 +1,19 @@
 """A problem as int64 arrays in compressed rows, packed into one buffer for the compiled simulator."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
 
 from opmark.core.errors import ContentError
+from opmark.leaderboards.problem.columns.graph_columns import columns_of
 from opmark.leaderboards.problem.fields import ProblemFields
-from opmark.leaderboards.problem.graph import class_names, numbered
+from opmark.leaderboards.problem.graph import NumberedGraph, numbered
 from opmark.leaderboards.problem.graph_checks import graph_findings, refuse
 from opmark.leaderboards.problem.integers import Integers, integers, rows
 from opmark.leaderboards.problem.interference import interference_arrays, slowest_factor
-from opmark.leaderboards.problem.packing import FIELDS, Sizes
+from opmark.leaderboards.problem.packing import FIELDS, PackedFields, Sizes
 from opmark.leaderboards.problem.routes import hop_table, routes
 
 _LEAST = int(np.iinfo(np.int64).min)
@@ -34,53 +35,13 @@ class EventRules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProblemArrays:
-    """Shapes: U units, M tensors, D devices, T device types, L links, S distinct tensor sizes, C interference classes.
+class ProblemArrays(PackedFields):
+    """The packed arrays, the sizes before them, and arrays that only placers, bounds and checks read.
 
-    `exec_ns` is U×T, -1 if a type cannot run the unit; `hop_ns` is S×L; `boundary_ns` is M×T; `interference` is T×C×C,
-    in millionths; routes are rows of source·D + destination. Two-dimensional arrays lie flat. Request r consists of the
-    units and tensors from `request_units[r]` and `request_tensors[r]` to the next, and arrives at `release_ns[r]`;
-    `request_urgency` is that of a transfer for which only the host waits. A problem by itself is one request at time 0.
     `colocation` numbers the class of each unit (-1: none).
     """
 
     sizes: Sizes
-    exec_ns: Integers
-    workspace_bytes: Integers
-    input_offsets: Integers
-    input_tensors: Integers
-    output_offsets: Integers
-    output_tensors: Integers
-    tensor_bytes: Integers
-    tensor_producer: Integers
-    tensor_home: Integers
-    tensor_output: Integers
-    tensor_size_class: Integers
-    consumer_offsets: Integers
-    consumer_units: Integers
-    boundary_ns: Integers
-    device_type: Integers
-    device_slots: Integers
-    device_dispatch_ns: Integers
-    device_blocking: Integers
-    device_copying: Integers
-    link_source: Integers
-    link_destination: Integers
-    link_port: Integers
-    link_second_port: Integers
-    route_offsets: Integers
-    route_links: Integers
-    hop_ns: Integers
-    weight_offsets: Integers
-    weight_ids: Integers
-    weight_bytes: Integers
-    unit_class: Integers
-    interference: Integers
-    release_ns: Integers
-    request_units: Integers
-    request_tensors: Integers
-    request_urgency: Integers
-    # Read by placers, bounds and checks only.
     device_memory_bytes: Integers
     colocation: Integers
     topological: Integers
@@ -140,17 +101,17 @@ class ProblemArrays:
 def compile_problem(problem: ProblemFields) -> ProblemArrays:
     """The arrays of a problem. Raises `ContentError` for a wrong or cyclic graph, and for numbers beyond 64 bits."""
     refuse(graph_findings(problem), problem.name)
+    types = problem.cluster.types
     numbers = {device.name: number for number, device in enumerate(problem.cluster.devices)}
-    types = sorted({device.type for device in problem.cluster.devices})
     count, unit_class, interference = interference_arrays(problem, types)
-    graph, units, tensors = _graph_arrays(problem), _unit_arrays(problem, types), _tensor_arrays(problem, types)
+    graph, columns = numbered(problem), columns_of(problem)
     cluster = _cluster_arrays(problem, types, numbers)
-    sizes, size_class = np.unique(tensors["tensor_bytes"], return_inverse=True)
+    sizes, size_class = np.unique(columns.tensor_bytes, return_inverse=True)
     hops = hop_table(problem.cluster.links, sizes)
     arrays = ProblemArrays(
         sizes=Sizes(
-            units=len(problem.units),
-            tensors=len(problem.tensors),
+            units=graph.units,
+            tensors=graph.tensors,
             devices=len(numbers),
             types=len(types),
             links=len(problem.cluster.links),
@@ -162,20 +123,18 @@ def compile_problem(problem: ProblemFields) -> ProblemArrays:
             fifo=0,
             outputs_stay=1,
         ),
-        **graph,
-        **units,
-        **tensors,
+        **_graph_arrays(graph),
+        **{item.name: getattr(columns, item.name) for item in fields(columns)},
         **cluster,
-        tensor_home=_homes(problem, numbers),
+        weight_bytes=integers(problem.held_bytes.values()),
         tensor_size_class=size_class.astype(np.int64),
         hop_ns=hops.reshape(-1),
         unit_class=unit_class,
         interference=interference,
         release_ns=integers([0]),
-        request_units=integers([0, len(problem.units)]),
-        request_tensors=integers([0, len(problem.tensors)]),
+        request_units=integers([0, graph.units]),
+        request_tensors=integers([0, graph.tensors]),
         request_urgency=integers([_LEAST]),
-        colocation=_colocation(problem),
         topological=np.empty(0, dtype=np.int64),
     )
     _check_magnitude(problem, arrays)
@@ -192,16 +151,14 @@ def with_topological_order(arrays: ProblemArrays) -> ProblemArrays:
     return replace(arrays, topological=order)
 
 
-def _graph_arrays(problem: ProblemFields) -> dict[str, Integers]:
-    graph = numbered(problem)
-    units = len(problem.units)
+def _graph_arrays(graph: NumberedGraph) -> dict[str, Integers]:
     by_reader = np.argsort(graph.consumer_units, kind="stable")
     made = np.flatnonzero(graph.producer >= 0)
     by_producer = made[np.argsort(graph.producer[made], kind="stable")]
     return {
-        "input_offsets": _offsets(np.bincount(graph.consumer_units, minlength=units)),
+        "input_offsets": _offsets(np.bincount(graph.consumer_units, minlength=graph.units)),
         "input_tensors": graph.tensor_of_consumer[by_reader],
-        "output_offsets": _offsets(np.bincount(graph.producer[made], minlength=units)),
+        "output_offsets": _offsets(np.bincount(graph.producer[made], minlength=graph.units)),
         "output_tensors": by_producer,
         "tensor_producer": graph.producer,
         "consumer_offsets": graph.consumer_offsets,
@@ -211,25 +168,7 @@ def _graph_arrays(problem: ProblemFields) -> dict[str, Integers]:
     }
 
 
-def _unit_arrays(problem: ProblemFields, types: Sequence[str]) -> dict[str, Integers]:
-    units = problem.units
-    return {
-        "exec_ns": _by_type([unit.exec_ns for unit in units], types, missing=-1),
-        "workspace_bytes": integers(unit.workspace_bytes for unit in units),
-        "weight_bytes": integers(problem.held_bytes.values()),
-    }
-
-
-def _tensor_arrays(problem: ProblemFields, types: Sequence[str]) -> dict[str, Integers]:
-    tensors = problem.tensors
-    return {
-        "tensor_bytes": integers(tensor.size_bytes for tensor in tensors),
-        "tensor_output": integers(tensor.output for tensor in tensors),
-        "boundary_ns": _by_type([tensor.boundary_ns for tensor in tensors], types, missing=0),
-    }
-
-
-def _cluster_arrays(problem: ProblemFields, types: list[str], numbers: Mapping[str, int]) -> dict[str, Integers]:
+def _cluster_arrays(problem: ProblemFields, types: tuple[str, ...], numbers: Mapping[str, int]) -> dict[str, Integers]:
     devices, links = problem.cluster.devices, problem.cluster.links
     paths = routes(problem.cluster)
     route_offsets, route_links = rows([paths.get((a, b), ()) for a in numbers for b in numbers])
@@ -251,28 +190,6 @@ def _cluster_arrays(problem: ProblemFields, types: list[str], numbers: Mapping[s
         "route_offsets": route_offsets,
         "route_links": route_links,
     }
-
-
-def _homes(problem: ProblemFields, numbers: Mapping[str, int]) -> Integers:
-    host = numbers[problem.host]
-    return integers(
-        -1 if tensor.producer else numbers[tensor.home] if tensor.home else host for tensor in problem.tensors
-    )
-
-
-def _colocation(problem: ProblemFields) -> Integers:
-    number: dict[str, int] = {"": -1}
-    return integers(number.setdefault(name, len(number) - 1) for name in class_names(problem))
-
-
-def _by_type(tables: Sequence[Mapping[str, int | float]], types: Sequence[str], *, missing: int) -> Integers:
-    """One row per table and one column per type, rounded half-even; flat. Times below 2^53 are exact as floats."""
-    found = np.full((len(tables), len(types)), missing, dtype=np.int64)
-    if any(tables):
-        for column, name in enumerate(types):
-            values = np.fromiter((table.get(name, missing) for table in tables), dtype=np.float64, count=len(tables))
-            found[:, column] = np.rint(values)
-    return found.reshape(-1)
 
 
 def _offsets(lengths: Integers) -> Integers:

@@ -1,10 +1,10 @@
 """The fields of a placement problem and of its parts, and everything that follows from them by name."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opmark.core.canonical import content_id, plain
 from opmark.core.hardware.cluster import PROVENANCES, Cluster
@@ -165,7 +165,7 @@ class ProblemFields:
     name: Slug
     cluster: Cluster
     units: tuple[Unit, ...]
-    tensors: tuple[Tensor, ...] = ()
+    tensors: tuple[Tensor, ...] = field(default_factory=tuple)
     weights: Mapping[str, int] = field(default_factory=dict)
     objective: str = "latency"
     unit: str = "ns"
@@ -203,6 +203,27 @@ class ProblemFields:
                     del unit[name]
         return content_id(content)
 
+    def put_off(self, **rows: Callable[[], tuple[Any, ...]]) -> None:
+        """Make `units` and `tensors`, as `rows` says, only when they are asked for: a million objects take seconds."""
+        for name, make in rows.items():
+            del self.__dict__[name]
+            self.__dict__[f"make {name}"] = make
+
+    if not TYPE_CHECKING:  # a type checker would take every misspelled name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            make = self.__dict__.get(f"make {name}")
+            if make is None:
+                return object.__getattribute__(self, name)  # raises the usual error
+            made = self.__dict__.setdefault(name, make())
+            self.__dict__.pop(f"make {name}", None)
+            return made
+
+    @cached_property
+    def unit_names(self) -> tuple[str, ...]:
+        """The names of all units, in order."""
+        return tuple(unit.name for unit in self.units)
+
     @cached_property
     def updated_weights(self) -> frozenset[str]:
         """The weights that an update unit names."""
@@ -211,7 +232,7 @@ class ProblemFields:
     @cached_property
     def held_bytes(self) -> Mapping[str, int]:
         """Bytes that each weight occupies on a device: its own, and the optimiser's state if it is updated."""
-        if not self.updated_weights or not self.optimizer_state:
+        if not self.optimizer_state or not self.updated_weights:
             return self.weights
         extra = {name: math.ceil(self.optimizer_state * self.weights[name]) for name in self.updated_weights}
         return {name: size + extra.get(name, 0) for name, size in self.weights.items()}

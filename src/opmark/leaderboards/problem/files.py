@@ -14,6 +14,7 @@ from opmark.core.hardware.cluster import Device, Link
 from opmark.core.reading import LARGE_BYTES
 from opmark.core.schema import load
 from opmark.leaderboards.problem.checks import checked
+from opmark.leaderboards.problem.columns.large_file import load_by_columns, no_collection
 from opmark.leaderboards.problem.fields import Arrivals, Tensor, Unit
 from opmark.leaderboards.problem.problem import Problem
 
@@ -25,17 +26,14 @@ _ROWS = {"units": Unit, "tensors": Tensor, "devices": Device, "links": Link, "ar
 
 def load_problem(path: Path) -> Problem:
     """The checked problem in `path`. Raises `ContentError` naming the file and every wrong key."""
-    collecting = gc.isenabled()
-    # Reading makes millions of objects and no garbage in cycles: each collection would walk all of them in vain.
-    gc.disable()
-    try:
-        problem = checked(load(path, Problem, schema=SCHEMA, sealed=True, at_most=LARGE_BYTES), str(path))
-        if len(problem.units) > _FROZEN_FROM:
+    with no_collection():
+        read = load_by_columns(path, schema=SCHEMA)
+        if read is None:
+            read = load(path, Problem, schema=SCHEMA, sealed=True, at_most=LARGE_BYTES)
+        problem = checked(read, str(path))
+        if len(problem.unit_names) > _FROZEN_FROM:
             gc.freeze()
         return problem
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def save_problem(problem: Problem, path: Path) -> None:

@@ -1,7 +1,9 @@
 """The graph of a problem before it is compiled: numbered edges, cycles, and units that must share a device."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count, repeat
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from opmark.leaderboards.problem.integers import Integers
 
 # The number of a name that nothing has.
 UNKNOWN = -2
+_KNOWN = "numbered"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +29,16 @@ class NumberedGraph:
     weight_ids: Integers
 
     @property
+    def units(self) -> int:
+        """The number of units."""
+        return len(self.weight_offsets) - 1
+
+    @property
+    def tensors(self) -> int:
+        """The number of tensors."""
+        return len(self.producer)
+
+    @property
     def tensor_of_consumer(self) -> Integers:
         """The tensor of each entry of `consumer_units`."""
         return np.repeat(np.arange(len(self.producer)), np.diff(self.consumer_offsets))
@@ -37,35 +50,59 @@ class NumberedGraph:
         return all(int(part.min(initial=0)) > UNKNOWN for part in parts)
 
 
+class NameRows(NamedTuple):
+    """Names in rows: the length of each row, and the names of all rows one after another."""
+
+    lengths: Integers
+    names: Iterable[str]
+
+
 def numbered(problem: ProblemFields) -> NumberedGraph:
     """The graph of a problem by numbers, worked out once."""
-    known = problem.worked_out.get("numbered")
+    known = problem.worked_out.get(_KNOWN)
     if not isinstance(known, NumberedGraph):
-        units = {unit.name: number for number, unit in enumerate(problem.units)}
-        weights = {name: number for number, name in enumerate(problem.weights)}
-        consumer_offsets, consumers = _rows([tensor.consumers for tensor in problem.tensors], units)
-        weight_offsets, weight_ids = _rows([_distinct(unit.weights) for unit in problem.units], weights)
-        producer = [units.get(tensor.producer, UNKNOWN) if tensor.producer else -1 for tensor in problem.tensors]
-        known = problem.worked_out["numbered"] = NumberedGraph(
-            producer=np.array(producer, dtype=np.int64),
-            consumer_offsets=consumer_offsets,
-            consumer_units=consumers,
-            weight_offsets=weight_offsets,
-            weight_ids=weight_ids,
+        known = number_graph(
+            problem,
+            weights=_name_rows([_distinct(unit.weights) for unit in problem.units]),
+            producers=(tensor.producer for tensor in problem.tensors),
+            consumers=_name_rows([tensor.consumers for tensor in problem.tensors]),
         )
     return known
+
+
+def number_graph(
+    problem: ProblemFields, *, weights: NameRows, producers: Iterable[str | None], consumers: NameRows
+) -> NumberedGraph:
+    """The graph of a problem from the names that its units and tensors use; `numbered` gives it from now on."""
+    units = dict(zip(problem.unit_names, count()))
+    consumer_offsets, consumer_units = _rows(consumers, units)
+    weight_offsets, weight_ids = _rows(weights, dict(zip(problem.weights, count())))
+    makers: dict[str | None, int] = dict(zip(problem.unit_names, count()))
+    makers |= {"": -1, None: -1}
+    found = problem.worked_out[_KNOWN] = NumberedGraph(
+        producer=np.fromiter(map(makers.get, producers, repeat(UNKNOWN)), dtype=np.int64),
+        consumer_offsets=consumer_offsets,
+        consumer_units=consumer_units,
+        weight_offsets=weight_offsets,
+        weight_ids=weight_ids,
+    )
+    return found
 
 
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     return names if len(names) < 2 else tuple(dict.fromkeys(names))
 
 
-def _rows(names: Sequence[Sequence[str]], number: Mapping[str, int]) -> tuple[Integers, Integers]:
-    lengths = np.fromiter(map(len, names), dtype=np.int64, count=len(names))
-    found = np.array([number.get(name, UNKNOWN) for row in names for name in row], dtype=np.int64)
+def _name_rows(rows: Sequence[Sequence[str]]) -> NameRows:
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    return NameRows(lengths=lengths, names=chain.from_iterable(rows))
+
+
+def _rows(rows: NameRows, number: Mapping[str, int]) -> tuple[Integers, Integers]:
+    found = np.fromiter(map(number.get, rows.names, repeat(UNKNOWN)), dtype=np.int64)
     # Sorting whole numbers that begin with the row's own sorts all rows at once.
-    base = np.repeat(np.arange(len(names)), lengths) * (len(number) + 1)
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), np.sort(base + found) - base
+    base = np.repeat(np.arange(len(rows.lengths)), rows.lengths) * (len(number) + 1)
+    return np.concatenate([[0], np.cumsum(rows.lengths)]).astype(np.int64), np.sort(base + found) - base
 
 
 def cycle_finding(problem: ProblemFields) -> list[str]:

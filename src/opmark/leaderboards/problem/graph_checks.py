@@ -7,16 +7,24 @@ from opmark.core.hardware.cluster import LIMIT
 from opmark.leaderboards.problem.fields import AXES, PARTS_AT_MOST, PHASES, ProblemFields, Tensor, Unit, UnitSplit
 from opmark.leaderboards.problem.graph import cycle_finding, numbered
 
+# The factors of an interval stay below this.
+FACTOR_BELOW = 2**20
 _RANGE = "must not be negative, and below 2^53"
+_KNOWN = "graph_findings"
 
 
 def graph_findings(problem: ProblemFields) -> list[str]:
     """One sentence for everything that is wrong, worked out once; a cycle is looked for in sound graphs only."""
-    known = problem.worked_out.get("graph_findings")
+    known = problem.worked_out.get(_KNOWN)
     if not isinstance(known, list):
         known = problem.cluster.problems() or [*_content_findings(problem)] or cycle_finding(problem)
-        problem.worked_out["graph_findings"] = known
+        keep_graph_findings(problem, known)
     return known
+
+
+def keep_graph_findings(problem: ProblemFields, findings: list[str]) -> None:
+    """Let `graph_findings` give these findings about a problem."""
+    problem.worked_out[_KNOWN] = findings
 
 
 def refuse(findings: list[str], where: str) -> None:
@@ -38,7 +46,7 @@ def unit_findings(unit: Unit) -> Iterator[str]:
         if any(not 0 <= value < LIMIT for value in row):
             yield f"{key}.split_ns.{type_name}: must be numbers of ns from 0 to 2^53"
     for type_name, (low, high) in unit.interval.items():
-        if not 0 < low <= 1 <= high < 2**20:
+        if not 0 < low <= 1 <= high < FACTOR_BELOW:
             yield f"{key}.interval.{type_name}: must be two factors around 1, not {low} and {high}"
     if not 0 <= unit.workspace_bytes < LIMIT:
         yield f"{key}.workspace_bytes: {_RANGE}, not {unit.workspace_bytes}"

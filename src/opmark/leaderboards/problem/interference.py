@@ -16,7 +16,7 @@ MILLION = 1_000_000
 ANY = "*"
 
 
-def interference_arrays(problem: ProblemFields, types: list[str]) -> tuple[int, Integers, Integers]:
+def interference_arrays(problem: ProblemFields, types: Sequence[str]) -> tuple[int, Integers, Integers]:
     """The number of classes, the class of every unit, and factors by type, class and class beside it.
 
     A class is a kind that a table names, or the one of all other kinds; without a table there is none.

@@ -1,6 +1,8 @@
 """The layout of everything that compiled code receives: a problem's arrays in one buffer, and room for a schedule."""
 
-from typing import NamedTuple
+from collections import namedtuple
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 from opmark.leaderboards.problem.integers import Integers
 
@@ -46,10 +48,18 @@ class Room(NamedTuple):
     peak: Integers
 
 
-class PackedArrays(NamedTuple):
-    """The arrays behind the sizes, in their order; `ProblemArrays` explains them."""
+@dataclass(frozen=True, kw_only=True)
+class PackedFields:
+    """The arrays behind the sizes, in their order; the only list of them.
 
-    # Append only, here and in `Sizes`: numba's cache of one file does not notice changes of another.
+    Shapes: U units, M tensors, D devices, T device types, L links, S distinct tensor sizes, C interference classes.
+
+    `exec_ns` is U×T, -1 if a type cannot run the unit; `hop_ns` is S×L; `boundary_ns` is M×T; `interference` is T×C×C,
+    in millionths; routes are rows of source·D + destination. Two-dimensional arrays lie flat. Request r consists of the
+    units and tensors from `request_units[r]` and `request_tensors[r]` to the next, and arrives at `release_ns[r]`;
+    `request_urgency` is that of a transfer for which only the host waits. A problem by itself is one request at time 0.
+    """
+
     exec_ns: Integers
     workspace_bytes: Integers
     input_offsets: Integers
@@ -87,4 +97,7 @@ class PackedArrays(NamedTuple):
     device_copying: Integers
 
 
-FIELDS = ("sizes", *PackedArrays._fields)
+FIELDS = ("sizes", *(field.name for field in fields(PackedFields)))
+_named: Any = namedtuple  # a type checker wants the names once more
+# The arrays inside compiled code, which takes no dataclass.
+PackedArrays = _named("PackedArrays", FIELDS[1:])

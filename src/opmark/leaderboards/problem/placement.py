@@ -146,7 +146,7 @@ def front_of(points: Sequence[Solution]) -> Solution:
 def solution_of(problem: Problem, placement: Placement, *, placer: str = "") -> Solution:
     """`placement` by names."""
     names = [device.name for device in problem.cluster.devices]
-    units = [unit.name for unit in problem.units]
+    units = problem.unit_names
     device = {unit: names[number] for unit, number in zip(units, placement.device.tolist(), strict=True)}
     priority = None if placement.priority is None else dict(zip(units, placement.priority.tolist(), strict=True))
     order = None

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opmark.core.errors import PlacementError
+from opmark.leaderboards.problem.arrays import ProblemArrays
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.problem import Problem
 
@@ -79,7 +80,7 @@ def _contracted(problem: Problem) -> Groups:
     for group in np.flatnonzero((run_ns < 0).all(axis=1)).tolist():
         names = ", ".join(problem.units[unit].name for unit in members[group][:3])
         raise PlacementError(f"no device can run all units of the class that holds {names}")
-    weight = np.array([_weight_bytes(problem, row) for row in members], dtype=np.int64)
+    weight = _weight_bytes(arrays, of_unit, len(members))
     size = weight.copy()
     np.add.at(size, of_unit, arrays.workspace_bytes)
     produced = arrays.tensor_producer >= 0
@@ -89,6 +90,10 @@ def _contracted(problem: Problem) -> Groups:
     )
 
 
-def _weight_bytes(problem: Problem, members: list[int]) -> int:
-    names = {name for unit in members for name in problem.units[unit].weights}
-    return sum(problem.held_bytes[name] for name in names)
+def _weight_bytes(arrays: ProblemArrays, of_unit: Integers, count: int) -> Integers:
+    """The bytes of the weights of each of `count` groups, every weight of a group once."""
+    weights = max(1, len(arrays.weight_bytes))
+    used = np.unique(np.repeat(of_unit, np.diff(arrays.weight_offsets)) * weights + arrays.weight_ids)
+    found = np.zeros(count, dtype=np.int64)
+    np.add.at(found, used // weights, arrays.weight_bytes[used % weights])
+    return found
