@@ -15,3 +15,10 @@ def _training(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with short_training():
         yield
+
+
+@pytest.fixture
+def short() -> Iterator[None]:
+    """Training is short in a test that is about something else."""
+    with short_training():
+        yield

@@ -46,6 +46,7 @@ class Interrupted(InTurn):
             yield number, function(shared, task)
 
 
+@pytest.mark.usefixtures("short")
 def test_an_interrupted_evaluation_goes_on_and_ends_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts = parts_of(evidence(), ESTIMATORS, SPLIT_NAMES)
     assert len(parts) == len(ESTIMATORS) * (2 * 4 + 1)

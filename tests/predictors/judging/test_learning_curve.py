@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from tests.predictors import law
 
 from opmark.predictors.judging.evidence import Evidence
@@ -36,6 +37,7 @@ def test_minutes_are_rows_at_a_pace() -> None:
     assert assumption(2.5) == "device minutes assume 2.5 kernels measured a second"
 
 
+@pytest.mark.usefixtures("short")
 def test_a_donor_gives_a_curve_of_its_own() -> None:
     slower = [
         replace(row, latency_hot_ns=2 * row.latency_hot_ns, latency_rotated_ns=2 * row.latency_rotated_ns)

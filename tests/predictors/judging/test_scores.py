@@ -29,6 +29,7 @@ def evidence() -> Evidence:
     )
 
 
+@pytest.mark.usefixtures("short")
 def test_every_split_and_metric_is_there() -> None:
     scores = evaluate(evidence(), estimators=("lightgbm", "flops")).scores
     cells = {(score.estimator, score.split, score.metric): score for score in scores}
