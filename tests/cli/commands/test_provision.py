@@ -4,8 +4,13 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from tests.leaderboards.provisioning.offers import diamond
 
+from opmark.cli.commands.provision import _explore
 from opmark.cli.main import cli
+from opmark.leaderboards.provisioning.exploration import Exploration
+from opmark.leaderboards.provisioning.goal import Goal
+from opmark.leaderboards.provisioning.recommendation import recommend
 
 
 def run(*arguments):
@@ -25,6 +30,17 @@ def test_the_answer_is_json_with_every_role_and_a_page_is_written(tmp_path):
         assert one["low"] <= one["high"]
     assert found["recommended"]["cost_per_million"] <= found["best_equal"]["cost_per_million"]
     assert found["cheapest_single"]["devices"] == {"t4": 1}
+    assert set(found["placement"]["device"].values()) <= {
+        "a100-0",
+        "a100-1",
+        "v100-0",
+        "v100-1",
+        "t4-0",
+        "t4-1",
+        "p100-0",
+        "p100-1",
+    }
+    assert found["seconds"] > 0
     assert "<svg" in page.read_text(encoding="utf-8")
 
 
@@ -43,6 +59,7 @@ def test_a_goal_out_of_reach_names_the_closest_fleet():
         (("--at-most", "1s", "--budget", "2/h"), "a goal has one limit"),
         (("--budget", "cheap"), "is not a price per hour"),
         (("--budget", "0/h"), "must be positive"),
+        (("--budget", "9" * 400), "is not a finite price"),
         (("--devices-at-most", "1000000000"), "is not in the range"),
     ],
 )
@@ -56,3 +73,40 @@ def test_an_unknown_catalogue_is_refused_with_the_known_ones():
     result = run("random-cells#1", "--catalogue", "cloud-gpu")
     assert result.exit_code == 2
     assert "cloud-gpus" in result.output
+
+
+def test_the_second_best_type_and_the_stability_are_told():
+    result = run("random-cells#1", "--catalogue", "cloud-gpus", "--devices-at-most", "1", "--planning-time", "1s")
+    assert result.exit_code == 0, result.output
+    assert "The second-best type alone is" in result.output
+    assert "of the draws" in result.output
+
+
+@pytest.mark.parametrize(
+    ("model", "catalogue", "code", "message"),
+    [
+        ("resnet-5000", "cloud-gpus", 2, "no network is called 'resnet-5000'"),
+        ("missing.onnx", "cloud-gpus", 3, "missing.onnx: no such file"),
+        ("random-cells#1", "nothing.yaml", 3, "nothing.yaml: no such file"),
+    ],
+)
+def test_what_does_not_exist_is_one_sentence(model, catalogue, code, message):
+    result = run(model, "--catalogue", catalogue)
+    assert result.exit_code == code, result.output
+    assert message in result.output
+    assert result.output.count(message) == 1
+
+
+class Interrupted(Exploration):
+    """A search that somebody ends with Ctrl-C once it has looked at the single devices."""
+
+    def run(self, planned_s, *, progress=lambda _: None, stop=lambda: False):
+        super().run(planned_s, progress=progress, stop=lambda: True)
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_search_keeps_what_it_found(capsys):
+    exploration = Interrupted(diamond(), Goal(), devices_at_most=2)
+    _explore(exploration, 60.0)
+    assert recommend(exploration, 1.0, draws=5).recommended.fleet.size == 1
+    assert "stopped early" in capsys.readouterr().err

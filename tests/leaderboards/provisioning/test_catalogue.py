@@ -63,13 +63,30 @@ def test_a_wrong_catalogue_is_refused_with_its_file_and_field(tmp_path, change, 
     assert str(path) in str(raised.value)
 
 
-def test_an_unknown_device_type_or_catalogue_is_named(tmp_path):
+def test_an_unknown_device_type_is_named_with_its_file_and_field(tmp_path):
     path = written(tmp_path, lambda c: c["devices"]["t4"].update(device="nvidia-t5"))
-    with pytest.raises(UnknownNameError, match="nvidia-t5") as unknown:
+    with pytest.raises(UnknownNameError, match="no device type is called") as raised:
         load_catalogue(LEADERBOARDS, str(path))
-    assert f"{path}: devices.t4.device" in str(unknown.value)
+    assert f"{path}: devices.t4.device" in str(raised.value)
+    assert raised.value.hint
+
+
+def test_an_unknown_catalogue_and_a_missing_file_are_named(tmp_path):
     with pytest.raises(UnknownNameError, match="cloud-gpu"):
         load_catalogue(LEADERBOARDS, "cloud-gpu")
+    with pytest.raises(ContentError, match="no such file") as raised:
+        load_catalogue(LEADERBOARDS, str(tmp_path / "nothing.yaml"))
+    assert "nothing.yaml" in str(raised.value)
+    assert "cloud-gpus" in raised.value.hint
+
+
+def test_links_that_many_pairs_lack_are_one_sentence(tmp_path):
+    path = written(tmp_path, lambda c: c["links"].pop("same-zone"))
+    with pytest.raises(ContentError) as raised:
+        load_catalogue(LEADERBOARDS, str(path))
+    # four types have six pairs, and three types fill more than one host
+    assert raised.value.message.count("links.same-zone") == 1
+    assert "nor 8 other pairs" in raised.value.message
 
 
 @pytest.mark.parametrize(

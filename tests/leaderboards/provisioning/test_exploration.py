@@ -87,3 +87,25 @@ def test_memory_that_one_device_lacks_forces_several():
     exploration.run(10.0)
     assert exploration.best().fleet.size == 2
     assert all(fleet.size > 1 for fleet in exploration.answers)
+
+
+def test_single_devices_come_first_then_equal_types_then_the_most_promising_others():
+    exploration = Exploration(diamond(), Goal(samples_per_second=130), devices_at_most=3)
+    asked = list(exploration.fleets())
+    sizes = [fleet.size for fleet in asked if fleet.equal]
+    assert [fleet.equal for fleet in asked] == [True] * len(sizes) + [False] * (len(asked) - len(sizes))
+    assert sizes[:2] == [1, 1]
+    assert len(set(asked)) == len(asked) == 9
+    # One fast and one slow device give 125 samples per second at best; with a second slow one, 166 for the least money.
+    assert asked[len(sizes)] == Fleet.of({"fast": 1, "slow": 2})
+
+
+def test_a_placement_that_leaves_devices_idle_keeps_its_order():
+    asked = diamond()
+    fleet = Fleet.of({"fast": 1, "slow": 2})
+    problem = asked.problem(fleet, objective="latency")
+    # c runs before b, on the second slow device
+    placement = Placement(device=np.full(4, 2, dtype=np.int64), order={2: [0, 2, 1, 3]})
+    answer = answer_of(asked, fleet, solution_of(problem, placement), objective="latency")
+    assert answer.fleet == Fleet.of({"slow": 1})
+    assert answer.placement.order == {0: [0, 2, 1, 3]}

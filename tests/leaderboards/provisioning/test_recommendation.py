@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from tests.leaderboards.provisioning.offers import MS, diamond, short_branch
@@ -9,6 +10,7 @@ from opmark.leaderboards.provisioning.exploration import Exploration
 from opmark.leaderboards.provisioning.goal import Goal
 from opmark.leaderboards.provisioning.page import provisioning_page
 from opmark.leaderboards.provisioning.recommendation import ROLES, recommend
+from opmark.leaderboards.provisioning.verdict import sentences
 
 
 def recommended(goal):
@@ -47,7 +49,7 @@ def test_a_recommendation_is_stable_or_says_between_which_fleets_it_wavers():
             assert told["stability"] + sum(told["wavering"].values()) >= 0.9
             assert "wavers between" in provisioning_page(found)
         else:
-            assert "the recommendation is stable" in provisioning_page(found)
+            assert "so it is stable" in provisioning_page(found)
 
 
 def test_a_close_race_wavers_and_a_clear_one_does_not():
@@ -83,3 +85,28 @@ def test_a_gain_that_most_draws_deny_is_not_recommended(monkeypatch):
     found = recommend(exploration, 10.0, draws=5)
     assert found.recommended is found.roles["best_equal"]
     assert found.recommended.fleet.equal
+
+
+def test_the_document_has_the_placement_of_every_unit_on_the_recommended_devices():
+    found = recommended(Goal(price_per_hour_at_most=4.5))
+    told = json.loads(json.dumps(found.document()))
+    names = {f"{kind}-{number}" for kind, count in told["recommended"]["devices"].items() for number in range(count)}
+    assert set(told["placement"]["device"]) == {"a", "b", "c", "d"}
+    assert set(told["placement"]["device"].values()) == names
+
+
+def test_the_second_best_type_is_told_with_its_price_and_whether_it_meets_the_goal():
+    # alone, fast devices take 7 ms and slow ones 14 ms
+    (*_, told) = sentences(recommended(Goal(latency_at_most_ns=20 * MS)))
+    assert told.startswith("The second-best type alone is ")
+    assert "USD per million samples, against" in told
+    (*_, told) = sentences(recommended(Goal(latency_at_most_ns=9 * MS)))
+    assert told.startswith("The second-best type alone is slow")
+    assert told.endswith("which misses the goal.")
+
+
+def test_equal_types_are_not_praised_where_none_of_them_can_run_it():
+    found = recommended(Goal())
+    bare = replace(found, roles={**found.roles, "best_equal": None})
+    assert sentences(bare)[0].startswith("No fleet of equal types can run it")
+    assert "Equal types are best" not in provisioning_page(bare)

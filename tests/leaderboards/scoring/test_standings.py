@@ -128,3 +128,23 @@ def test_scores_stand_beside_one_another_by_the_source_of_costs() -> None:
         sure.name: sure.costs_from,
         "doubtful": "analytic",
     }
+
+
+def test_problems_with_a_proved_optimum_are_counted_with_those_solved_within_one_percent() -> None:
+    problem = heft_canonical()
+    solution = Solution(device={unit.name: "P1" for unit in problem.units})
+    cost = rank_solutions([problem], {"one": {problem.name: solution}}).rows[0].results[0].cost
+    assert cost is not None
+    references = {
+        "reached": ReferenceCosts(bound_ns=cost, best_known_ns=cost),
+        "near": ReferenceCosts(bound_ns=round(cost / 1.009), best_known_ns=round(cost / 1.009)),
+        "far": ReferenceCosts(bound_ns=round(cost / 1.03), best_known_ns=round(cost / 1.03)),
+        "open": ReferenceCosts(bound_ns=cost - 1, best_known_ns=cost),
+    }
+    problems = [replace(problem, name=name, reference=one) for name, one in references.items()]
+    found = rank_solutions(problems, {"one": dict.fromkeys(references, solution), "idle": {}})
+    told = {entry["name"]: entry["proved"] for entry in standings_table(found)}
+    assert told == {
+        "one": {"problems": 3, "within_1_percent": 2},
+        "idle": {"problems": 3, "within_1_percent": 0},
+    }

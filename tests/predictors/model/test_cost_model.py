@@ -82,6 +82,8 @@ def test_an_unknown_kind_is_an_error_unless_bytes_will_do(bundle: Bundle) -> Non
     one = law.graph("net", [*law.kernels("gemm", 3), *UNKNOWN, *law.kernels("reduce", 1)])
     with pytest.raises(ContentError, match="no predictor for kinds pool, reduce") as raised:
         CostModel(bundle).network(one)
+    for kernel in one.nodes:
+        assert (str(kernel.kernel) in raised.value.message) is (kernel.kernel.kind != "gemm")
     assert "--missing bytes-moved" in (raised.value.hint or "")
     found = CostModel(bundle, missing="bytes-moved").network(one)
     unknown = [row for row in found.rows if row.kernel.kind in {"pool", "reduce"}]

@@ -1,5 +1,6 @@
 """`opmark provision`: which devices to rent for a network, and how many of each type."""
 
+import math
 import re
 import time
 from pathlib import Path
@@ -19,8 +20,17 @@ from opmark.cli.options import (
     together,
 )
 from opmark.cli.options import SIZES as SIZE_OPTIONS
-from opmark.cli.text.terminal import MISSING, long_step, progress_bar, show_json, show_note, show_table, show_warning
-from opmark.core.units import format_duration, format_ns
+from opmark.cli.text.terminal import (
+    MISSING,
+    long_step,
+    map_progress,
+    progress_bar,
+    show_json,
+    show_note,
+    show_table,
+    show_warning,
+)
+from opmark.core.units import format_bytes, format_duration, format_ns
 
 if TYPE_CHECKING:
     from opmark.leaderboards.provisioning.answer import Answer
@@ -28,12 +38,8 @@ if TYPE_CHECKING:
     from opmark.leaderboards.provisioning.recommendation import Recommendation
 
 _PER_HOUR = re.compile(r"\$?\s*(?P<value>\d+(?:\.\d+)?)\s*(?:/\s*h)?", re.ASCII)
-_ROLES = {
-    "recommended": "recommended",
-    "best_equal": "best of equal types",
-    "cheapest_single": "cheapest single",
-    "fastest_single": "fastest single",
-}
+# Draws of the predictors' errors where somebody does not want to wait.
+FEW_DRAWS = 20
 
 
 class PerHourType(click.ParamType[float]):
@@ -46,7 +52,10 @@ class PerHourType(click.ParamType[float]):
         match = _PER_HOUR.fullmatch(str(value).strip())
         if match is None:
             self.fail(f"{value!r} is not a price per hour; write it like 6/h", param, ctx)
-        return float(match["value"])
+        price = float(match["value"])
+        if not math.isfinite(price):
+            self.fail(f"{value!r} is not a finite price", param, ctx)
+        return price
 
 
 _goal_options = together(
@@ -107,7 +116,6 @@ def provision(
     from opmark.leaderboards.provisioning.goal import Goal
     from opmark.leaderboards.provisioning.layers_job import any_job
     from opmark.leaderboards.provisioning.page import provisioning_page
-    from opmark.leaderboards.provisioning.recommendation import recommend
 
     goal = Goal(
         latency_at_most_ns=None if at_most is None else at_most * 1e9,
@@ -125,7 +133,7 @@ def provision(
     exploration = Exploration(job, goal, devices_at_most=devices_at_most, seed=seed)
     begun = time.monotonic()
     _explore(exploration, planning_time)
-    found = recommend(exploration, time.monotonic() - begun)
+    found = _recommended(exploration, time.monotonic() - begun)
     if output is not None:
         write_text(output, provisioning_page(found))
     if as_json:
@@ -153,16 +161,29 @@ def _explore(exploration: "Exploration", planned_s: float) -> None:
             show_note("stopped early; this is the best answer so far")
 
 
+def _recommended(exploration: "Exploration", seconds: float) -> "Recommendation":
+    """Judge what was found over draws of the predictors' errors; after Ctrl-C over a few of them."""
+    from opmark.leaderboards.provisioning.recommendation import recommend
+
+    try:
+        with map_progress("draws of the errors") as show:
+            return recommend(exploration, seconds, progress=show)
+    except KeyboardInterrupt:
+        show_note(f"stopped early; the answers are judged over {FEW_DRAWS} draws only")
+        return recommend(exploration, seconds, draws=FEW_DRAWS)
+
+
 def _show(found: "Recommendation") -> None:
+    from opmark.leaderboards.provisioning.recommendation import ROLE_NAMES
+    from opmark.leaderboards.provisioning.verdict import sentences
+
     currency = found.job.catalogue.currency
-    rows = [(label, *_cells(found, found.roles[role])) for role, label in _ROLES.items()]
+    rows = [(label, *_cells(found, found.roles[role])) for role, label in ROLE_NAMES.items()]
     columns = ("", "devices", "latency", "90 % interval", "samples/s", f"{currency}/h", f"{currency} per million")
     show_table(columns, rows, left=2)
-    click.echo(_verdict(found))
-    click.echo(f"It stays the best of all fleets in {found.stability:.0%} of these draws.")
-    if found.wavering:
-        others = ", ".join(f"{title} ({share:.0%})" for title, share in found.wavering.items())
-        click.echo(f"The recommendation wavers: {others} would win in other draws.")
+    for sentence in sentences(found):
+        click.echo(sentence)
+    _show_work(found)
     click.echo(f"Searched for {format_duration(found.seconds)} for {found.goal.words}.")
 
 
@@ -181,28 +202,23 @@ def _cells(found: "Recommendation", answer: "Answer | None") -> tuple[str, ...]:
     )
 
 
-def _verdict(found: "Recommendation") -> str:
-    """One sentence: the gain over the best answer with equal types, and how sure it is."""
-    best, equal = found.recommended, found.roles["best_equal"]
-    if equal is None:
-        return f"Only unequal types meet the goal: {best.fleet.title}."
-    if best.fleet == equal.fleet:
-        return f"Equal types are best here: {best.fleet.title}."
-    if found.goal.shortfall(equal) > 1.0:
-        return (
-            f"Only unequal types meet the goal: {best.fleet.title}. Of equal types, {equal.fleet.title} comes closest."
+def _show_work(found: "Recommendation") -> None:
+    """The part of each rented device; nothing to say of a single one."""
+    from opmark.leaderboards.provisioning.device_work import work_of_devices
+
+    if found.recommended.fleet.size == 1:
+        return
+    rows = [
+        (
+            one.device,
+            str(one.units),
+            f"{one.busy:.0%}",
+            f"{format_bytes(one.peak_bytes)} of {format_bytes(one.memory_bytes)}",
+            ", ".join(one.in_turn_with) or MISSING,
         )
-    changes = [
-        f"{_changed(best.latency_ns, equal.latency_ns)} time",
-        f"{_changed(best.price_per_hour, equal.price_per_hour)} money per hour",
-        f"{_changed(best.cost_per_million, equal.cost_per_million)} money per sample",
+        for one in work_of_devices(found.job, found.recommended, in_a_pipeline=found.goal.in_a_pipeline)
     ]
-    sure = f"so say {found.probability_better:.0%} of the draws of the predictors' errors"
-    return f"{best.fleet.title} needs {', '.join(changes)} than {equal.fleet.title}; {sure}."
-
-
-def _changed(new: float, old: float) -> str:
-    return f"{abs(1 - new / old):.1%} {'less' if new <= old else 'more'}"
+    show_table(("device", "units", "busy", "peak memory", "in turn with"), rows, left=1)
 
 
 COMMAND = provision

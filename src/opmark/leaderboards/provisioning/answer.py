@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from opmark.core.errors import PlacementError
-from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
+from opmark.leaderboards.problem.placement import Placement, Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.provisioning.fleet import Fleet
 from opmark.leaderboards.provisioning.goal import Figures, samples_per_second
@@ -29,14 +29,15 @@ def answer_of(job: Job, fleet: Fleet, solution: Solution, *, objective: str) -> 
     Raises `PlacementError` where the placement is not valid.
     """
     problem = job.problem(fleet, objective=objective)
-    used = set(placement_of(problem, solution).device.tolist())
-    used |= {other for row in placement_of(problem, solution).replicas.values() for other in row}
-    if len(used) < fleet.size:
-        fleet, solution = _without_idle(problem, used, solution)
-        problem = job.problem(fleet, objective=objective)
+    rented, kept = without_idle(problem, fleet, solution)
+    return answer_on(job, rented, problem if rented == fleet else job.problem(rented, objective=objective), kept)
+
+
+def answer_on(job: Job, fleet: Fleet, problem: Problem, solution: Solution) -> Answer:
+    """The answer of a placement that uses all devices of `problem`. Raises `PlacementError` where it is not valid."""
     found = evaluate(problem, solution)
     latency_ns = found.schedule.latency_ns
-    period_ns = found.schedule.value if objective == "throughput" else latency_ns
+    period_ns = found.schedule.value if problem.objective == "throughput" else latency_ns
     return Answer(
         fleet=fleet,
         placement=found.placement,
@@ -46,12 +47,23 @@ def answer_of(job: Job, fleet: Fleet, solution: Solution, *, objective: str) -> 
     )
 
 
-def _without_idle(problem: Problem, used: set[int], solution: Solution) -> tuple[Fleet, Solution]:
-    """The fleet of the used devices, and the same placement there; devices of a type are numbered anew."""
+def without_idle(problem: Problem, fleet: Fleet, solution: Solution) -> tuple[Fleet, Solution]:
+    """The fleet of the devices that a solution uses, and the same solution there; devices are numbered anew.
+
+    Raises `PlacementError` where it uses no device, or one that the fleet lacks.
+    """
+    used = set(solution.device.values())
+    for row in (solution.replicas or {}).values():
+        used.update(row)
+    devices = problem.cluster.devices
+    if unknown := used.difference(device.name for device in devices):
+        raise PlacementError(f"the placement uses {min(map(str, unknown))!r}, which is no device of {fleet.title}")
+    if len(used) == fleet.size:
+        return fleet, solution
     counts: dict[str, int] = {}
     names: dict[str, str] = {}
-    for number, device in enumerate(problem.cluster.devices):
-        if number in used:
+    for device in devices:
+        if device.name in used:
             names[device.name] = f"{device.type}-{counts.get(device.type, 0)}"
             counts[device.type] = counts.get(device.type, 0) + 1
     if not counts:
@@ -59,5 +71,8 @@ def _without_idle(problem: Problem, used: set[int], solution: Solution) -> tuple
     replicas = solution.replicas and {
         names[device]: tuple(names[other] for other in row) for device, row in solution.replicas.items() if row
     }
-    devices = {unit: names[device] for unit, device in solution.device.items()}
-    return Fleet.of(counts), replace(solution, device=devices, replicas=replicas or None, order=None, problem="")
+    order = solution.order and {names[device]: row for device, row in solution.order.items() if device in names}
+    placed = {unit: names[device] for unit, device in solution.device.items()}
+    return Fleet.of(counts), replace(
+        solution, device=placed, replicas=replicas or None, order=order or None, problem=""
+    )

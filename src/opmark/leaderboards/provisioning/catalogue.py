@@ -11,6 +11,7 @@ from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.core.registry import unknown_name
 from opmark.core.schema import load
 from opmark.core.slug import Slug, SlugOrEmpty
+from opmark.core.units import counted
 from opmark.leaderboards.making.cluster_plan import FOLDER as CLUSTERS
 from opmark.leaderboards.making.cluster_plan import LINKS, LinkType, LinkTypes
 from opmark.leaderboards.making.device_table import DeviceTable, load_table
@@ -212,8 +213,10 @@ def load_catalogue(leaderboards: Path, name: str) -> Catalogue:
     path = leaderboards / FOLDER / f"{name}.yaml"
     if not path.is_file():
         path = Path(name)
-        if path.suffix not in {".yaml", ".yml"} or not path.is_file():
+        if path.suffix not in {".yaml", ".yml"}:
             raise unknown_name("catalogue", name, catalogue_names(leaderboards))
+        if not path.is_file():
+            raise ContentError("no such file", where=name, hint=_known(leaderboards))
     content = load(path, CatalogueFile, schema=SCHEMA)
     kinds = load(leaderboards / CLUSTERS / LINKS, LinkTypes, schema=SCHEMA).links
     if found := [*_problems(content), *([] if content.bandwidths else _missing_links(content, kinds))]:
@@ -244,6 +247,10 @@ def load_catalogue(leaderboards: Path, name: str) -> Catalogue:
     )
 
 
+def _known(leaderboards: Path) -> str:
+    return f"catalogues by name: {', '.join(catalogue_names(leaderboards))}"
+
+
 def _problems(content: CatalogueFile) -> list[str]:
     if not content.devices:
         return ["devices: at least one is needed"]
@@ -264,13 +271,23 @@ def _missing_links(content: CatalogueFile, kinds: Mapping[str, LinkType]) -> lis
     found += [f"links.{key}: no link type is called {kind!r}" for key, kind in named if kind and kind not in kinds]
     if found:
         return found
+    missing: dict[str, list[str]] = {}
     for kind, offer in content.devices.items():
-        if offer.per_host > 1 and offer.available > 1 and not offer.same_host and SAME_HOST not in content.links:
-            found.append(f"links.{SAME_HOST}: missing, and devices of type {kind!r} share a host")
-        if offer.available > offer.per_host and SAME_ZONE not in content.links:
-            found.append(f"links.{SAME_ZONE}: missing, and devices of type {kind!r} stand in several hosts")
+        if offer.per_host > 1 and offer.available > 1 and not offer.same_host:
+            missing.setdefault(SAME_HOST, []).append(f"two {kind}")
+        if offer.available > offer.per_host:
+            missing.setdefault(SAME_ZONE, []).append(f"two {kind}")
         for other, beside in content.devices.items():
-            place = SAME_ZONE if offer.zone == beside.zone else ACROSS_ZONES
-            if kind < other and place not in content.links:
-                found.append(f"links.{place}: missing, and nothing else links {kind!r} and {other!r}")
-    return found
+            if kind < other:
+                place = SAME_ZONE if offer.zone == beside.zone else ACROSS_ZONES
+                missing.setdefault(place, []).append(f"{kind} and {other}")
+    return [
+        f"links.{place}: missing, and nothing else links {_listed(pairs)}"
+        for place, pairs in missing.items()
+        if place not in content.links
+    ]
+
+
+def _listed(pairs: Sequence[str]) -> str:
+    """The first pair of devices, and how many more there are."""
+    return pairs[0] if len(pairs) == 1 else f"{pairs[0]}, nor {counted(len(pairs) - 1, 'other pair')}"

@@ -1,11 +1,13 @@
 """The doubt in an answer: the same placements over random draws of the predictors' errors."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from opmark.core.parallel.task_map import MapProgress
 from opmark.leaderboards.provisioning.answer import Answer
 from opmark.leaderboards.provisioning.goal import Figures, Goal, samples_per_second
 from opmark.leaderboards.provisioning.job import Job
@@ -59,12 +61,23 @@ class Doubt:
         return next(place for place, one in enumerate(self.answers) if one is answer)
 
 
-def doubt_in(job: Job, answers: Sequence[Answer], goal: Goal, *, draws: int = DRAWS, seed: int = 0) -> Doubt:
+def doubt_in(
+    job: Job,
+    answers: Sequence[Answer],
+    goal: Goal,
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+    progress: Callable[[MapProgress], None] = lambda _: None,
+) -> Doubt:
     """Draw the errors of all types once, and simulate each answer with those of its own types."""
+    begun = time.monotonic()
     factors = drawn_factors(job.whole, draws=draws, seed=seed)
     kinds = sorted(job.catalogue.types)
     latency, period = [], []
-    for answer in answers:
+    for done, answer in enumerate(answers):
+        left_s = (time.monotonic() - begun) / done * (len(answers) - done) if done else None
+        progress(MapProgress(done=done, total=len(answers), left_s=left_s))
         own = np.ascontiguousarray(factors[:, :, [kinds.index(name) for name in sorted(answer.fleet.types)]])
         one_pass = replace(answer.placement, replicas={})
         runs = [(job.problem(answer.fleet, objective="latency"), one_pass)]

@@ -1,21 +1,24 @@
 """The search over fleets: bounds rule most of them out, short runs of a placer rank the rest, longer ones decide.
 
-Successive halving: Karnin, Koren, Somekh, "Almost optimal exploration in multi-armed bandits", ICML 2013. A fleet
-that a lower bound on its latency shows to be no better than the best answer is never searched.
+Fleets of equal types come first, then the others, each in the order of their bounds. Successive halving: Karnin, Koren,
+Somekh, "Almost optimal exploration in multi-armed bandits", ICML 2013. A fleet that a lower bound on its time shows to
+be no better than the best answer is never searched.
 """
 
 import itertools
+import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from functools import lru_cache, partial
+from typing import Any
 
 from opmark.core.errors import PlacementError
-from opmark.leaderboards.provisioning.answer import Answer, answer_of
+from opmark.leaderboards.problem.placement import Solution
+from opmark.leaderboards.provisioning.answer import Answer, answer_on, without_idle
 from opmark.leaderboards.provisioning.fleet import Fleet, all_fleets
-from opmark.leaderboards.provisioning.goal import Figures, Goal, samples_per_second
+from opmark.leaderboards.provisioning.fleet_limits import FleetLimits
+from opmark.leaderboards.provisioning.goal import Figures, Goal
 from opmark.leaderboards.provisioning.job import Job
 from opmark.leaderboards.search.placer import PLACERS
 
@@ -26,6 +29,10 @@ DECIDING = "opmark"
 FIRST_S, LONGER, STAY = 0.15, 2.5, 0.4
 # Fleets that stay in every round, and rounds in a row without a better answer after which a search ends.
 FEWEST, IDLE_ROUNDS = 4, 4
+# A placement usually takes so much longer than its bound. Without it, fleets that just miss the goal would come first.
+SLACK = 1.25
+# Fleets that are put in order together, and problems of fleets that stay compiled.
+SORTED_AT_ONCE, COMPILED_AT_MOST = 5000, 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +54,12 @@ class Exploration:
         self.objective = "throughput" if goal.in_a_pipeline else "latency"
         self.answers: dict[Fleet, Answer] = {}
         self.ruled_out = 0
+        self._ranks: dict[Fleet, tuple[float, float, float]] = {}
         self._searched: set[Fleet] = set()
+        self._judged: set[tuple[object, ...]] = set()
         self._devices_at_most = devices_at_most
-        self._bounds = _FleetBounds(job)
+        self._limits = FleetLimits(job, self.objective)
+        self._problem = lru_cache(COMPILED_AT_MOST)(partial(job.problem, objective=self.objective))
         self._begun = time.monotonic()
 
     def run(
@@ -97,8 +107,8 @@ class Exploration:
         return 1.0 / figures.samples_per_second if self.goal.in_a_pipeline else figures.latency_ns
 
     def look_at_all(self, over: Callable[[], bool]) -> None:
-        """Give every fleet that can matter a short look, single devices first."""
-        for fleet in self._fleets():
+        """Give every fleet that can matter a short look, in the order of `fleets`."""
+        for fleet in self.fleets():
             if fleet.size > 1 and over():
                 return
             if fleet.size > 1 and self._hopeless(fleet):
@@ -108,54 +118,81 @@ class Exploration:
 
     def _complete_front(self, over: Callable[[], bool]) -> None:
         """Give fleets that miss the goal, but may lie on the front, a short look."""
-        for fleet in self._fleets():
+        for fleet in self.fleets():
             if over():
                 return
-            if fleet not in self.answers and not self._dominated(self._optimistic(fleet), self.answers.values()):
+            bound = self._limits.best_figures(fleet)
+            if fleet not in self.answers and not self._dominated(bound, self.answers.values()):
                 self._search(fleet, QUICK[self.objective], FIRST_S)
 
-    def _fleets(self) -> Iterable[Fleet]:
+    def fleets(self) -> Iterator[Fleet]:
+        """Every fleet once: single devices, equal types, then the others, thousands at a time, by their bounds."""
         available = {kind: offer.available for kind, offer in self.job.catalogue.offers.items()}
-        return all_fleets(available, self._devices_at_most)
+        yield from all_fleets(available, 1)
+        for kind, count in available.items():
+            yield from (fleet for fleet in all_fleets({kind: count}, self._devices_at_most) if fleet.size > 1)
+        unequal = (fleet for fleet in all_fleets(available, self._devices_at_most) if not fleet.equal)
+        while chunk := list(itertools.islice(unequal, SORTED_AT_ONCE)):
+            yield from sorted(chunk, key=self._promise)
+
+    def _promise(self, fleet: Fleet) -> tuple[float, float, float]:
+        """The rank that a fleet would have if its placement took somewhat longer than its bound."""
+        bound = self._limits.best_figures(fleet)
+        if not math.isfinite(bound.latency_ns):
+            return (math.inf,) * 3
+        usual = Figures(
+            latency_ns=SLACK * bound.latency_ns,
+            samples_per_second=bound.samples_per_second / SLACK,
+            price_per_hour=bound.price_per_hour,
+        )
+        return self.goal.rank(usual)
 
     def _hopeless(self, fleet: Fleet) -> bool:
         """True where even the lower bound of a fleet is no better than the answer of another one."""
-        bound = self._optimistic(fleet)
+        bound = self._limits.best_figures(fleet)
+        if not math.isfinite(bound.latency_ns):
+            return True
         # An equal-type answer is a result of its own: it is compared with its own kind.
-        rivals = [one for one in self.answers.values() if one.fleet != fleet and (one.fleet.equal or not fleet.equal)]
+        rivals = [one for one in self.answers if one != fleet and (one.equal or not fleet.equal)]
         if self.goal == Goal():
-            return self._dominated(bound, rivals)
-        return any(self.goal.rank(one) <= self.goal.rank(bound) for one in rivals)
+            return self._dominated(bound, [self.answers[one] for one in rivals])
+        rank = self.goal.rank(bound)
+        return any(self._ranks[one] <= rank for one in rivals)
 
     def _dominated(self, bound: Figures, rivals: Iterable[Answer]) -> bool:
-        """True where a rival costs no more per hour and is no slower."""
-        return any(
-            one.price_per_hour <= bound.price_per_hour and self._time(one) <= self._time(bound) for one in rivals
-        )
-
-    def _optimistic(self, fleet: Fleet) -> Figures:
-        """Figures that no placement on a fleet can beat."""
-        least_ns = self._bounds.least_ns(fleet, self.objective)
-        return Figures(
-            latency_ns=least_ns,
-            samples_per_second=samples_per_second(self.job.batch, least_ns),
-            price_per_hour=self.job.catalogue.price_per_hour(fleet),
-        )
+        """True where a rival costs no more per hour and is no slower, or where nothing runs at all."""
+        if not math.isfinite(bound.latency_ns):
+            return True
+        least = self._time(bound)
+        return any(one.price_per_hour <= bound.price_per_hour and self._time(one) <= least for one in rivals)
 
     def _search(self, fleet: Fleet, placer: str, budget_s: float) -> None:
-        problem = self.job.problem(fleet, objective=self.objective)
+        problem = self._problem(fleet)
         try:
             known = self.answers.get(fleet)
             starts = [known.placement] if known is not None and fleet in self._searched else []
             if placer == DECIDING:
                 self._searched.add(fleet)
             solution = PLACERS.load(placer).place_from(problem, starts, budget_s=budget_s, seed=self.seed)
-            answer = answer_of(self.job, fleet, solution, objective=self.objective)
+            rented, solution = without_idle(problem, fleet, solution)
+            if self._is_judged(rented, solution):
+                return
+            answer = answer_on(self.job, rented, self._problem(rented), solution)
         except PlacementError:
             return
         best = self.answers.get(answer.fleet)
-        if best is None or self.goal.rank(answer) < self.goal.rank(best) or self._time(answer) < self._time(best):
-            self.answers[answer.fleet] = answer
+        rank = self.goal.rank(answer)
+        if best is None or rank < self._ranks[best.fleet] or self._time(answer) < self._time(best):
+            self.answers[answer.fleet], self._ranks[answer.fleet] = answer, rank
+
+    def _is_judged(self, fleet: Fleet, solution: Solution) -> bool:
+        """True where the same placement was simulated before: larger fleets often leave the same devices idle."""
+        parts = (solution.device, solution.priority, solution.order, solution.replicas)
+        key = (fleet, solution.schedule, *(None if part is None else _frozen(part) for part in parts))
+        if key in self._judged:
+            return True
+        self._judged.add(key)
+        return False
 
     def _worth_a_run(self, budget_s: float) -> list[Fleet]:
         """The fleets of the next round: fewer and fewer of the most promising, of equal and of unequal types."""
@@ -199,40 +236,7 @@ class Exploration:
         )
 
 
-class _FleetBounds:
-    """Lower bounds for any fleet of a job, from its units' times alone."""
-
-    def __init__(self, job: Job) -> None:
-        self._types = {name: number for number, name in enumerate(job.catalogue.types)}
-        self._unit_ns: npt.NDArray[np.float64] = job.unit_ns()
-        self._runs = np.array([job.runs_of(unit) for unit in job.whole.units])
-        self._job = job
-        self._paths: dict[tuple[str, ...], float] = {}
-
-    def least_ns(self, fleet: Fleet, objective: str) -> float:
-        """The work of all units, each on its fastest type, shared by all devices; and the longest path of one pass."""
-        columns = [self._types[name] for name in fleet.types]
-        fastest = self._unit_ns[:, columns].min(axis=1)
-        shared = float((fastest * self._runs).sum()) / fleet.size
-        if not np.isfinite(shared):
-            return float("inf")
-        return max(1.0, shared if objective == "throughput" else max(shared, self._path_ns(fleet.types, fastest)))
-
-    def _path_ns(self, types: tuple[str, ...], fastest: npt.NDArray[np.float64]) -> float:
-        found = self._paths.get(types)
-        if found is None:
-            arrays = self._job.whole.arrays
-            tail = np.zeros(len(fastest))
-            readers = self._readers()
-            for unit in reversed(arrays.topological.tolist()):
-                tail[unit] = fastest[unit] + max((tail[one] for one in readers[unit]), default=0.0)
-            found = self._paths[types] = float(tail.max())
-        return found
-
-    def _readers(self) -> list[list[int]]:
-        number = {unit.name: place for place, unit in enumerate(self._job.whole.units)}
-        readers: list[list[int]] = [[] for _ in number]
-        for tensor in self._job.whole.tensors:
-            if tensor.producer:
-                readers[number[tensor.producer]] += [number[name] for name in tensor.consumers]
-        return [list(itertools.chain(dict.fromkeys(row))) for row in readers]
+def _frozen(mapping: Mapping[str, Any]) -> tuple[object, ...]:
+    """The content of a mapping, so that it can be looked up."""
+    rows = ((name, tuple(value) if isinstance(value, list | tuple) else value) for name, value in mapping.items())
+    return tuple(sorted(rows))

@@ -83,6 +83,14 @@ class Goal:
             return f"the shortest latency for at most {self.price_per_hour_at_most:g} per hour"
         return "the cheapest sample"
 
+    def value_words(self, figures: Figures, currency: str) -> str:
+        """The quantity that the goal minimises, with its unit."""
+        if self.price_per_hour_at_most is not None:
+            return format_ns(figures.latency_ns)
+        if self.in_a_pipeline:
+            return f"{figures.price_per_hour:,.4g} {currency} per hour"
+        return f"{figures.cost_per_million:,.4g} {currency} per million samples"
+
 
 def samples_per_second(batch: int, ns: float) -> float:
     """The throughput of a batch every so many ns."""

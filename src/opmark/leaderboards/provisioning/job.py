@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from opmark.core.errors import ContentError, OpMarkError
+from opmark.core.errors import ContentError, OpMarkError, UnknownNameError
 from opmark.core.hardware.cluster import Cluster
 from opmark.core.kernels.graph import Graph
 from opmark.leaderboards.making.coarsening import coarsened, colocated_by_weight
@@ -62,7 +62,7 @@ def job_of(
     """The job of running `model` (a file or a zoo name) in batches on the types of `catalogue`.
 
     Types whose runtime cannot run the network, or whose predictor lacks one of its kernels, are left out. Raises
-    `ContentError` where none is left.
+    `UnknownNameError` for a network that nobody knows, `ContentError` where no type is left.
     """
     sizes = dict(dimensions or {}) | ({} if batch is None else {"batch": batch})
     graphs, costs, words = {}, {}, {}
@@ -73,14 +73,15 @@ def job_of(
             model_costs, source = sources.costs(target, table)
             graph = sources.graph(model, table, sizes, 0)
             model_costs.network(graph)
+        except UnknownNameError:
+            raise
         except OpMarkError as error:
             left_out[kind] = str(error)
             continue
         graphs[target], costs[target], words[target] = graph, model_costs, source
     kept = [kind for kind in catalogue.types if kind not in left_out]
     if not kept:
-        reasons = "; ".join(f"{kind}: {reason}" for kind, reason in left_out.items())
-        raise ContentError(f"no device type of {catalogue.name} can run {model}: {reasons}", where=catalogue.name)
+        raise ContentError(f"no device type can run {model}: {reasons_of(left_out)}", where=catalogue.name)
     usable = catalogue.only(kept)
     one_each = _one_each(usable)
     made = make_problem(model, graphs, one_each, costs, model=model, bundles=words)
@@ -92,6 +93,13 @@ def job_of(
         catalogue=usable,
         left_out=left_out,
     )
+
+
+def reasons_of(left_out: Mapping[str, str]) -> str:
+    """Why types are left out: one reason for all, or each with its own."""
+    if len(set(left_out.values())) == 1:
+        return next(iter(left_out.values()))
+    return "; ".join(f"{kind}: {reason}" for kind, reason in left_out.items())
 
 
 def _one_each(catalogue: Catalogue) -> Cluster:

@@ -16,7 +16,7 @@ from opmark.leaderboards.problem.fields import CostOrigin
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.provisioning.catalogue import LAYERS, Catalogue
 from opmark.leaderboards.provisioning.fleet import Fleet
-from opmark.leaderboards.provisioning.job import UNITS_AT_MOST, Job, job_of
+from opmark.leaderboards.provisioning.job import UNITS_AT_MOST, Job, job_of, reasons_of
 
 TRAINING = "@training"
 # Sequences of one step, and the micro-batches that it has at most.
@@ -53,8 +53,7 @@ def layers_job(
         except OpMarkError as error:
             left_out[kind] = str(error)
     if not times:
-        reasons = "; ".join(f"{kind}: {reason}" for kind, reason in left_out.items())
-        raise ContentError(f"no device type of {catalogue.name} can train {model}: {reasons}", where=catalogue.name)
+        raise ContentError(f"no device type can train {model}: {reasons_of(left_out)}", where=catalogue.name)
     usable = catalogue.only([kind for kind in catalogue.types if kind in times])
     whole = Problem(
         name=model.replace("@", "-").replace(".", "-"),

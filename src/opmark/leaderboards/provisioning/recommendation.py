@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from opmark.core.errors import NothingSelectedError
+from opmark.core.parallel.task_map import MapProgress
 from opmark.core.units import format_ns
+from opmark.leaderboards.problem.placement import solution_of
 from opmark.leaderboards.provisioning.answer import Answer
 from opmark.leaderboards.provisioning.doubt import DRAWS, Doubt, doubt_in
 from opmark.leaderboards.provisioning.exploration import Exploration
@@ -18,7 +20,14 @@ RIVALS = 8
 STABLE = 0.9
 # An unequal fleet is recommended where it beats the best equal one in at least this share of the draws.
 LEAST_SURE = 0.5
-ROLES = ("recommended", "best_equal", "cheapest_single", "fastest_single")
+# The answers of a recommendation by their keys in JSON, as people call them.
+ROLE_NAMES = {
+    "recommended": "recommended",
+    "best_equal": "best of equal types",
+    "cheapest_single": "cheapest single",
+    "fastest_single": "fastest single",
+}
+ROLES = tuple(ROLE_NAMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +69,7 @@ class Recommendation:
             **{role: None if answer is None else self._figures(answer) for role, answer in self.roles.items()},
             "by_type": {kind: self._figures(answer) for kind, answer in self.by_type.items()},
             "front": [self._figures(answer) for answer in self.front],
+            "placement": self._placement(),
             "probability_better": self.probability_better,
             "stability": self.stability,
             "stable": self.stable,
@@ -70,6 +80,15 @@ class Recommendation:
             "currency": self.job.catalogue.currency,
             "left_out": dict(self.job.left_out),
             "seconds": self.seconds,
+        }
+
+    def _placement(self) -> dict[str, Any]:
+        """The device of every unit of the recommended answer, and the devices that repeat others."""
+        objective = "throughput" if self.goal.in_a_pipeline else "latency"
+        found = solution_of(self.job.problem(self.recommended.fleet, objective=objective), self.recommended.placement)
+        return {
+            "device": dict(found.device),
+            "replicas": {name: list(row) for name, row in (found.replicas or {}).items()},
         }
 
     def _figures(self, answer: Answer) -> dict[str, Any]:
@@ -86,7 +105,13 @@ class Recommendation:
         }
 
 
-def recommend(exploration: Exploration, seconds: float, *, draws: int = DRAWS) -> Recommendation:
+def recommend(
+    exploration: Exploration,
+    seconds: float,
+    *,
+    draws: int = DRAWS,
+    progress: Callable[[MapProgress], None] = lambda _: None,
+) -> Recommendation:
     """The recommendation from what an exploration found.
 
     Raises `NothingSelectedError` where nothing fits into memory, or where nothing meets the goal.
@@ -111,7 +136,7 @@ def recommend(exploration: Exploration, seconds: float, *, draws: int = DRAWS) -
     by_type = _by_type(exploration)
     named = [one for one in (*roles.values(), *by_type.values()) if one is not None]
     asked = list(dict.fromkeys([*named, *rivals, *front]))
-    doubt = doubt_in(job, asked, goal, draws=draws, seed=exploration.seed)
+    doubt = doubt_in(job, asked, goal, draws=draws, seed=exploration.seed, progress=progress)
     shares = dict(zip(asked, doubt.shares(goal), strict=True))
     equal = roles["best_equal"]
     better = 1.0 if equal is None else doubt.probability_better(best, equal, goal)

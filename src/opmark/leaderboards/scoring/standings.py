@@ -33,6 +33,8 @@ from opmark.leaderboards.scoring.splits import Counted, Splits, SplitScore, scor
 from opmark.leaderboards.search.single import best_single_device
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 
+# A cost is proved where its bound is no further below it, as a share; one is near the optimum within the other.
+PROVED_WITHIN, NEAR = 1e-6, 0.01
 # By (entry, problem): the evaluation of an answer, or the reason why it is invalid.
 Outcomes = Mapping[tuple[str, str], Evaluation | str]
 # By (entry, problem): the cost of an answer, or the reason why it is invalid.
@@ -280,7 +282,8 @@ def standings_table(standings: Standings, *, instances: bool = False) -> list[di
 
     `planning_s` is the median planning time, None without a recorded run. `robust_quality` and `p95_quality` are the
     score with the median and the 95th percentile of the drawn costs, None where no problem has intervals.
-    `by_provenance` has the score on the problems of each source of costs.
+    `by_provenance` has the score on the problems of each source of costs, `proved` the problems with a proved optimum
+    and those of them that the entry solves within 1 %.
     """
     return [_entry(standings, row, instances) for row in standings.rows]
 
@@ -299,6 +302,7 @@ def _entry(standings: Standings, row: Row, instances: bool) -> dict[str, Any]:
         "robust_quality": row.metrics["robust-quality"],
         "p95_quality": _p95_quality(row),
         "by_provenance": plain(standings.by_source(row)),
+        "proved": _proved(row),
         **_split_columns(standings.splits.get(row.name)),
     }
     if instances:
@@ -319,6 +323,13 @@ def _entry(standings: Standings, row: Row, instances: bool) -> dict[str, Any]:
             for result, seconds in zip(row.results, planned, strict=True)
         ]
     return entry
+
+
+def _proved(row: Row) -> dict[str, int]:
+    """The number of problems whose best known cost is proved, and of those on which the entry is within 1 % of it."""
+    proved = [one for one in row.results if one.bound >= one.best_known * (1 - PROVED_WITHIN)]
+    near = [one for one in proved if one.cost is not None and one.cost <= (1 + NEAR) * one.best_known]
+    return {"problems": len(proved), "within_1_percent": len(near)}
 
 
 def _split_columns(splits: Splits | None) -> dict[str, Any]:

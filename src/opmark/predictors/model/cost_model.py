@@ -1,6 +1,6 @@
 """Latencies of kernels and networks from a bundle, computed in one call per kind and then cached."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +20,8 @@ from opmark.predictors.model.measured_kernels import MeasuredKernels
 from opmark.predictors.model.network import NetworkPrediction, Parts, predict_network
 
 BYTES_MOVED = "bytes-moved"
+# A refusal names so many kernels that nothing predicts.
+NAMED_AT_MOST = 20
 # The interval of a kernel predicted from its bytes alone: a factor of two.
 _ANYTHING_HALF_WIDTH = float(np.log(2.0))
 
@@ -143,11 +145,15 @@ class CostModel:
             self._table = np.vstack([self._table, rows])
             self._row_of.update(zip(group, range(first, first + len(group)), strict=True))
 
-    def _refuse_unknown(self, kinds: Iterable[str]) -> None:
-        missing = sorted(kind for kind in kinds if kind not in self.bundle.kinds and kind != BYTES_MOVED)
+    def _refuse_unknown(self, by_kind: Mapping[str, Sequence[Kernel]]) -> None:
+        missing = sorted(kind for kind in by_kind if kind not in self.bundle.kinds and kind != BYTES_MOVED)
         if missing:
+            kernels = [str(kernel) for kind in missing for kernel in by_kind[kind]]
+            named = ", ".join(kernels[:NAMED_AT_MOST])
+            more = f" and {len(kernels) - NAMED_AT_MOST:,} more" if len(kernels) > NAMED_AT_MOST else ""
             raise ContentError(
-                f"no predictor for kind{'s' if len(missing) > 1 else ''} {', '.join(missing)} on {self.bundle.target}",
+                f"no predictor for kind{'s' if len(missing) > 1 else ''} {', '.join(missing)} on {self.bundle.target}:"
+                f" {named}{more}",
                 hint="measure them and train again, or pass --missing bytes-moved to go by the bytes they move",
             )
 

@@ -12,7 +12,7 @@ from opmark.cli.main import cli
 from opmark.leaderboards.problem.files import save_problem
 
 ENTRY = {"rank", "name", "score", "low", "high", "gain", "planning_s", "robust_quality", "p95_quality"}
-ENTRY |= {"by_provenance", "public", "validation", "twins", "hidden", "drop", "recalls"}
+ENTRY |= {"proved", "by_provenance", "public", "validation", "twins", "hidden", "drop", "recalls"}
 
 
 def run(root: Path, *arguments: str) -> Result:

@@ -212,6 +212,7 @@ def _show_standings(found: "Standings", as_json: bool, *, instances: bool = Fals
         return
     known = ("public", "validation", "twins", "hidden")
     splits = [key for key in known if any(entry.get(key) is not None for entry in entries)]
+    proved = any(entry["proved"]["problems"] for entry in entries)
     sources = list(dict.fromkeys(name for entry in entries for name in entry["by_provenance"]))
     rows = [
         (
@@ -223,6 +224,7 @@ def _show_standings(found: "Standings", as_json: bool, *, instances: bool = Fals
             *([_drop(entry)] if splits else []),
             *(_decimals(entry["by_provenance"].get(name, {}).get("score")) for name in sources),
             MISSING if entry["gain"] is None else f"{entry['gain']:.0%}",
+            *([_proved(entry)] if proved else []),
             MISSING if entry["p95_quality"] is None else f"{entry['p95_quality']:.3f}",
             seconds_text(entry["planning_s"]),
         )
@@ -232,7 +234,8 @@ def _show_standings(found: "Standings", as_json: bool, *, instances: bool = Fals
     width = len(rows[0]) if rows else 0
     rows += [(MISSING, name, "not run", *[MISSING] * (width - 3)) for name in found.not_run if name not in ranked]
     titles = ("rank", "entry", "score", "95 % interval", *splits, *(["drop"] if splits else []), *sources)
-    show_table((*titles, "gain", "on a bad day", "planning"), rows, left=2)
+    optima = ["proved optima"] if proved else []
+    show_table((*titles, "gain", *optima, "on a bad day", "planning"), rows, left=2)
     if any(entry.get("recalls") for entry in entries):
         click.echo("! Clearly better on stored instances than on drawn ones: the worst split is the score.", err=True)
     for name, reason in found.not_run.items():
@@ -255,6 +258,11 @@ def _drop(entry: "Mapping[str, Any]") -> str:
     if entry.get("drop") is None:
         return MISSING
     return f"{entry['drop']:.0%}{' !' if entry['recalls'] else ''}"
+
+
+def _proved(entry: "Mapping[str, Any]") -> str:
+    """The problems that an entry solves within 1 % of a proved optimum, of all that have one."""
+    return f"{entry['proved']['within_1_percent']} of {entry['proved']['problems']}"
 
 
 def _show_instances(entries: "Sequence[Mapping[str, Any]]") -> None:
