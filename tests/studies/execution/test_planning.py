@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import pytest
 from tests.studies.execution.tiny import MadeUpCosts
 
+from opmark.core.errors import PlacementError
 from opmark.core.hardware.cluster import Cluster, Device, Link
 from opmark.core.kernels.graph import Graph, Node
 from opmark.core.kernels.kernel import Kernel
@@ -18,7 +20,7 @@ from opmark.studies.execution.planning import Network, PlannedProgramme, plan_pr
 SPEC = TensorSpec((1, 8))
 
 
-def node(name: str, inputs: str, output: str, scope: str) -> Node:
+def node(name: str, inputs: str, output: str, scope: str, *, free: bool = False) -> Node:
     return Node(
         name=name,
         kernel=Kernel.of("elementwise", {"name": name}),
@@ -26,6 +28,7 @@ def node(name: str, inputs: str, output: str, scope: str) -> Node:
         inputs=tuple(inputs.split()),
         outputs=(output,),
         scope=scope,
+        free=free,
     )
 
 
@@ -53,7 +56,13 @@ PLAIN = graph(
 SAME = {"t": "v", "r": "v", "v": "t", "a": "x", "b": "y", "x": "a", "y": "b", "out": "out", "in": "in"}
 
 
-def planned(place: dict[str, str], *, own_copies: bool = False) -> PlannedProgramme:
+def same_as(_target: str, tensor: str, _unit: str, _other: str) -> str:
+    if tensor not in SAME:
+        raise PlacementError(f"nothing equals {tensor}")
+    return SAME[tensor]
+
+
+def planned(place: dict[str, str], *, own_copies: bool = False, plain: Graph = PLAIN) -> PlannedProgramme:
     devices = tuple(
         Device(name=name, type=name, memory_bytes=1 << 30, target=name, own_copies=own_copies)
         for name in ("one", "two")
@@ -63,13 +72,13 @@ def planned(place: dict[str, str], *, own_copies: bool = False) -> PlannedProgra
         for a, b in (("one", "two"), ("two", "one"))
     )
     cluster = Cluster(name="pair", devices=devices, links=links)
-    graphs = {"one": COPYING, "two": PLAIN}
+    graphs = {"one": COPYING, "two": plain}
     problem = make_problem("net", graphs, cluster, dict.fromkeys(graphs, MadeUpCosts()))
     problem = with_layout(problem)
     network = Network(
         graphs=graphs,
         units=unit_kernels(graphs, cluster),
-        same_as=lambda _target, tensor, _unit, _other: SAME[tensor],
+        same_as=same_as,
         size_bytes=lambda _target, _name: 32,
     )
     return plan_programme(problem, evaluate(problem, Solution(device=place)), network)
@@ -102,3 +111,31 @@ def test_ends_of_a_cut_are_paid_where_they_are_spent() -> None:
         # `make` has two kernels of 100 µs, and turns its result into the plain layout; `left` turns it back.
         assert found.run_ns[units["make"]] == 200_050
         assert found.run_ns[units["left"]] == 100_060
+
+
+def test_a_view_that_the_other_runtime_lacks_is_made_again_where_it_is_read() -> None:
+    slicing = graph(
+        "aten",
+        node("m", "in", "v", "make"),
+        node("half", "v", "h", "make", free=True),
+        node("l", "h", "x", "left"),
+        node("r", "v", "y", "right"),
+        node("s", "x y", "out", "sum"),
+    )
+    place = {"make": "one", "left": "two", "right": "one", "sum": "one"}
+    found = planned(place, plain=slicing).programme
+    assert [(one.tensor, one.received_as) for one in found.crossings if one.destination == 1] == [("t", "v")]
+    (step,) = found.devices[1].steps
+    assert [slicing.nodes[kernel].name for kernel in step.kernels] == ["half", "l"]
+
+
+def test_a_tensor_that_the_other_runtime_lacks_is_refused() -> None:
+    strange = graph(
+        "aten",
+        node("m", "in", "z", "make"),
+        node("l", "z", "x", "left"),
+        node("r", "z", "y", "right"),
+        node("s", "x y", "out", "sum"),
+    )
+    with pytest.raises(PlacementError, match="nothing equals z"):
+        planned({"make": "one", "left": "two", "right": "one", "sum": "one"}, plain=strange)

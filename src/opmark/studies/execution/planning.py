@@ -199,14 +199,22 @@ class _Plan:
         kernel = self._kernel[target].get(tensor, -1)
         if kernel in here:
             return
-        if kernel in self._repeatable[target]:
+        found = None
+        repeated = kernel in self._repeatable[target]
+        if not repeated:
+            try:
+                found = self._from_elsewhere(device, tensor)
+            except PlacementError:
+                # The other runtime has no such view, but perhaps the tensor that it is a view of.
+                repeated = kernel >= 0 and self._network.graphs[target].nodes[kernel].free
+                if not repeated:
+                    raise
+        if repeated:
             here.add(kernel)
             for name in self._network.graphs[target].nodes[kernel].inputs:
                 self._need(device, name, needs, here)
             needs.repeats.append(kernel)
-            return
-        found = self._from_elsewhere(device, tensor)
-        if found is not None:
+        elif found is not None:
             needs.receives.append(found)
 
     def _from_elsewhere(self, device: int, tensor: str) -> int | None:
