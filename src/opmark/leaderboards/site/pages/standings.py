@@ -50,7 +50,14 @@ def ranking(board: Board, *, links: Mapping[str, str] | None = None) -> str:
         for entry in board.entries
     ]
     figures = board.entries[0].figures if board.entries else ()
-    return render("leaderboards/site/pages/ranking.html.jinja", rows=rows, figures=figures, total=len(board.instances))
+    known = {one.name for entry in board.entries for one in entry.figures if one.value is not None}
+    return render(
+        "leaderboards/site/pages/ranking.html.jinja",
+        rows=rows,
+        figures=[one for one in figures if one.name in known],
+        known=known,
+        total=len(board.instances),
+    )
 
 
 def _progress(board: Board) -> str:
