@@ -30,6 +30,8 @@ _ONNX_RUNTIMES = ("onnxruntime", "openvino")
 _ONNX_ON_CPU = frozenset({"onnxruntime-cpu", "openvino-cpu"})
 # Words of torch's errors where an allocation fails, or its size has no 64 bits.
 _NO_MEMORY = ("not enough memory", "allocate memory", "Storage size calculation overflowed", "Invalid size")
+# What torch raises for a damaged program: wrong arguments, shapes that do not fit.
+_UNRUNNABLE = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
 
 
 def graph_of(
@@ -208,10 +210,18 @@ def _captured(source: ModelSource, target_name: str, cache: Path, sizes: Mapping
         return capture_onnx(path, threads=threads, dimensions=left, name=source.name)
 
     from opmark.models.capture.aten import capture
+    from opmark.models.capture.quiet import quiet
 
-    return capture(
-        lambda: _module(source, sizes, weights=False), name=source.name, training=is_training(source.variant)
-    )
+    try:
+        with quiet():
+            return capture(
+                lambda: _module(source, sizes, weights=False), name=source.name, training=is_training(source.variant)
+            )
+    except _UNRUNNABLE as error:
+        if source.path is None or any(words in str(error) for words in _NO_MEMORY):
+            raise
+        reason = " ".join(str(error).partition("\n")[0].split())[:200]
+        raise ContentError(f"its operators cannot be run: {reason}", where=str(source.path)) from error
 
 
 def _onnx_file(source: ModelSource, cache: Path, sizes: Mapping[str, int]) -> tuple[Path, Mapping[str, int]]:

@@ -13,6 +13,7 @@ from tests.models.programs.attacks import MODEL, honest, in_json, old_format, pi
 from opmark.core.errors import ContentError, OpMarkError, UsageError
 from opmark.models.capture.aten import capture
 from opmark.models.programs.program import program_of
+from opmark.models.resolve import graph_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 Attack = Callable[[Path, Path], Path]
@@ -209,3 +210,24 @@ def test_open_sizes_are_given_by_place_or_by_their_own_name(tmp_path: Path) -> N
     assert large.work.flops == 32 * small.work.flops
     with pytest.raises(OpMarkError, match="are fixed, x cannot be set"):
         program_of(honest(tmp_path / "fixed.pt2"), {"x": 3})
+
+
+def _no_arguments(graph: Any, _code: str) -> None:
+    graph["graph"]["nodes"][0]["inputs"] = []
+
+
+def _nothing_named(graph: Any, _code: str) -> None:
+    graph["graph"]["nodes"][0]["outputs"][0] = {}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"), [(_no_arguments, "its operators cannot be run"), (_nothing_named, "not a program saved")]
+)
+def test_a_program_that_cannot_run_is_refused_in_one_sentence(
+    tmp_path: Path, change: Callable[[Any, str], None], sentence: str
+) -> None:
+    path = _in_graph(change)(honest(tmp_path / "damaged.pt2"), tmp_path / "marker")
+    with pytest.raises(ContentError, match=sentence) as refused:
+        graph_of(str(path), "torch-eager-t1", cache=tmp_path / "cache")
+    assert refused.value.where == str(path)
+    assert "\n" not in refused.value.message

@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 
-_LOGGERS = ("torch.onnx", "torch.export", "onnxscript", "onnx_ir")
+_LOGGERS = ("torch.onnx", "torch.export", "torch._subclasses.fake_tensor", "onnxscript", "onnx_ir")
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ _SCHEMA_MAJOR = 8
 # Another schema, or a damaged file.
 _UNREADABLE = (
     RuntimeError, ValueError, KeyError, IndexError, TypeError, AttributeError, OSError, EOFError, OverflowError,
-    AssertionError, MemoryError, SyntaxError, NotImplementedError, zipfile.BadZipFile,
+    AssertionError, MemoryError, SyntaxError, NotImplementedError, StopIteration, zipfile.BadZipFile,
 )  # fmt: skip
 
 
