@@ -68,6 +68,14 @@ def captured_graph(
     return _graph(model, target_name, cache, dict(dimensions or {}), None)[0]
 
 
+def is_captured(
+    model: str, target_name: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None
+) -> bool:
+    """True if `cache` holds a file for the graph that `graph_of` gives. Raises `UsageError` for an impossible pair."""
+    origin = graph_origin(model, target_name, dimensions=dimensions)
+    return _cached_path(source_of(model), origin, cache or default_cache()).is_file()
+
+
 def graph_origin(model: str, target_name: str, *, dimensions: Mapping[str, int] | None = None) -> GraphOrigin:
     """The origin of the graph of `model` on `target_name`. Raises `UsageError` for an impossible pair."""
     source = source_of(model)
@@ -89,8 +97,7 @@ def _graph(
     origin = graph_origin(model, target_name, dimensions=sizes)
     # GPU time is expensive: measuring starts at once, with calls captured by any version of torch.
     on_gpu = parse_target_name(target_name)[0] == CUDA_RUNTIME
-    path = folder / "graphs" / f"{source.name}-{origin.id}.json"
-    versions = ""
+    path, versions = _cached_path(source, origin, folder), ""
     try:
         graph = encoding.load(path)
     except ContentError:  # missing or damaged: made again
@@ -124,6 +131,10 @@ def _check_sizes(graph: Graph, where: str) -> None:
             raise ContentError(
                 f"tensor {name!r} has {spec.elements:,} elements, above the limit of {ELEMENTS_AT_MOST:,}", where=where
             )
+
+
+def _cached_path(source: ModelSource, origin: GraphOrigin, cache: Path) -> Path:
+    return cache / "graphs" / f"{source.name}-{origin.id}.json"
 
 
 def onnx_file(model: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None) -> Path:

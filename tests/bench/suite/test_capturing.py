@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
-from opmark.bench.suite.capturing import CaptureCount, PlanProgress
+import pytest
+
+from opmark.bench.clock.machine import processors
+from opmark.bench.suite.capturing import Capture, CaptureCount, PlanProgress, capture_ahead, nobody
 from opmark.bench.suite.plan import plan
-from opmark.bench.suite.suite import KindSpec, Networks, Prior, Suite
+from opmark.bench.suite.suite import KindSpec, Networks, NetworkSpec, Prior, Suite
+from opmark.models.resolve import graph_of, is_captured
 
 SUITE = Suite(
     name="s",
@@ -42,3 +46,27 @@ def test_the_time_left_follows_the_pace() -> None:
     assert (told[-1].done, told[-1].total) == (3, 4)
     assert told[-1].left_s is not None
     assert spent / 3 <= told[-1].left_s < spent
+
+
+@pytest.mark.skipif(processors() < 2, reason="one processor captures one graph after another")
+def test_processes_capture_what_is_missing(tmp_path: Path) -> None:
+    target = "onnxruntime-cpu-t1"
+    needs = [
+        Capture(spec=NetworkSpec(model="light-shufflenet"), target=target),
+        Capture(spec=NetworkSpec(model="light-squeezenet"), target=target, exports=True),
+        Capture(spec=NetworkSpec(model="no-such-network"), target=target),
+    ]
+    told: list[PlanProgress] = []
+    capture_ahead(needs, tmp_path, told.append, fewest=1)
+    assert {now.doing for now in told} == {
+        f"capturing {name} for {target}" for name in ("light-shufflenet", "light-squeezenet")
+    }
+    assert all(is_captured(need.spec.model, target, cache=tmp_path) for need in needs[:2])
+    found = graph_of("light-squeezenet", target, cache=tmp_path)
+    assert found == graph_of("light-squeezenet", target, cache=tmp_path / "other")
+
+
+def test_nothing_is_started_for_graphs_that_are_there_or_few(tmp_path: Path) -> None:
+    needs = [Capture(spec=NetworkSpec(model="light-shufflenet"), target="onnxruntime-cpu-t1")]
+    capture_ahead(needs, tmp_path, nobody)
+    assert not list(tmp_path.iterdir())

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opmark.bench.clock.machine import block_width
-from opmark.bench.suite.plan import parse_shard, plan
+from opmark.bench.suite.order import parse_shard
+from opmark.bench.suite.plan import plan
 from opmark.bench.suite.sampling import Sampler
 from opmark.bench.suite.suite import AxisSpec, ExactKernel, KindSpec, Networks, NetworkSpec, Prior, Suite
 from opmark.core.errors import ContentError, NothingSelectedError, UnavailableError, UnknownNameError, UsageError

@@ -1,14 +1,14 @@
 """Plan the trials of a suite: its kernels and networks on each target, each with a key."""
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from opmark.bench.clock.machine import block_width
-from opmark.bench.suite.capturing import CaptureCount, PlanListener, nobody
+from opmark.bench.suite.capturing import Capture, CaptureCount, PlanListener, capture_ahead, nobody
 from opmark.bench.suite.kernel_set import KernelSet, judging_kernels
+from opmark.bench.suite.order import in_shard, spread
 from opmark.bench.suite.suite import NetworkSpec, Suite, specs
 from opmark.bench.worker.backend import Backend, available_target, backend_of
 from opmark.bench.worker.calls import call_in
@@ -50,14 +50,6 @@ class Plan:
     def trials(self) -> tuple[Trial, ...]:
         """All trials. Networks come first: they are few, and the kernels serve to predict them."""
         return (*self.networks, *self.kernels)
-
-
-def parse_shard(text: str) -> tuple[int, int]:
-    """(0, 4) for `1/4`. Raises `UsageError`."""
-    index, _, count = text.partition("/")
-    if not (len(text) < 20 and index.isdecimal() and count.isdecimal() and 1 <= int(index) <= int(count)):
-        raise UsageError(f"{text!r} is not a shard", hint="write it like 1/4: the first of four")
-    return int(index) - 1, int(count)
 
 
 def plan(
@@ -112,6 +104,7 @@ def _planned(
     _need_known_networks(suite)
     captures = CaptureCount(progress)
     planners = [_Planner(suite, one, target, cache, captures, is_absent=target.name in absent) for one, target in pairs]
+    capture_ahead([need for planner in planners for need in planner.needs()], cache, progress)
     _need_every_network(suite, planners)
     kernels: list[KernelTrial] = []
     networks: list[NetworkTrial] = []
@@ -125,9 +118,8 @@ def _planned(
         kernels += planner.kernels()
         shares[target.name] = planner.shares()
         judging |= planner.judging_trials()
-    index, count = shard
-    kernels = [trial for trial in _spread(kernels, suite) if int(trial.trial, 16) % count == index]
-    networks = [trial for trial in networks if int(trial.trial, 16) % count == index]
+    kernels = in_shard(spread(kernels, suite), shard)
+    networks = in_shard(networks, shard)
     if not kernels and not networks:
         raise NothingSelectedError(f"suite {suite.name!r} selects nothing to measure")
     return Plan(
@@ -226,11 +218,19 @@ class _Planner:
         self._target = target
         self._cache = cache
         self._captures = captures
-        captures.total += len({_key(spec) for spec in suite.all_networks if self._may_run(spec)})
+        captures.total += len(self.needs())
         self._graphs: dict[str, _Captured] = {}
         self._obstacles: dict[str, str] = {}
         # Networks share many kernels: the whole graphs of a zoo would take half a gigabyte.
         self._shared: dict[tuple[Kernel, Work, bool], Node] = {}
+
+    def needs(self) -> list[Capture]:
+        """The graphs that this target needs, each once."""
+        specs_by_key = {_key(spec): spec for spec in self._suite.all_networks if self._may_run(spec)}
+        return [
+            Capture(spec=spec, target=self._target.name, exports=self._is_exported(spec))
+            for spec in specs_by_key.values()
+        ]
 
     def networks(self) -> list[tuple[NetworkTrial, NetworkSpec]]:
         """One trial per network that this target can run."""
@@ -340,13 +340,17 @@ class _Planner:
 
     def _runnable(self, spec: NetworkSpec) -> NetworkSpec:
         """The spec that a worker loads. For an ONNX runtime, modules are exported and files quantised here, once."""
-        source = source_of(spec.model)
-        if self._backend.language != "onnx" or self._backend.name == "null" or (source.is_onnx and not source.variant):
-            return spec
-        if self._is_absent:
+        if not self._is_exported(spec):
             return spec
         path = onnx_file(spec.model, cache=self._cache, dimensions=spec.dimensions)
         return NetworkSpec(model=str(path), family=spec.family)
+
+    def _is_exported(self, spec: NetworkSpec) -> bool:
+        """True where an ONNX file is made of the network, because a worker here will load it."""
+        source = source_of(spec.model)
+        if self._backend.language != "onnx" or self._backend.name == "null" or self._is_absent:
+            return False
+        return not source.is_onnx or bool(source.variant)
 
     def _keys(self, spec: NetworkSpec) -> set[str]:
         return {node.kernel.key for node in self._graph(spec).nodes.nodes}
@@ -383,17 +387,3 @@ def _size(spec: NetworkSpec) -> int | None:
 def _batch(graph: Graph) -> int:
     shapes = [graph.tensors[name].shape for name in graph.inputs if name in graph.tensors]
     return next((shape[0] for shape in shapes if shape), 1)
-
-
-def _spread(kernels: Sequence[KernelTrial], suite: Suite) -> list[KernelTrial]:
-    """Order trials so that every prefix has all kinds and targets in proportion, with `suite.first` in front."""
-    chance = random.Random(suite.seed)
-    groups: dict[tuple[str, str], list[KernelTrial]] = {}
-    for trial in kernels:
-        groups.setdefault((trial.target, trial.kernel.kind), []).append(trial)
-    placed = []
-    for group in groups.values():
-        chance.shuffle(group)
-        later = group[0].kernel.kind not in suite.first
-        placed += [(later, (index + chance.random()) / len(group), trial) for index, trial in enumerate(group)]
-    return [trial for _, _, trial in sorted(placed, key=lambda item: item[:2])]

@@ -85,7 +85,8 @@ def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> Non
     that this machine does not have, such as a GPU's.
     """
     from opmark.bench.suite.duration import estimated_duration
-    from opmark.bench.suite.plan import parse_shard, plan
+    from opmark.bench.suite.order import parse_shard
+    from opmark.bench.suite.plan import plan
 
     with plan_progress() as show:
         planned = plan(
@@ -207,7 +208,7 @@ def run_suite(
     stopped at any moment; running the same command again continues. With --cluster every host measures one trial at a
     time; like hosts share the work and a journal, unlike ones get a journal each: SUITE-DEVICE-….jsonl.
     """
-    from opmark.bench.suite.plan import parse_shard
+    from opmark.bench.suite.order import parse_shard
 
     if budget is not None and budget <= 0:
         raise UsageError(f"a budget of {budget:g} s leaves no time to measure", hint="write it like 90s, 10m or 2h")
