@@ -18,6 +18,7 @@ from opmark.core.measurements.measurement import (
     status_of,
 )
 from opmark.core.measurements.records import HOT, NETWORK, ROTATED, Block, Done, KernelTrial, NetworkTrial
+from opmark.core.measurements.usual_readings import usual_beside
 
 # A shorter time of a copy is noise of the clock.
 RESOLUTION_NS = 1.0
@@ -76,14 +77,18 @@ def look_of(block: Block, usual: Mapping[str, float], of_round: Mapping[str, flo
 def _states(
     block: Block, usual: Mapping[str, float], of_round: Mapping[str, float] | None
 ) -> Sequence[tuple[float, ...]]:
-    """The state beside every sample: the mean of the readings before and after its turn, in logarithms."""
+    """The state beside every sample: the mean of the readings before and after its turn, in logarithms.
+
+    Each reading stands over the usual one after work of that length.
+    """
     columns = []
     for name in STATES:
         readings = block.sentinels.get(name)
         if name not in usual:
             columns.append([0.0] * len(block.ns))
         elif readings:
-            logs = [math.log(ns / usual[name]) for ns in readings]
+            first, later = usual_beside(usual, name, block)
+            logs = [math.log(ns / (later if place else first)) for place, ns in enumerate(readings)]
             each = len(block.ns) // (len(readings) - 1)
             columns.append([(before + after) / 2 for before, after in pairwise(logs) for _ in range(each)])
         else:

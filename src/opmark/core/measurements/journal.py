@@ -41,6 +41,7 @@ from opmark.core.measurements.records import (
     repeat_key,
     trial_key,
 )
+from opmark.core.measurements.usual_readings import usual_readings
 from opmark.core.reading import LARGE_BYTES, read_bytes
 
 _Row = TypeVar("_Row", Measurement, NetworkMeasurement, FusionMeasurement, LinkMeasurement)
@@ -249,21 +250,21 @@ def _ends(records: Iterable[Record]) -> dict[str, Done]:
 
 
 def usual_of(journals: Iterable[Journal]) -> dict[str, dict[str, float]]:
-    """The usual reading of each target's sentinels over all `journals`, in ns by sentinel.
+    """The usual readings of each target's sentinels over all `journals`, as `usual_readings` gives them.
 
     Labels of several journals are comparable only at one state.
     """
-    readings: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    others: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    beside: dict[str, list[Block]] = defaultdict(list)
     for journal in journals:
         for item in journal.sentinels:
             if item.accepted:
-                for name, ns in item.ns.items():
-                    readings[item.target][name].append(ns)
+                others[item.target] += item.ns.items()
         for key, blocks in journal.blocks.items():
-            for block in blocks:
-                for name, found in block.sentinels.items():
-                    readings[journal.trials[key].target][name] += found
-    return {target: {name: median(found) for name, found in named.items()} for target, named in readings.items()}
+            beside[journal.trials[key].target] += blocks
+    return {
+        target: found for target in {**others, **beside} if (found := usual_readings(beside[target], others[target]))
+    }
 
 
 def labels_of_trials(

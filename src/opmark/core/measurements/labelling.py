@@ -25,7 +25,7 @@ _EFFECT_DEVIATION = 0.15
 # The effect of a lasting change before anything was measured: most of compute, some of memory, together all of it.
 LASTING_EFFECT = (0.7, 0.3)
 # A reading this far from the others of its look, in logarithms, was interrupted.
-_STOLEN = 0.7
+STOLEN = 0.7
 # A residual beyond this many deviations counts as much as one at this distance (Huber).
 _HUBER = 1.5
 _ROUNDS = 3
@@ -126,7 +126,7 @@ def _looks(table: _Samples) -> tuple[Any, Any]:
     rest = table.log_ns - middle[table.look]
     trial = table.trial[table.look]
     deviation = np.maximum(1.4826 * _medians(np.abs(rest), trial), _LEAST_DEVIATION)[trial]
-    stolen = (np.abs(table.state - usual[table.look]).max(axis=1) > _STOLEN) | (np.abs(rest) > _STOLEN)
+    stolen = (np.abs(table.state - usual[table.look]).max(axis=1) > STOLEN) | (np.abs(rest) > STOLEN)
     # A look of nothing but stolen moments has no other samples.
     weight = np.where(stolen, 1e-6, _huber(rest / deviation))
     state = np.stack([_means(column, table.look, weight) for column in table.state.T], axis=1)

@@ -35,8 +35,8 @@ class FileEntry:
 class RowSource:
     """A journal or a published table that rows came from.
 
-    `sentinels_ns` holds the median of each sentinel by `<target>/<sentinel>`. `sampled_s` holds the seconds inside
-    samples by target, which is the least time that measuring can take.
+    `sentinels_ns` holds the median of each sentinel by `<target>/<sentinel>`, and by the work before its readings.
+    `sampled_s` holds the seconds inside samples by target, which is the least time that measuring can take.
     """
 
     name: str

@@ -9,6 +9,7 @@ from opmark.core.errors import ContentError
 from opmark.core.files import sha256
 from opmark.core.measurements.host_clock import host_clock
 from opmark.core.measurements.journal import Journal, read_journal, usual_of
+from opmark.core.measurements.usual_readings import at_usual_work
 from opmark.datasets.format.manifest import FILE, RowSource
 from opmark.datasets.release.contents import Contents, from_measurements
 from opmark.datasets.release.network_kernels import GraphFinder
@@ -50,9 +51,12 @@ def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None =
 
 
 def _check_alike(journal: Journal, usual_ns: Mapping[str, Mapping[str, float]]) -> None:
-    """Raise `ContentError` where sentinels moved apart, as on another machine; on another clock they move alike."""
+    """Raise `ContentError` where sentinels moved apart, as on another machine; on another clock they move alike.
+
+    Readings are compared with those after work of the same length.
+    """
     for target, reading in journal.usual_ns.items():
-        off = host_clock(reading, usual_ns[target]).off
+        off = host_clock(at_usual_work(reading, usual_ns[target]), usual_ns[target]).off
         if off > SENTINEL_TOLERANCE:
             raise ContentError(
                 f"its sentinels on {target} are {off:.1%} off those of the other journals beside what a clock explains",
@@ -126,9 +130,15 @@ def _check_sentinels(first: Contents, other: Contents) -> None:
 
 
 def _drifted(first: RowSource, other: RowSource) -> str:
-    ratios = {
-        name: other.sentinels_ns[name] / latency_ns - 1
-        for name, latency_ns in first.sentinels_ns.items()
-        if name in other.sentinels_ns
-    }
+    ratios = {}
+    for target in sorted({key.partition("/")[0] for key in first.sentinels_ns}):
+        ours, theirs = _of_target(first, target), _of_target(other, target)
+        for name, ns in at_usual_work(theirs, ours).items():
+            if name in ours:
+                ratios[f"{target}/{name}"] = ns / ours[name] - 1
     return ", ".join(f"{name} {ratio:+.1%}" for name, ratio in ratios.items() if abs(ratio) > SENTINEL_TOLERANCE)
+
+
+def _of_target(source: RowSource, target: str) -> dict[str, float]:
+    named = {key.partition("/")[::2]: ns for key, ns in source.sentinels_ns.items()}
+    return {name: ns for (of, name), ns in named.items() if of == target}

@@ -11,6 +11,7 @@ from statistics import fmean, median
 from opmark.bench.clock.machine import device_slug
 from opmark.core.errors import OpMarkError
 from opmark.core.measurements.labelling import LASTING_EFFECT, STATES
+from opmark.core.measurements.usual_readings import usual_after
 from opmark.core.workspace import Workspace
 from opmark.datasets.format.manifest import read
 from opmark.leaderboards.problem.problem import Problem
@@ -55,7 +56,8 @@ def state_of(
 ) -> MachineState:
     """The state between two readings of every device: logarithms over the usual reading, one per sentinel.
 
-    A device counts by the time that it is busy. The state is zero where nothing usual is known.
+    The usual reading is that after work as long as `busy_ns`. A device counts by the time that it is busy. The state is
+    zero where nothing usual is known.
     """
     total = [0.0] * len(STATES)
     weight = 0.0
@@ -63,7 +65,8 @@ def state_of(
         if all(name in reading for name in STATES for reading in (first, second, reference)):
             weight += busy
             for place, name in enumerate(STATES):
-                total[place] += busy * fmean(math.log(one[name] / reference[name]) for one in (first, second))
+                usual_ns = usual_after(reference, name, busy)
+                total[place] += busy * fmean(math.log(one[name] / usual_ns) for one in (first, second))
     return tuple(value / weight for value in total) if weight > 0 else tuple(0.0 for _ in STATES)
 
 

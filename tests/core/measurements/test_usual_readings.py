@@ -1,0 +1,100 @@
+"""Readings of sentinels are compared with those after work of the same length."""
+
+import math
+import random
+
+import pytest
+
+from opmark.core.kernels.folding import look_of
+from opmark.core.measurements.labelling import Look, labels_of
+from opmark.core.measurements.records import HOT, NETWORK, ROTATED, Block
+from opmark.core.measurements.usual_readings import at_usual_work, usual_after, usual_beside, usual_readings
+
+SHORT_NS, LONG_NS = 2e4, 3e7
+
+
+def block(trial: str, ns: float, memory: tuple[float, ...], label: str = HOT, compute: float = 60.0) -> Block:
+    turns = len(memory) - 1
+    return Block(
+        trial=trial,
+        label=label,
+        process=0,
+        round=0,
+        construction="single",
+        copies=1,
+        base_copies=0,
+        calls=1,
+        ns=(ns,) * turns,
+        clean="1" * turns,
+        sentinels={"compute": (compute,) * len(memory), "memory": memory},
+    )
+
+
+def carried(count: int = 400) -> list[Block]:
+    """Blocks of a machine in one state, whose copy reads 190 after short work and 330 after long work."""
+    short = [block(f"s{number}", SHORT_NS, (300.0, 190.0, 190.0)) for number in range(count)]
+    long = [block(f"l{number}", LONG_NS, (300.0, 330.0, 330.0), label=NETWORK) for number in range(count // 4)]
+    return [*short, *long]
+
+
+def test_each_length_of_work_has_its_usual_reading() -> None:
+    blocks = carried()
+    usual = usual_readings(blocks)
+    assert usual["memory"] == 190.0, "the median over all, as before"
+    first, later = usual_beside(usual, "memory", blocks[0])
+    assert (first, later) == (pytest.approx(300, rel=0.02), pytest.approx(190, rel=0.01))
+    assert usual_beside(usual, "memory", blocks[-1])[1] == pytest.approx(330, rel=0.06), "drawn towards all a little"
+    assert usual_after(usual, "memory", LONG_NS) == usual_beside(usual, "memory", blocks[-1])[1]
+    assert usual_after(usual, "memory", 1e3) == 190.0, "no work of that length was measured"
+    assert usual_beside({"memory": 50.0}, "memory", blocks[0]) == (50.0, 50.0)
+    with pytest.raises(KeyError):
+        usual_beside({}, "memory", blocks[0])
+
+
+def test_rotated_samples_stand_beside_colder_sentinels() -> None:
+    cold = [block(f"r{number}", SHORT_NS, (300.0, 270.0, 270.0), label=ROTATED) for number in range(400)]
+    usual = usual_readings([*carried(), *cold])
+    assert usual_beside(usual, "memory", cold[0])[1] == pytest.approx(270, rel=0.02)
+
+
+def test_few_trials_do_not_decide_what_is_usual() -> None:
+    slow = block("slow", LONG_NS, (330.0, 330.0, 330.0))
+    usual = usual_readings([*(block(f"s{number}", SHORT_NS, (190.0,) * 3) for number in range(400)), slow])
+    assert usual_beside(usual, "memory", slow)[1] < 205
+
+
+def test_readings_without_a_block_count_too() -> None:
+    assert usual_readings([], [("compute", 3.0), ("compute", 5.0), ("compute", 4.0)]) == {"compute": 4.0}
+
+
+def test_what_the_caches_carry_over_is_no_state() -> None:
+    """Long and short kernels are told at one state: the same machine gives them their own times."""
+    chance = random.Random(3)
+    blocks = []
+    for one in carried():
+        slower = chance.choice([1.0, 1.3])  # the state of this look
+        readings = {name: tuple(ns * slower for ns in found) for name, found in one.sentinels.items()}
+        fields = {name: getattr(one, name) for name in Block.__dataclass_fields__}
+        fields |= {"ns": tuple(ns * slower for ns in one.ns), "sentinels": readings}
+        blocks.append(Block(**fields))
+    usual = usual_readings(blocks)
+
+    def told(of: dict[str, float]) -> float:
+        looks: dict[str, list[Look]] = {one.trial: [look_of(one, of, None, 0.0)] for one in blocks}
+        labels = labels_of(looks)
+        short = [label.latency_ns / SHORT_NS for key, label in labels.items() if key.startswith("s")]
+        long = [label.latency_ns / LONG_NS for key, label in labels.items() if key.startswith("l")]
+        return math.exp(sum(map(math.log, long)) / len(long) - sum(map(math.log, short)) / len(short))
+
+    overall = {name: usual[name] for name in ("compute", "memory")}
+    assert told(overall) < 0.95, "one usual reading for all makes long work too fast"
+    assert told(usual) == pytest.approx(1.0, abs=0.03)
+
+
+def test_journals_of_other_work_are_compared_like_with_like() -> None:
+    blocks = carried()
+    usual = usual_readings(blocks)
+    networks = usual_readings([one for one in blocks if one.label == NETWORK])
+    assert networks["memory"] == 330.0
+    assert at_usual_work(networks, usual)["memory"] == pytest.approx(190, rel=0.06)
+    assert at_usual_work({"compute": 66.0}, usual) == {"compute": 66.0}
