@@ -8,7 +8,13 @@ import pytest
 from opmark.core.kernels.folding import look_of
 from opmark.core.measurements.labelling import Look, labels_of
 from opmark.core.measurements.records import HOT, NETWORK, ROTATED, Block
-from opmark.core.measurements.usual_readings import at_usual_work, usual_after, usual_beside, usual_readings
+from opmark.core.measurements.usual_readings import (
+    at_usual_work,
+    deviation_of_readings,
+    usual_after,
+    usual_beside,
+    usual_readings,
+)
 
 SHORT_NS, LONG_NS = 2e4, 3e7
 
@@ -98,3 +104,10 @@ def test_journals_of_other_work_are_compared_like_with_like() -> None:
     assert networks["memory"] == 330.0
     assert at_usual_work(networks, usual)["memory"] == pytest.approx(190, rel=0.06)
     assert at_usual_work({"compute": 66.0}, usual) == {"compute": 66.0}
+
+
+def test_a_restless_machine_is_told_by_the_readings_of_single_blocks() -> None:
+    assert deviation_of_readings(carried()) == 0.0
+    assert deviation_of_readings([]) == 0.0
+    restless = [block(f"n{number}", SHORT_NS, (300.0, 200.0, 220.0, 180.0, 200.0)) for number in range(5)]
+    assert deviation_of_readings(restless) == pytest.approx(1.4826 * math.log(1.1) / 2, rel=0.2)

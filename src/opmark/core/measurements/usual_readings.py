@@ -80,6 +80,20 @@ def usual_readings(blocks: Iterable[Block], others: Iterable[tuple[str, float]] 
     return usual
 
 
+def deviation_of_readings(blocks: Iterable[Block]) -> float:
+    """The robust deviation of the readings beside one block, as a fraction: the largest of the sentinels' medians.
+
+    It tells how much the machine's speed changes within seconds; 0 without readings.
+    """
+    found: dict[str, list[float]] = defaultdict(list)
+    for block in blocks:
+        for name, readings in block.sentinels.items():
+            logs = np.log(np.asarray(readings[1:], dtype=float))
+            if len(logs) > 1:
+                found[name].append(1.4826 * float(np.median(np.abs(logs - np.median(logs)))))
+    return max((median(deviations) for deviations in found.values()), default=0.0)
+
+
 def _level(readings: Sequence[float]) -> float:
     """The mean logarithm without stolen moments: medians jump where a machine has two speeds."""
     logs = np.log(np.asarray(readings, dtype=float))
