@@ -67,15 +67,15 @@ def usual_readings(blocks: Iterable[Block], others: Iterable[tuple[str, float]] 
             every[name] += readings
             first, later = _keys(name, block)
             for key, part in ((first, readings[:1]), (later, readings[1:])):
-                found[key] += part
+                found[key].extend(part)
                 trials[key].add(block.trial)
                 names[key] = name
     usual = {name: median(readings) for name, readings in every.items()}
     levels = {name: _level(readings) for name, readings in every.items()}
-    for key, readings in sorted(found.items()):
-        if readings:
+    for key in sorted(found):
+        if found[key]:
             name, count = names[key], len(trials[key])
-            carried = (_level(readings) - levels[name]) * count / (count + _PRIOR_TRIALS)
+            carried = (_level(found[key]) - levels[name]) * count / (count + _PRIOR_TRIALS)
             usual[key] = math.exp(levels[name] + carried)
     return usual
 
