@@ -81,8 +81,7 @@ def list_suites(ctx: click.Context, as_json: bool) -> None:
 def plan_suite(ctx: click.Context, suite: str, shard: str, as_json: bool) -> None:
     """Show what SUITE (a name or a YAML file) would measure here.
 
-    The plan includes an estimate of the time, from the pace recorded for the suite's quality. It also includes targets
-    that this machine does not have, such as a GPU's.
+    The plan estimates the time from the pace of the suite's quality, and includes targets that this machine lacks.
     """
     from opmark.bench.suite.duration import estimated_duration
     from opmark.bench.suite.order import parse_shard
