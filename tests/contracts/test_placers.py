@@ -99,10 +99,11 @@ PROBLEMS = {
 
 # Where no judge is compiled, a search takes a millisecond per step: so many steps show all of its phases.
 STEPS = {
-    "opmark.leaderboards.search.portfolio.LAST_PER_PAIR": 20,
-    "opmark.leaderboards.placers.flexflow_mcmc.PER_GROUP": 50,
+    "opmark.leaderboards.search.portfolio.FIRST_STEPS": 4,
+    "opmark.leaderboards.search.portfolio.LAST_PER_PAIR": 5,
+    "opmark.leaderboards.placers.flexflow_mcmc.PER_GROUP": 15,
     "opmark.leaderboards.placers.simulated_annealing.FIRST_PER_GROUP": 10,
-    "opmark.leaderboards.placers.simulated_annealing.LAST_PER_GROUP": 150,
+    "opmark.leaderboards.placers.simulated_annealing.LAST_PER_GROUP": 60,
 }
 
 
