@@ -13,6 +13,8 @@ from opmark.core.errors import MeasurementError
 from opmark.core.files import sha256, write_json, write_text
 from opmark.core.kernels.graph import Graph
 from opmark.core.measurements.estimate import median
+from opmark.core.measurements.journal import read_journal
+from opmark.core.measurements.measurement import USABLE
 from opmark.core.workspace import ROOMS, Workspace, versions
 from opmark.datasets.release import building
 from opmark.datasets.release import release as releases
@@ -83,7 +85,7 @@ def quickstart(
     """Measure, predict, place and report in the workspace `folder`, within about `minutes`.
 
     `placed` is the network that placers compete on. A second call continues where the first stopped and measures
-    nothing twice. Raises `MeasurementError` if no network could be measured.
+    nothing twice. Raises `MeasurementError` if a target's kernels or all held-out networks could not be measured.
     """
     start = time.monotonic()
     workspace = _workspace(folder)
@@ -93,6 +95,7 @@ def quickstart(
     journal = _measured(workspace, suite, end, progress)
     if journal is None:
         raise KeyboardInterrupt
+    _need_kernels(journal, suite, minutes)
     compile_meanwhile(announce)
     release = _released(workspace, journal)
     announce(f"Release {release.name}: {len(release.kernels):,} kernel rows. Training predictors …")
@@ -131,16 +134,32 @@ def _measured(
 ) -> Path | None:
     """Measure while there is time, and return the journal; None if interrupted."""
     journal = workspace.journals / f"{suite.name}.jsonl"
-    finished = journal.with_suffix(".finished")
-    if finished.exists() and journal.exists():
+    if _marker(journal).exists() and journal.exists():
         return journal
     left_s = deadline - time.monotonic()
     budget_s = max(LEAST_MEASURING_S, left_s - max(AFTERWARDS_S, AFTERWARDS_SHARE * left_s))
     summary = run(suite, journal=journal, budget_s=budget_s, progress=progress, cache=workspace.cache)
     if summary.interrupted:
         return None
-    write_text(finished, "")
+    write_text(_marker(journal), "")
     return journal
+
+
+def _need_kernels(journal: Path, suite: Suite, minutes: float) -> None:
+    """Raise `MeasurementError` for a target without kernels; more minutes go on with the same journal."""
+    measured = {row.target for row in read_journal(journal).measurements if row.status in USABLE}
+    missing = [target for target in suite.targets if target not in measured]
+    if missing:
+        _marker(journal).unlink()
+        raise MeasurementError(
+            f"{minutes:g} minutes were too short to measure kernels of {' and '.join(missing)}",
+            hint=f"give it more time: opmark quickstart --minutes {max(6, round(2 * minutes))}",
+        )
+
+
+def _marker(journal: Path) -> Path:
+    """The file that tells that measuring is over."""
+    return journal.with_suffix(".finished")
 
 
 def _released(workspace: Workspace, journal: Path) -> Release:
