@@ -109,14 +109,16 @@ def _fill(folder: Path, contents: Contents, version: str, beside: Sequence[Path]
         statistics=statistics(contents),
     )
     _refuse_errors(ReleaseTables(manifest=described, tables=tables), contents.name)
+    accompanying = [_entry(path) for path in beside]
+    shown = dataclasses.replace(described, files=(*entries, *accompanying))
     for name, text in (
-        (card.FILE, card.card(described, [link_of(row) for row in contents.table(LINKS)])),
+        (card.FILE, card.card(shown, [link_of(row) for row in contents.table(LINKS)])),
         (croissant.FILE, files.json_text(croissant.croissant(described))),
     ):
         path = folder / name
         path.write_text(text, encoding="utf-8")
         entries.append(_entry(path))
-    entries += [_entry(path) for path in beside]
+    entries += accompanying
     complete = dataclasses.replace(described, files=tuple(entries))
     (folder / manifest.FILE).write_text(manifest.text(complete), encoding="utf-8")
     for path in folder.iterdir():
