@@ -230,6 +230,12 @@ def rich(draw, max_units=9):
     )
 
 
+def without_own_copies(problem: Problem) -> Problem:
+    """`problem` on devices that leave copying to links, which list schedules assume."""
+    devices = tuple(replace(device, own_copies=False) for device in problem.cluster.devices)
+    return replace(problem, cluster=replace(problem.cluster, devices=devices))
+
+
 @st.composite
 def placed(draw, source=problems, max_units=9):
     """A random problem and a device for every unit of it that its classes allow."""

@@ -131,7 +131,9 @@ def test_what_needs_a_gpu_is_planned_and_refused_where_there_is_none(
     for suite in ("linears-bf16", "full-gpu"):
         refused = opmark("run", suite)
         assert refused.exit_code == 4
-        assert refused.stderr == "Error: cannot measure on torch-cuda-t1: torch sees no CUDA GPU\n"
+        error, hint = refused.stderr.splitlines()
+        assert error == "Error: cannot measure on torch-cuda-t1: torch sees no CUDA GPU"
+        assert hint == "Hint: install a CUDA build of torch"
     assert not (workspace / "bench" / "journals").exists()
 
 

@@ -37,7 +37,7 @@ def test_compiled_heft_is_the_plain_one(problem: Problem, contention: bool) -> N
 
 
 @settings(max_examples=150, deadline=None)
-@given(problem=examples.problems(max_units=10))
+@given(problem=examples.problems(max_units=10).map(examples.without_own_copies))
 def test_earliest_first_runs_everything_when_it_can(problem: Problem) -> None:
     built = schedule_by_earliest_start(problem, problem.arrays.default_priority, contention=False)
     assert (built.device >= 0).all()

@@ -55,6 +55,7 @@ def test_without_contention_the_estimate_is_the_simulated_schedule(
     from opmark.leaderboards.problem.rules.profile import profile_named
 
     problem, places = case
+    problem = examples.without_own_copies(problem)
     schedule = PlainListSchedule(problem, contention=False)
     names = [item.name for item in problem.cluster.devices]
     for number, unit in enumerate(problem.units):
