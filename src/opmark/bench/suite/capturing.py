@@ -56,18 +56,20 @@ class Capture:
 
 
 class CaptureCount:
-    """Counts the graphs of all targets, and tells a listener about the next one before it is captured."""
+    """Counts the graphs of all targets, and tells a listener about the next one before its capture, from any thread."""
 
     def __init__(self, listener: PlanListener) -> None:
         self._listener = listener
+        self._lock = threading.Lock()
         self._begun = time.monotonic()
         self._done = 0
         self.total = 0
 
     def capturing(self, network: str, target: str) -> None:
         """Tell that the graph of `network` comes next; all earlier ones are done."""
-        self._tell(f"capturing {network} for {target}")
-        self._done += 1
+        with self._lock:
+            self._tell(f"capturing {network} for {target}")
+            self._done += 1
 
     def drawing(self, target: str) -> None:
         """Tell that the kernels of a target are drawn."""
