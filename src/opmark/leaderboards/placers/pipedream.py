@@ -49,7 +49,6 @@ class PipeDream(Placer):
         del seed
         incumbent = Incumbent(problem, "pipedream", budget_s * BUDGET_SHARE)
         blocks = blocks_of(problem)
-        quick = quick_split(problem, blocks)
         for ideals, kept_share in _lattices(blocks, time.monotonic() + budget_s * LISTING_SHARE):
             for size_bytes in (blocks.weight_bytes, blocks.size_bytes):
                 if incumbent.left_s <= 0:
@@ -58,6 +57,7 @@ class PipeDream(Placer):
                 pipeline = replicated_stages(problem, blocks, ideals, size_bytes, deadline)
                 if pipeline is not None and incumbent.consider(pipeline):
                     return incumbent.solution()
+        quick = quick_split(problem, blocks)
         if quick is None:
             raise PlacementError("no pipeline of contiguous stages fits into memory")
         incumbent.consider(quick)
