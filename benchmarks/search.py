@@ -1,8 +1,9 @@
 """The `opmark` placer of this tree beside that of an older revision, problem by problem and track by track.
 
 Run it from the repository: `python benchmarks/search.py [--cpu-time] [--seeds 0,1,2] [--keep FILE]`. Without `--budget`
-all scored problems get 2 s and five of each track 60 s. The older revision is checked out into a temporary worktree;
-each side plans in a process of its own, old and new in turn, and this tree's simulator judges both answers. With
+all scored problems get 2 s and five of each track 60 s. The older revision is checked out into a temporary worktree,
+or stands in `--old-tree` already, where it compiles only once; each side plans in a process of its own, old and new in
+turn, and this tree's simulator judges both answers. `--tracks` takes older versions too, as TRACK@VERSION. With
 `--cpu-time` budgets count the CPU time of the planning process, so that a busy machine does not matter. With several
 seeds a problem counts by the geometric mean of its costs. `--keep` stores finished runs, and a later call goes on from
 there; runs of the new side are known by the hash of this tree's sources.
@@ -97,9 +98,14 @@ class Side:
 
 
 def told(problem: Problem) -> dict[str, Any]:
-    """A problem in plain JSON, without fields that are empty or decide no cost: an older revision may not know them."""
+    """A problem in plain JSON, without fields that are empty or decide no cost: an older revision may not know them.
+
+    The placer takes none of the splits that units offer, so they decide no cost either.
+    """
     empty = {name for name in problem.__dataclass_fields__ if not getattr(problem, name)}
     content = json.loads(problem_text(problem))
+    for unit in content["units"]:
+        unit.pop("splits", None)
     return {key: value for key, value in content.items() if key not in {"schema", "provenance", "reference", *empty}}
 
 
@@ -127,8 +133,11 @@ class Kept:
 
 
 @contextmanager
-def checked_out(revision: str) -> Iterator[Path]:
-    """A temporary work tree of a revision."""
+def checked_out(revision: str, there: Path | None) -> Iterator[Path]:
+    """A work tree of a revision: the one that is `there`, or a temporary one."""
+    if there is not None:
+        yield there.resolve()
+        return
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "old"
         subprocess.run(["git", "worktree", "add", "--detach", str(tree), revision], cwd=ROOT, check=True)
@@ -192,7 +201,7 @@ def run_all(asked: Sequence[Question], given: argparse.Namespace, kept: Kept) ->
     missing = [one for one in asked if any(key_of(side, one) not in kept.rows for side in SIDES)]
     with ExitStack() as stack:
         old = [one for one in missing if key_of("old", one) not in kept.rows]
-        tree = stack.enter_context(checked_out(given.old)) if old else ROOT
+        tree = stack.enter_context(checked_out(given.old, given.old_tree)) if old else ROOT
         pairs: queue.Queue[dict[str, Side]] = queue.Queue()
         for _ in range(given.jobs if missing else 0):
             places = {"old": tree / "src", "new": ROOT / "src"}
@@ -269,6 +278,7 @@ def main() -> None:
     """Run what is missing and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--old", default=OLD, help="revision to compare with")
+    parser.add_argument("--old-tree", type=Path, help="a work tree of that revision")
     parser.add_argument("--budget", type=float, help="one budget in seconds for all problems")
     parser.add_argument("--tracks", type=lambda text: text.split(","), default=[])
     parser.add_argument("--problems", type=lambda text: text.split(","), default=[])
