@@ -1,17 +1,20 @@
 """Measure how many placements per second opsim 1 evaluates, compared with a plain Python reference of the same rules.
 
-    python benchmarks/simulator.py [--largest 1000000]
+    python benchmarks/simulator.py [--largest 1000000] [--only-file]
 
 Graphs are eight branches wide with joins, on a host and three accelerators with memory, ports and routes. Placements
 are random; both simulators evaluate the same ones, and their costs must agree. Then the largest graph is written to a
-file, and loading it, compiling it, one simulation, and HEFT are timed one after the other, in CPU seconds.
+file, and a fresh process loads it, compiles it, simulates one placement and runs HEFT: CPU seconds and peak memory.
 """
 
 import argparse
+import resource
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +35,7 @@ from opmark.leaderboards.simulator.simulate import simulate, simulate_many
 SIZES = (32, 326, 2_012, 20_000, 1_000_000)
 WIDTH = 8
 SECONDS_EACH = 1.0
+KILOBYTE = 1024  # the unit of `ru_maxrss` on Linux
 
 
 def cluster() -> Cluster:
@@ -102,33 +106,55 @@ def plain_seconds(made: Problem, table: np.ndarray) -> tuple[float, list[int]]:
     return (time.perf_counter() - begun) / len(costs), costs
 
 
-def seconds_from_file(count: int) -> list[tuple[str, str]]:
-    """CPU seconds to load, compile, simulate and schedule one large problem, each step after the one before."""
+def steps_from_file(path: Path) -> list[tuple[str, str, str]]:
+    """CPU seconds to load, compile, simulate and schedule the problem in `path`, and the peak memory after each."""
     heft = PLACERS.load("heft")
     small = smallest_problem()
     heft.place(small, budget_s=1, seed=0)  # compiles all that is timed below
+    marks = [mark()]
+    made = load_problem(path)
+    marks.append(mark())
+    arrays = made.arrays  # worked out once and kept
+    marks.append(mark())
+    placement = Placement(device=np.random.default_rng(1).integers(0, arrays.devices, arrays.units))
+    simulate(made, placement)
+    marks.append(mark())
+    heft.place(made, budget_s=60, seed=0)
+    marks.append(mark())
+    steps = ("load", "compile", "simulate", "HEFT")
+    rows = [
+        (step, f"{after[0] - before[0]:.1f}", f"{after[1]:.2f}")
+        for step, (before, after) in zip(steps, pairwise(marks), strict=True)
+    ]
+    return [*rows[:3], ("load to simulation", f"{marks[3][0] - marks[0][0]:.1f}", f"{marks[3][1]:.2f}"), rows[3]]
+
+
+def mark() -> tuple[float, float]:
+    """CPU seconds and peak memory in GB so far."""
+    return time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KILOBYTE / 1e9
+
+
+def from_file(count: int) -> list[tuple[str, str, str]]:
+    """`steps_from_file` for one large problem, in a process that has done nothing else."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "problem.json"
         save_problem(problem(count), path)
-        marks = [time.process_time()]
-        made = load_problem(path)
-        marks.append(time.process_time())
-        placement = Placement(device=np.random.default_rng(1).integers(0, len(made.cluster.devices), count))
-        made.arrays  # noqa: B018 (worked out once and kept)
-        marks.append(time.process_time())
-        simulate(made, placement)
-        marks.append(time.process_time())
-        heft.place(made, budget_s=60, seed=0)
-        marks.append(time.process_time())
-    steps = ("load", "compile", "simulate", "HEFT")
-    rows = [(step, f"{after - before:.1f}") for step, (before, after) in zip(steps, pairwise(marks), strict=True)]
-    return [*rows[:3], ("load to simulation", f"{marks[3] - marks[0]:.1f}"), rows[3]]
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            return pool.submit(steps_from_file, path).result()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="leave out graphs with more kernels")
-    largest = parser.parse_args().largest
+    parser.add_argument("--only-file", action="store_true", help="only the steps from the file on")
+    given = parser.parse_args()
+    if not given.only_file:
+        show_evaluations(given.largest)
+    show_table((f"{given.largest:,} kernels from a file", "CPU s", "peak GB"), from_file(given.largest), left=1)
+
+
+def show_evaluations(largest: int) -> None:
+    """A row per size: evaluations per second of both simulators."""
     rows, points = [], []
     for count in (size for size in SIZES if size <= largest):
         made = problem(count)
@@ -145,7 +171,6 @@ def main() -> None:
         counts, seconds = np.log(np.array(large)).T
         print(f"time grows as kernels^{np.polyfit(counts, seconds, 1)[0]:.2f} from {large[0][0]:,} kernels on")
     print()
-    show_table((f"{largest:,} kernels from a file", "CPU s"), seconds_from_file(largest), left=1)
 
 
 if __name__ == "__main__":
