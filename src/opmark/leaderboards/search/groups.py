@@ -1,6 +1,7 @@
 """Groups, the units of placement: colocation classes contracted to one item each."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -52,11 +53,13 @@ def groups_of(problem: Problem) -> Groups:
 
 def summed_run_ns(run_ns: Integers, label: Integers, count: int) -> Integers:
     """count×D: the rows of `run_ns` summed by label, -1 if a device cannot run all rows of a label."""
+    order = np.argsort(label, kind="stable")
+    first = np.flatnonzero(np.diff(label[order], prepend=-1))
+    rows = run_ns[order]
     total = np.zeros((count, run_ns.shape[1]), dtype=np.int64)
-    np.add.at(total, label, np.maximum(run_ns, 0))
-    unable = np.zeros_like(total, dtype=bool)
-    np.logical_or.at(unable, label, run_ns < 0)
-    total[unable] = -1
+    total[label[order][first]] = np.where(
+        np.minimum.reduceat(rows, first) < 0, -1, np.add.reduceat(np.maximum(rows, 0), first)
+    )
     return total
 
 
@@ -67,16 +70,11 @@ def whole_graph_ns(run_ns: Integers) -> npt.NDArray[np.float64]:
 
 def _contracted(problem: Problem) -> Groups:
     arrays = problem.arrays
-    classes = arrays.colocation.tolist()
-    number: dict[int, int] = {}
-    of_unit = np.empty(arrays.units, dtype=np.int64)
-    for unit in arrays.topological.tolist():
-        key = classes[unit] if classes[unit] >= 0 else -1 - unit
-        of_unit[unit] = number.setdefault(key, len(number))
-    run_ns = summed_run_ns(arrays.run_ns, of_unit, len(number))
-    members: list[list[int]] = [[] for _ in number]
-    for unit, group in enumerate(of_unit.tolist()):
-        members[group].append(unit)
+    of_unit = _numbered(arrays)
+    run_ns = summed_run_ns(arrays.run_ns, of_unit, int(of_unit.max()) + 1)
+    ends = np.cumsum(np.bincount(of_unit)).tolist()
+    by_group = np.argsort(of_unit, kind="stable").tolist()
+    members = tuple(tuple(by_group[first:last]) for first, last in pairwise([0, *ends]))
     for group in np.flatnonzero((run_ns < 0).all(axis=1)).tolist():
         names = ", ".join(problem.units[unit].name for unit in members[group][:3])
         raise PlacementError(f"no device can run all units of the class that holds {names}")
@@ -85,9 +83,19 @@ def _contracted(problem: Problem) -> Groups:
     np.add.at(size, of_unit, arrays.workspace_bytes)
     produced = arrays.tensor_producer >= 0
     np.add.at(size, of_unit[arrays.tensor_producer[produced]], arrays.tensor_bytes[produced])
-    return Groups(
-        of_unit=of_unit, members=tuple(map(tuple, members)), run_ns=run_ns, weight_bytes=weight, size_bytes=size
-    )
+    return Groups(of_unit=of_unit, members=members, run_ns=run_ns, weight_bytes=weight, size_bytes=size)
+
+
+def _numbered(arrays: ProblemArrays) -> Integers:
+    """The group of each unit: a class, or the unit by itself, numbered where the topological order meets it first."""
+    classes = arrays.colocation[arrays.topological]
+    key = np.where(classes >= 0, classes, arrays.units + arrays.topological)
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    number = np.empty(len(first), dtype=np.int64)
+    number[np.argsort(first)] = np.arange(len(first))
+    of_unit = np.empty(arrays.units, dtype=np.int64)
+    of_unit[arrays.topological] = number[place]
+    return of_unit
 
 
 def _weight_bytes(arrays: ProblemArrays, of_unit: Integers, count: int) -> Integers:
