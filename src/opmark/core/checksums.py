@@ -41,10 +41,10 @@ def checksum_fits(content: bytes) -> bool | None:
     return digest.hexdigest() == checksum
 
 
-def without_entry(content: bytes) -> bytes | None:
-    """The JSON text of a file that fits its checksum, without it; None for any other file."""
+def sealed_parts(content: bytes) -> tuple[memoryview, bytes] | None:
+    """The JSON text before and behind the checksum of a file that fits it; None for any other file."""
     parts = _parts(content) if checksum_fits(content) else None
-    return b"".join((parts[0], parts[2])) if parts else None
+    return (parts[0], parts[2]) if parts else None
 
 
 def _parts(content: bytes) -> tuple[memoryview, str, bytes] | None:

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from opmark.core.checksums import without_entry
+from opmark.core.checksums import sealed_parts
 from opmark.core.errors import ContentError
 from opmark.core.reading import PACKED, USUAL_BYTES, read_bytes, read_json
 from opmark.core.yaml_file import read_yaml
@@ -95,11 +95,11 @@ def sealed_text(path: Path, *, schema: int, at_most: int = USUAL_BYTES) -> bytes
     """
     if path.suffix == PACKED:
         return None
-    content = without_entry(read_bytes(path, at_most=at_most))
-    first = _FIRST_ENTRY.match(content) if content else None
-    if content is None or first is None or int(first[1]) != schema:
+    parts = sealed_parts(read_bytes(path, at_most=at_most))
+    first = _FIRST_ENTRY.match(parts[0]) if parts else None
+    if parts is None or first is None or int(first[1]) != schema:
         return None
-    return b"{" + content[first.end() :]
+    return b"".join((b"{", parts[0][first.end() :], parts[1]))  # files may be large: one copy
 
 
 def _at_once(path: Path, kind: type[T], schema: int, at_most: int) -> T | None:

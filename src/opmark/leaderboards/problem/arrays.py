@@ -148,7 +148,9 @@ def with_topological_order(arrays: ProblemArrays) -> ProblemArrays:
     order = topological_order(*arrays.packed)
     if len(order) < arrays.units:
         raise ContentError("the graph has a cycle")
-    return replace(arrays, topological=order)
+    found = replace(arrays, topological=order)
+    found.__dict__["packed"] = arrays.packed  # which the order is no part of
+    return found
 
 
 def _graph_arrays(graph: NumberedGraph) -> dict[str, Integers]:
@@ -212,6 +214,5 @@ def _check_magnitude(problem: ProblemFields, arrays: ProblemArrays) -> None:
 
 
 def _sum(values: Integers) -> int:
-    """An exact sum, which 64 bits may not hold."""
-    found: int = sum(values.tolist())
-    return found
+    """An exact sum, which 64 bits may not hold: halves of 32 bits cannot overflow."""
+    return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())

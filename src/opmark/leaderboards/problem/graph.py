@@ -1,9 +1,8 @@
 """The graph of a problem before it is compiled: numbered edges, cycles, and units that must share a device."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, repeat
-from typing import NamedTuple
 
 import numpy as np
 
@@ -50,59 +49,51 @@ class NumberedGraph:
         return all(int(part.min(initial=0)) > UNKNOWN for part in parts)
 
 
-class NameRows(NamedTuple):
-    """Names in rows: the length of each row, and the names of all rows one after another."""
-
-    lengths: Integers
-    names: Iterable[str]
-
-
 def numbered(problem: ProblemFields) -> NumberedGraph:
     """The graph of a problem by numbers, worked out once."""
     known = problem.worked_out.get(_KNOWN)
     if not isinstance(known, NumberedGraph):
-        known = number_graph(
-            problem,
-            weights=_name_rows([_distinct(unit.weights) for unit in problem.units]),
-            producers=(tensor.producer for tensor in problem.tensors),
-            consumers=_name_rows([tensor.consumers for tensor in problem.tensors]),
-        )
+        known = _from_names(problem)
+        keep_numbered(problem, known)
     return known
 
 
-def number_graph(
-    problem: ProblemFields, *, weights: NameRows, producers: Iterable[str | None], consumers: NameRows
-) -> NumberedGraph:
-    """The graph of a problem from the names that its units and tensors use; `numbered` gives it from now on."""
+def keep_numbered(problem: ProblemFields, graph: NumberedGraph) -> None:
+    """Let `numbered` give this graph for a problem."""
+    problem.worked_out[_KNOWN] = graph
+
+
+def sorted_rows(lengths: Integers, values: Integers, below: int) -> tuple[Integers, Integers]:
+    """Compressed rows of values below `below`, ascending within a row: the offset of each row, and all rows."""
+    # Sorting whole numbers that begin with the row's own sorts all rows at once.
+    base = np.repeat(np.arange(len(lengths)), lengths) * (below + 1)
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), np.sort(base + values) - base
+
+
+def _from_names(problem: ProblemFields) -> NumberedGraph:
     units = dict(zip(problem.unit_names, count()))
-    consumer_offsets, consumer_units = _rows(consumers, units)
-    weight_offsets, weight_ids = _rows(weights, dict(zip(problem.weights, count())))
-    makers: dict[str | None, int] = dict(zip(problem.unit_names, count()))
-    makers |= {"": -1, None: -1}
-    found = problem.worked_out[_KNOWN] = NumberedGraph(
+    consumer_offsets, consumer_units = _rows([tensor.consumers for tensor in problem.tensors], units)
+    weights = dict(zip(problem.weights, count()))
+    weight_offsets, weight_ids = _rows([_distinct(unit.weights) for unit in problem.units], weights)
+    makers = {**units, "": -1}
+    producers = (tensor.producer for tensor in problem.tensors)
+    return NumberedGraph(
         producer=np.fromiter(map(makers.get, producers, repeat(UNKNOWN)), dtype=np.int64),
         consumer_offsets=consumer_offsets,
         consumer_units=consumer_units,
         weight_offsets=weight_offsets,
         weight_ids=weight_ids,
     )
-    return found
 
 
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     return names if len(names) < 2 else tuple(dict.fromkeys(names))
 
 
-def _name_rows(rows: Sequence[Sequence[str]]) -> NameRows:
+def _rows(rows: Sequence[Sequence[str]], number: Mapping[str, int]) -> tuple[Integers, Integers]:
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-    return NameRows(lengths=lengths, names=chain.from_iterable(rows))
-
-
-def _rows(rows: NameRows, number: Mapping[str, int]) -> tuple[Integers, Integers]:
-    found = np.fromiter(map(number.get, rows.names, repeat(UNKNOWN)), dtype=np.int64)
-    # Sorting whole numbers that begin with the row's own sorts all rows at once.
-    base = np.repeat(np.arange(len(rows.lengths)), rows.lengths) * (len(number) + 1)
-    return np.concatenate([[0], np.cumsum(rows.lengths)]).astype(np.int64), np.sort(base + found) - base
+    found = np.fromiter(map(number.get, chain.from_iterable(rows), repeat(UNKNOWN)), dtype=np.int64)
+    return sorted_rows(lengths, found, len(number))
 
 
 def cycle_finding(problem: ProblemFields) -> list[str]:

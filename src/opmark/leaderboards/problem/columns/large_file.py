@@ -22,7 +22,7 @@ from opmark.core.reading import LARGE_BYTES
 from opmark.core.schema import convert_json, sealed_text
 from opmark.leaderboards.problem.columns.graph_columns import CANNOT_RUN, GraphColumns, keep_columns
 from opmark.leaderboards.problem.fields import Tensor, Unit
-from opmark.leaderboards.problem.graph import NameRows, NumberedGraph, cycle_finding, number_graph
+from opmark.leaderboards.problem.graph import UNKNOWN, NumberedGraph, cycle_finding, keep_numbered, sorted_rows
 from opmark.leaderboards.problem.graph_checks import FACTOR_BELOW, keep_graph_findings
 from opmark.leaderboards.problem.integers import Integers, integers
 from opmark.leaderboards.problem.problem import Problem
@@ -36,6 +36,8 @@ FROM_BYTES = 2**24
 _BLOCK_BYTES = 2**22
 # As `problem_text` writes them: a line per row, and nowhere else a line that begins like these.
 _BEGIN, _END, _BETWEEN = b'\n  "%b": [\n', b"\n  ]", b"},\n"
+# Their mapping is one line.
+_WEIGHTS = b'\n  "weights": '
 # Text that Arrow would read otherwise than JSON says, or that takes more than one way to be read.
 _UNUSUAL = (b"\\", b"null", b"NaN")
 
@@ -66,10 +68,11 @@ def no_collection() -> Iterator[None]:
 
 
 class _Parts(NamedTuple):
-    """The rows of units and tensors, and the text without them."""
+    """The rows of units and tensors, the mapping of weights, and the text without them."""
 
     units: bytes
     tensors: bytes
+    weights: bytes
     rest: bytes
 
 
@@ -89,29 +92,44 @@ def _problem(text: bytes, where: str) -> Problem:
     problem = convert_json(parts.rest, Problem, where=where)
     _require(not problem.units and not problem.tensors, "rows in two places")
     _require(not problem.cluster.problems(), "the cluster is wrong")
-    weights = integers(problem.weights.values())
-    _require(_in_range(weights), "a weight is out of range")
+    problem.__dict__["weights"] = _weights(parts.weights)
     types = problem.cluster.types
     units, tensors = _table(parts.units, _unit_types(types)), _table(parts.tensors, _tensor_types(types))
     problem.put_off(
         units=partial(_objects, parts.units, _Units, where), tensors=partial(_objects, parts.tensors, _Tensors, where)
     )
-    names = _names(units)
-    problem.__dict__["unit_names"] = tuple(names)
-    _names(tensors)
+    _check_names(units)
+    _check_names(tensors)
+    problem.__dict__["unit_names"] = tuple(units["name"].to_numpy(zero_copy_only=False).tolist())
     _require(_only(units, "phase", "forward") and _only(units, "colocation", ""), "phases or classes")
     _require(_only(tensors, "home", ""), "homes")
     _check_intervals(units)
-    graph = number_graph(
-        problem,
-        weights=_lists(units, "weights"),
-        producers=tensors["producer"].to_pylist(),
-        consumers=_lists(tensors, "consumers"),
-    )
+    graph = _graph(problem, units, tensors)
     _check_graph(graph)
+    keep_numbered(problem, graph)
     keep_columns(problem, _columns(problem, graph, units, tensors))
     keep_graph_findings(problem, cycle_finding(problem))
     return problem
+
+
+def _graph(problem: Problem, units: "pyarrow.Table", tensors: "pyarrow.Table") -> NumberedGraph:
+    """The graph by numbers. Arrow looks up millions of names without making a Python text of each."""
+    import pyarrow
+    import pyarrow.compute
+
+    names = units["name"].combine_chunks()
+    weight_names = pyarrow.array(list(problem.weights), type=pyarrow.string())
+    producer = tensors["producer"].combine_chunks()
+    absent = pyarrow.compute.equal(producer, "").fill_null(True).to_numpy(zero_copy_only=False)
+    consumer_offsets, consumer_units = _rows(tensors, "consumers", names)
+    weight_offsets, weight_ids = _rows(units, "weights", weight_names)
+    return NumberedGraph(
+        producer=np.where(absent, -1, _numbers(producer, names)),
+        consumer_offsets=consumer_offsets,
+        consumer_units=consumer_units,
+        weight_offsets=weight_offsets,
+        weight_ids=weight_ids,
+    )
 
 
 def _columns(problem: Problem, graph: NumberedGraph, units: "pyarrow.Table", tensors: "pyarrow.Table") -> GraphColumns:
@@ -139,7 +157,22 @@ def _parts(text: bytes) -> _Parts:
     _require(not any(mark in rows for rows in (units, tensors) for mark in _UNUSUAL), "unusual characters")
     rest = text[:begin] + text[end:begin_tensors] + text[end_tensors:]
     _require(rest.count(b'"units"') == rest.count(b'"tensors"') == 1, "a key twice")
-    return _Parts(units=units, tensors=tensors, rest=rest)
+    begin = rest.index(_WEIGHTS)
+    end = rest.index(b"\n", begin + len(_WEIGHTS))
+    weights, rest = rest[begin + len(_WEIGHTS) : end], rest[:begin] + rest[end:]
+    _require(b'"weights"' not in rest, "a key twice")
+    return _Parts(units=units, tensors=tensors, weights=weights, rest=rest)
+
+
+def _weights(text: bytes) -> dict[str, int]:
+    """The bytes of each weight. Pydantic would look at every one by itself."""
+    from pydantic_core import from_json
+
+    found = from_json(text.removesuffix(b","), allow_inf_nan=False, cache_strings=False)
+    _require(isinstance(found, dict) and set(map(type, found.values())) <= {int}, "weights of another type")
+    _require(_in_range(integers(found.values())), "a weight is out of range")
+    weights: dict[str, int] = found
+    return weights
 
 
 def _extent(text: bytes, key: bytes) -> tuple[int, int]:
@@ -152,21 +185,31 @@ def _extent(text: bytes, key: bytes) -> tuple[int, int]:
 def _table(rows: bytes, types: "pyarrow.Schema") -> "pyarrow.Table":
     """Rows as columns of these types. Raises `ValueError` for all else: other keys, a key twice, another type."""
     import pyarrow
-    from pyarrow import json
 
-    # Fields that no row has cost as much time as others.
-    present = pyarrow.schema([field for field in types if f'"{field.name}"'.encode() in rows])
     lines = rows.replace(_BETWEEN, b"}\n")
-    found = json.read_json(
-        pyarrow.BufferReader(lines),
-        read_options=json.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
-        parse_options=json.ParseOptions(explicit_schema=present, unexpected_field_behavior="error"),
-    )
+    # Fields that no row has cost as much time as others, and the first rows show most of those that any row has.
+    first = lines[:_BLOCK_BYTES]
+    shown = pyarrow.schema([field for field in types if f'"{field.name}"'.encode() in first])
+    try:
+        found = _parsed(lines, shown)
+    except ValueError:
+        found = _parsed(lines, types)
     _require(len(rows) - len(lines) == found.num_rows - 1, "a comma is missing")
     for field in types:
-        if field.name not in present.names:
+        if field.name not in found.column_names:
             found = found.append_column(field, pyarrow.nulls(found.num_rows, field.type))
     return found.combine_chunks()
+
+
+def _parsed(lines: bytes, types: "pyarrow.Schema") -> "pyarrow.Table":
+    import pyarrow
+    from pyarrow import json
+
+    return json.read_json(
+        pyarrow.BufferReader(lines),
+        read_options=json.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES),
+        parse_options=json.ParseOptions(explicit_schema=types, unexpected_field_behavior="error"),
+    )
 
 
 def _unit_types(types: tuple[str, ...]) -> "pyarrow.Schema":
@@ -203,18 +246,27 @@ def _tensor_types(types: tuple[str, ...]) -> "pyarrow.Schema":
     )
 
 
-def _names(table: "pyarrow.Table") -> list[str]:
-    found: list[str] = table["name"].to_pylist()
-    _require(table["name"].null_count == 0 and len(set(found)) == len(found), "a name is missing or appears twice")
-    return found
+def _check_names(table: "pyarrow.Table") -> None:
+    names = table["name"].combine_chunks()
+    distinct = len(names.dictionary_encode().dictionary)
+    _require(names.null_count == 0 and distinct == len(names), "a name is missing or appears twice")
 
 
-def _lists(table: "pyarrow.Table", key: str) -> NameRows:
+def _rows(table: "pyarrow.Table", key: str, names: "pyarrow.Array") -> tuple[Integers, Integers]:
+    """The lists of names in a column as compressed rows of their places among `names`."""
     import pyarrow.compute
 
-    lengths = pyarrow.compute.list_value_length(table[key]).fill_null(0).to_numpy()
-    names = pyarrow.compute.list_flatten(table[key]).to_pylist()
-    return NameRows(lengths=lengths.astype(np.int64), names=names)
+    column = table[key].combine_chunks()
+    lengths = pyarrow.compute.list_value_length(column).fill_null(0).to_numpy().astype(np.int64)
+    return sorted_rows(lengths, _numbers(pyarrow.compute.list_flatten(column), names), len(names))
+
+
+def _numbers(values: "pyarrow.Array", names: "pyarrow.Array") -> Integers:
+    """The place of each value among `names`, `UNKNOWN` where it is none of them."""
+    import pyarrow.compute
+
+    found: Integers = pyarrow.compute.index_in(values, value_set=names).fill_null(UNKNOWN).to_numpy().astype(np.int64)
+    return found
 
 
 def _by_type(table: "pyarrow.Table", key: str, *, missing: int) -> Integers:
