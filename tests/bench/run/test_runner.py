@@ -2,6 +2,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -175,7 +176,10 @@ def test_looks_go_on_where_labels_are_worse_than_wanted(monkeypatch: pytest.Monk
     assert summary.median_standard_error is not None
     assert summary.median_standard_error < 0.003
     assert (summary.kernels, summary.networks, summary.waited_seconds) == (28, 0, 0.0)
-    assert any(step.doing.startswith("refining ") for step in told)
+    refining = [step for step in told if re.fullmatch(r"refining .+, \d+ labels? not sure enough", step.doing)]
+    assert refining
+    assert any(step.left_s is not None for step in refining), "without a budget, the time left of the pass"
+    assert any(step.doing == "choosing labels to refine" for step in told)
     assert all(step.done <= step.total for step in told)
 
 

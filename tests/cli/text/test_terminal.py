@@ -121,7 +121,23 @@ def test_a_pipe_gets_lines_of_progress(capsys: pytest.CaptureFixture[str]) -> No
     line = next(line for line in said.splitlines() if line.startswith("training: 1 of 4"))
     assert "so far" in line
     assert "left" in line
-    assert "still working" in said
+    assert "training, still working" in said
+
+
+def test_a_pipe_hears_of_a_second_pass_of_as_many_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.progress import Progress
+
+    progress = Progress(disable=True)
+    task = progress.add_task("first look", total=4)
+    progress.update(task, completed=4)
+    progress.update(task, completed=1, total=4, description="refining")
+    with progress_lines(progress, every_s=0.01):
+        deadline = time.monotonic() + 60
+        said = ""
+        while "refining: 1 of 4" not in said and time.monotonic() < deadline:
+            time.sleep(0.01)
+            said += capsys.readouterr().err
+    assert "refining: 1 of 4" in said
 
 
 def test_a_long_step_says_where_it_is_piped_that_it_goes_on(

@@ -12,7 +12,8 @@ from pathlib import Path
 class RunProgress:
     """The progress of a run; `left_s` is the estimated time left, None while it is unknown.
 
-    `done` of `total` trials were looked at; once all were, these count the looks of the present refining pass.
+    `done` of `total` trials were looked at; once all were, these count the looks of the present refining pass, and
+    without a budget `left_s` is the time left of that pass.
     """
 
     done: int

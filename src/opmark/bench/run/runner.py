@@ -15,7 +15,7 @@ from opmark.bench.clock.machine import caches
 from opmark.bench.clock.protocol import protocol_named
 from opmark.bench.run.environment import probe
 from opmark.bench.run.journal_writer import JournalWriter
-from opmark.bench.run.passes import PlannedLook, again_plan, first_look, next_pass, stints, weights
+from opmark.bench.run.passes import PlannedLook, again_plan, first_look, is_settled, next_pass, stints, weights
 from opmark.bench.run.progress import RunProgress, RunSummary, on_interrupt
 from opmark.bench.suite.capturing import PlanProgress
 from opmark.bench.suite.plan import Plan, plan
@@ -28,6 +28,7 @@ from opmark.core.measurements.estimate import median
 from opmark.core.measurements.journal import labels_of_trials, read_journal, usual_of
 from opmark.core.measurements.measurement import FAILED, USABLE
 from opmark.core.measurements.records import Block, Done, Header, KernelTrial, Overhead, Record, Trial
+from opmark.core.units import counted
 
 # A small suite is spread over at least this many processes per target, each with at least so many looks.
 _PROCESSES = 4
@@ -140,8 +141,10 @@ class _Run:
         self._cost_s: dict[str, float] = {}
         self._waited_s = 0.0
         self._stopped = False
-        # The looks of the present refining pass, made and planned.
+        # The looks of the present refining pass, made and planned, and its beginning; labels that are not settled yet.
         self._refined = (0, 0)
+        self._pass_start = self._start
+        self._unsettled = 0
         # Trials that failed after they had a label keep it, and are left alone.
         self._spoiled: set[str] = set()
         self._chance = random.Random()
@@ -191,6 +194,7 @@ class _Run:
         weight = weights(self._plan)
         wanted = set(self._again)
         while not self._is_over():
+            self._report("choosing labels to refine")
             begun = time.monotonic()
             labels = self._labels()
             pass_s = max(self._protocol.pass_s, (time.monotonic() - begun) / _FITTING_SHARE)
@@ -200,7 +204,8 @@ class _Run:
             )
             if not looks:
                 return
-            self._refined = (0, len(looks))
+            self._refined, self._pass_start = (0, len(looks)), time.monotonic()
+            self._unsettled = sum(not is_settled(found, self._protocol) for found in labels.values())
             by_target: dict[str, list[PlannedLook]] = defaultdict(list)
             for look in looks:
                 by_target[look.trial.target].append(look)
@@ -330,7 +335,11 @@ class _Run:
         done = self._seen
         if self._refined[1]:
             done, total = self._refined
-            doing = f"refining {doing}" if doing else ""
+            if self._deadline is None and done:
+                left_s = (time.monotonic() - self._pass_start) / done * (total - done)
+            if doing and done < total:
+                unsettled = counted(self._unsettled, "label")
+                doing = f"refining {doing}, {unsettled} not sure enough"
         self._progress(RunProgress(done=done, total=total, seconds=seconds, left_s=left_s, doing=doing))
 
     def _stop(self) -> None:

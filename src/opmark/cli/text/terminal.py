@@ -207,11 +207,11 @@ def progress_lines(progress: "Progress", every_s: float = LINE_EVERY_S) -> Itera
 
     def print_lines() -> None:
         while not over.wait(every_s):
-            open_tasks = [task for task in progress.tasks if not task.finished]
+            # rich calls a task finished for good, but a run may begin another pass of as many looks
+            open_tasks = [task for task in progress.tasks if task.total is None or task.completed < task.total]
             with contextlib.suppress(ValueError, OSError):  # the stream may be closed at the end
-                click.echo(
-                    _progress_line(open_tasks[-1] if open_tasks else None, time.monotonic() - begun), file=stream
-                )
+                last = [*progress.tasks, *open_tasks][-1:]
+                click.echo(_progress_line(last[0] if last else None, time.monotonic() - begun), file=stream)
 
     thread = threading.Thread(target=print_lines, daemon=True)
     thread.start()
@@ -226,6 +226,8 @@ def _progress_line(task: "Task | None", spent_s: float) -> str:
     spent = f"{format_duration(spent_s)} so far"
     if task is None:
         return f"still working, {spent}"
+    if task.total is not None and task.completed >= task.total:
+        return f"{task.description}, still working, {spent}"
     done = "" if task.total is None else f": {task.completed:,.0f} of {task.total:,.0f}"
     left_s = task.fields.get("left_s")
     if left_s is None and task.total and task.completed:
