@@ -17,7 +17,7 @@ from opmark.leaderboards.scoring.robustness import robustness
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.splits import stored_standings
 from opmark.leaderboards.scoring.track import Track, freeze_track, load_track, older_versions, track_names
-from opmark.leaderboards.site.exhibition import publish_tracks
+from opmark.leaderboards.site.publishing import publish_tracks
 
 ROOT = Path(__file__).resolve().parents[3]
 

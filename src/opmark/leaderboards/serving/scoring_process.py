@@ -59,7 +59,7 @@ def end_with_parent(parent: int) -> None:
 
 
 def _published(job: Mapping[str, Any]) -> str:
-    from opmark.leaderboards.site.exhibition import publish_tracks
+    from opmark.leaderboards.site.publishing import publish_tracks
 
     return str(publish_tracks(Path(job["leaderboards"]), Path(job["site"]))[0])
 

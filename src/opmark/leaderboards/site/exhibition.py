@@ -179,22 +179,23 @@ def board_of_track(track: Track, cache: Path | None = None, progress: Progress =
     )
 
 
-def publish_tracks(
+def publish_boards(
     leaderboards: Path, folder: Path, progress: Callable[[str, int, int], None] = lambda _name, _done, _total: None
 ) -> tuple[Path, ...]:
     """Write the site of every track with stored solutions; returns its files, `index.html` first.
 
-    `progress` hears the name of a track, and how many of its problems are done. Raises `NothingSelectedError` where no
-    track has any solution.
+    `progress` hears the name of a track and how many of its problems are done, then how many pages are. Raises
+    `NothingSelectedError` where no track has any solution.
     """
-    tracks = [load_track(leaderboards, name) for name in track_names(leaderboards)]
     workspace = Workspace(leaderboards.parent)
+    tracks = [load_track(leaderboards, name) for name in track_names(leaderboards)]
     boards = [
         board_of_track(track, workspace.cache / "site", partial(progress, track.name))
         for track in tracks
         if track.has_entries()
     ]
-    return publish(folder, boards, predictor_cards(workspace), fidelity_figures(stored_records(leaderboards)))
+    fidelity = fidelity_figures(stored_records(leaderboards))
+    return publish(folder, boards, predictor_cards(workspace), fidelity, progress=partial(progress, "pages"))
 
 
 def publish(
@@ -202,10 +203,13 @@ def publish(
     boards: Sequence[Board],
     predictors: Sequence[PredictorCard] = (),
     fidelity: Sequence[FidelityFigures] = (),
+    *,
+    progress: Progress = lambda _done, _total: None,
 ) -> tuple[Path, ...]:
     """Write the site of `boards` into `folder`; returns its files, `index.html` first.
 
     All pages are made before the first is written; one whose content follows from the same as before is not made again.
+    `progress` hears how many pages are made, and how many there are.
     Raises `NothingSelectedError` without a board.
     """
     if not boards:
@@ -216,10 +220,12 @@ def publish(
         key=lambda document: (document.path.count("/"), document.path),
     )
     made = {}
-    for document in documents:
+    for number, document in enumerate(documents):
+        progress(number, len(documents))
         source = source_of(document)
         if not is_current(folder / document.path, document, source):
             made[document.path] = finished(document, source)
+    progress(len(documents), len(documents))
     for path, content in made.items():
         write_bytes(folder / path, content)
     return tuple(folder / document.path for document in documents)

@@ -13,7 +13,7 @@ from typing import Any
 import opmark.leaderboards
 from opmark.core.canonical import content_id
 from opmark.core.errors import OpMarkError
-from opmark.core.files import write_text
+from opmark.core.files import write_bytes
 from opmark.core.reading import read_json
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
@@ -134,6 +134,7 @@ def _read(path: Path) -> dict[str, KnownAnswer]:
 
 
 def _write(path: Path, known: Mapping[str, KnownAnswer]) -> None:
+    import gzip
     import json
 
     rows = {
@@ -145,4 +146,5 @@ def _write(path: Path, known: Mapping[str, KnownAnswer]) -> None:
         )
         for key, answer in known.items()
     }
-    write_text(path, json.dumps(rows, separators=(",", ":")))
+    # The best compression takes ten times as long, and nobody keeps this file.
+    write_bytes(path, gzip.compress(json.dumps(rows, separators=(",", ":")).encode(), compresslevel=1, mtime=0))

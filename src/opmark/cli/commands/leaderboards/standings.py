@@ -182,7 +182,7 @@ def prove(
 @click.pass_context
 def site(ctx: click.Context, output: Path | None, as_json: bool) -> None:
     """Write the static site of every track that has solutions."""
-    from opmark.leaderboards.site.exhibition import publish_tracks
+    from opmark.leaderboards.site.publishing import publish_tracks
 
     place = workspace(ctx)
     with progress_bar(transient=True) as bar:
