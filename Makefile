@@ -63,6 +63,8 @@ $(BIN)/python:
 # Stamps: a second call installs nothing unless the requirements changed.
 $(VENV)/.stamp-demo: $(INPUTS) | $(BIN)/python
 	$(PIP) -e .
+	@echo "Compiling the search, once (a minute or two of processor time) ..."
+	$(BIN)/python -m opmark.leaderboards.scoring.compilation
 	@touch $@
 
 $(VENV)/.stamp-dev: $(INPUTS) | $(BIN)/python

@@ -166,3 +166,14 @@ def test_a_worker_without_a_package_says_not_run(tmp_path: Path) -> None:
     document = json.loads(CliRunner().invoke(cli, [*words, *chosen, "--json"], env={"PYTHONPATH": path}).stdout)
     assert [(entry["rank"], entry["name"]) for entry in document] == [(1, "heft"), (None, "cp-sat")]
     assert "cp-sat" not in (tmp_path / "w" / "leaderboards" / "t" / "standings.json").read_text()
+
+
+def test_placers_whose_turn_comes_too_late_are_not_run_and_run_later(tmp_path: Path) -> None:
+    track = track_in(tmp_path)
+    score_track(track, ["heft"])
+    found = score_track(track, ["heft", "random"], until=0.0)
+    assert found.not_run == {"random": "its turn came when the time was over"}
+    assert [row.name for row in found.rows] == ["heft"]
+    assert "random" not in track.runs()
+    assert score_track(track, ["heft", "random"]).not_run == {}
+    assert "random" in track.runs()

@@ -100,8 +100,11 @@ def _show(result: "Quickstart") -> None:
         show_note(
             "the placers ran in plain Python, because the search was not compiled yet; the next quickstart is faster"
         )
+    by_reason: dict[str, list[str]] = {}
     for name, reason in result.contest.standings.not_run.items():
-        click.echo(f"{name} was not run: {reason}.", err=True)
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        click.echo(f"Not run: {', '.join(names)}: {reason}.", err=True)
     click.echo(f"Done in {format_duration(result.seconds)}. Report: {result.report}")
     click.echo(result.verdict.sentence)
 

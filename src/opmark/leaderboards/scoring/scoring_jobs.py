@@ -5,6 +5,7 @@ in which runs finish, or on the machines that ran them.
 """
 
 import atexit
+import math
 import queue
 import threading
 import time
@@ -50,6 +51,7 @@ class _Task:
     name: str
     problem: Problem
     record: RunRecord
+    until: float = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _NotRun:
-    """An entry that lacks a package: no answer, and no failure of the algorithm either."""
+    """An entry that lacks a package or time: no answer, and no failure of the algorithm either."""
 
     reason: str
 
@@ -77,25 +79,30 @@ def score_track(
     progress: Callable[[ScoringProgress], None] | None = None,
     cluster: TaskMap | None = None,
     compiled: bool = True,
+    until: float = math.inf,
 ) -> Standings:
     """Run OpMark's own placers on every problem of a track, store their answers, and rank all stored answers.
 
     An answer replaces the stored one of its entry; a failed run removes it. A finished run with the same code, problem,
     budget and seed is not repeated unless `again`. A placer that lacks a package is not run: it gets no record, its
     stored answers stay, and `not_run` names it. `budget_s` defaults to the track's. With `cluster` its workers run the
-    placers instead of `jobs` processes here. Without `compiled` these run in plain Python.
+    placers instead of `jobs` processes here. Without `compiled` these run in plain Python. A placer whose turn comes
+    after `until`, a time of `time.monotonic`, is not run either.
     """
     codes = {name: code_of_placer(name) for name in names}
     show = progress or (lambda _: None)
     with ExitStack() as stack:
         if cluster is None:
             processes = [stack.enter_context(PlacerProcess(compiled=compiled)) for _ in range(jobs)]
-            not_run = score_entries(track, codes, processes, budget_s=budget_s, seed=seed, again=again, progress=show)
+            not_run = score_entries(
+                track, codes, processes, budget_s=budget_s, seed=seed, again=again, progress=show, until=until
+            )
         else:
             tasks, kept = _tasks(track, codes, budget_s=budget_s, seed=seed, again=again, layers=())
             results = cluster.run(_run_on_worker, tasks, shared=None)
             not_run = _score(track, tasks, kept=kept, place=cluster, results=results, progress=show)
-    return replace(track.rank(), not_run=not_run)
+    # In plain Python all the draws of a problem take longer than most placers.
+    return replace(track.rank(draws=compiled), not_run=not_run)
 
 
 def score_entries(
@@ -108,12 +115,13 @@ def score_entries(
     again: bool = False,
     layers: tuple[str, ...] = (),
     progress: Callable[[ScoringProgress], None] = lambda _: None,
+    until: float = math.inf,
 ) -> dict[str, str]:
     """Run entries with one job per runner, and store each answer at once; `codes` maps entries to code hashes.
 
-    Returns the entries that could not run here for want of a package, with the reason.
+    Returns the entries that were not run, for want of a package or because `until` was over, with the reason.
     """
-    tasks, kept = _tasks(track, codes, budget_s=budget_s, seed=seed, again=again, layers=layers)
+    tasks, kept = _tasks(track, codes, budget_s=budget_s, seed=seed, again=again, layers=layers, until=until)
     free: queue.SimpleQueue[Runner] = queue.SimpleQueue()
     for runner in runners:
         free.put(runner)
@@ -175,6 +183,8 @@ def _run_on_worker(_shared: None, task: _Task) -> _Answer | _NotRun | str:
 def _run(runner: Runner, task: _Task) -> _Answer | _NotRun | str:
     """The answer, or the reason why there is none."""
     record = task.record
+    if time.monotonic() > task.until:
+        return _NotRun("its turn came when the time was over")
     try:
         found = runner.attempt(task.problem, task.name, budget_s=record.budget_s, seed=record.seed)
     except MissingExtraError as error:
@@ -221,6 +231,7 @@ def _tasks(
     seed: int,
     again: bool,
     layers: tuple[str, ...],
+    until: float = math.inf,
 ) -> tuple[list[_Task], int]:
     """The runs that are still to do, problem by problem, and the number of finished ones."""
     known = track.runs()
@@ -234,7 +245,7 @@ def _tasks(
             if ran and before is not None and (before.reason or track.has_answer(name, problem.name)) and not again:
                 kept += 1
             else:
-                tasks.append(_Task(name=name, problem=problem, record=wanted))
+                tasks.append(_Task(name=name, problem=problem, record=wanted, until=until))
     return tasks, kept
 
 

@@ -110,8 +110,12 @@ def rank_solutions(
     *,
     track: str = "",
     good: Sequence[str] = (),
+    draws: bool = True,
 ) -> Standings:
-    """Rank entries by their solutions, keyed by entry and problem name; a string is the reason for a missing one."""
+    """Rank entries by their solutions, keyed by entry and problem name; a string is the reason for a missing one.
+
+    Without `draws` the costs over draws of the predictors' errors, which take a hundred simulations each, are unknown.
+    """
     evaluations: dict[tuple[str, str], Evaluation | str] = {}
     for name, by_problem in solutions.items():
         for problem in problems:
@@ -123,7 +127,7 @@ def rank_solutions(
                 evaluations[name, problem.name] = evaluate(problem, solution)
             except OpMarkError as error:
                 evaluations[name, problem.name] = str(error)
-    return rank(problems, sorted(solutions), evaluations, track=track, good=good)
+    return rank(problems, sorted(solutions), evaluations, track=track, good=good, draws=draws)
 
 
 def rank(
@@ -133,10 +137,12 @@ def rank(
     *,
     track: str = "",
     good: Sequence[str] = (),
+    draws: bool = True,
 ) -> Standings:
     """Rank the entries `names` on `problems`. Raises `NothingSelectedError` without problems or entries."""
     costs = {key: found.cost if isinstance(found, Evaluation) else found for key, found in evaluations.items()}
-    found = rank_costs(problems, names, costs, drawn_costs(problems, names, evaluations), track=track, good=good)
+    drawn = drawn_costs(problems, names, evaluations) if draws else {}
+    found = rank_costs(problems, names, costs, drawn, track=track, good=good)
     valid = {key: found for key, found in evaluations.items() if isinstance(found, Evaluation)}
     return replace(found, evaluations=valid)
 

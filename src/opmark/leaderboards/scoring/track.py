@@ -152,8 +152,8 @@ class Track:
                 rows[problem] = row_of(solution, self._known(problem))
             write_rows(path, rows)
 
-    def standings(self) -> Standings:
-        """Rank the stored answers. Raises `NothingSelectedError` where there are none.
+    def standings(self, *, draws: bool = True) -> Standings:
+        """Rank the stored answers, without `draws` only by their costs. Raises `NothingSelectedError` without any.
 
         A submission without counted splits is being scored, and has no row yet.
         """
@@ -167,7 +167,7 @@ class Track:
                 hint=f"run `opmark leaderboards score --track {self.name}` first",
             )
         good = () if self.given else self.rules.good
-        return self.with_runs(rank_solutions(self.problems(), solutions, track=self.name, good=good))
+        return self.with_runs(rank_solutions(self.problems(), solutions, track=self.name, good=good, draws=draws))
 
     def with_runs(self, standings: Standings) -> Standings:
         """The standings with the planning times and the reasons of failures from the records of runs.
@@ -196,10 +196,10 @@ class Track:
         """Hold the track: other processes wait before they read a file of it to change it."""
         return locked(self.folder / LOCK)
 
-    def rank(self) -> Standings:
-        """Rank the stored answers and write `standings.json`, while nobody else changes them."""
+    def rank(self, *, draws: bool = True) -> Standings:
+        """Rank the stored answers and write `standings.json`, while nobody else changes them; see `standings`."""
         with self.lock():
-            found = self.standings()
+            found = self.standings(draws=draws)
             self.write_standings(found)
         return found
 
