@@ -1,5 +1,6 @@
 """What an earlier site has shown is not simulated again, and shows the same."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,33 @@ def test_a_new_answer_is_simulated(track: Track, tmp_path: Path, simulated: list
     standings, _ = shown_answers(track, tmp_path / "cache")
     assert simulated == ["diamond", "diamond"]
     assert all(result.cost for row in standings.rows for result in row.results)
+
+
+def test_draws_that_the_standings_tell_are_not_made_again(
+    track: Track, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsure = problem("unsure")
+    units = tuple(replace(unit, interval={"a": (0.8, 1.3)}) for unit in unsure.units)
+    save_problem(replace(unsure, units=units), track.folder / "problems" / "unsure.json")
+    track.store("single", "unsure", Solution(device=dict.fromkeys(NAMES, "a")))
+    track.store("lost", "unsure", Solution(device=dict.fromkeys(NAMES, "b")))
+    ranked = track.rank()
+    track.store("lost", "unsure", Solution(device={**dict.fromkeys(NAMES, "b"), "stem": "a"}))
+    drawn: list[str] = []
+    draw = known_answers.drawn_costs
+
+    def counted(problems, names, outcomes):  # type: ignore[no-untyped-def]
+        drawn.extend(name for name in names if problems[0].name == "unsure")
+        return draw(problems, names, outcomes)
+
+    monkeypatch.setattr(known_answers, "drawn_costs", counted)
+    shown, _ = shown_answers(track, None)
+    assert drawn == ["lost"], "its answer is another one than that of the standings"
+    assert shown == track.standings()
+    told = {(row.name, result.problem): result.drawn for row in ranked.rows for result in row.results}
+    again = {(row.name, result.problem): result.drawn for row in shown.rows for result in row.results}
+    assert told["single", "unsure"] == again["single", "unsure"]
+    assert told["lost", "unsure"] != again["lost", "unsure"]
 
 
 def test_a_damaged_cache_is_made_again(track: Track, tmp_path: Path, simulated: list[str]) -> None:

@@ -231,7 +231,8 @@ def _progress_line(task: "Task | None", spent_s: float) -> str:
     done = "" if task.total is None else f": {task.completed:,.0f} of {task.total:,.0f}"
     left_s = task.fields.get("left_s")
     if left_s is None and task.total and task.completed:
-        left_s = spent_s * (task.total / task.completed - 1)
+        # the pace of this task: others may have ended before it began
+        left_s = (task.elapsed or spent_s) * (task.total / task.completed - 1)
     left = "" if left_s is None else f", {format_duration(left_s)} left"
     return f"{task.description}{done}, {spent}{left}"
 

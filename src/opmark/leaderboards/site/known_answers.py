@@ -13,13 +13,14 @@ from typing import Any
 import opmark.leaderboards
 from opmark.core.canonical import content_id
 from opmark.core.errors import OpMarkError
-from opmark.core.files import write_bytes
+from opmark.core.files import sha256, write_bytes
 from opmark.core.reading import read_json
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.metric import Drawn
+from opmark.leaderboards.scoring.splits import STANDINGS
 from opmark.leaderboards.scoring.standings import Standings, drawn_costs, rank_costs
-from opmark.leaderboards.scoring.track import Track
+from opmark.leaderboards.scoring.track import Track, problem_name
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
 from opmark.leaderboards.site.timeline import timeline_of
 from opmark.pages.gantt import GanttTimeline
@@ -51,18 +52,21 @@ def shown_answers(
     `progress` hears the problems done, and how many there are. Raises `NothingSelectedError` without solutions.
     """
     problems, solutions = track.problems(), track.solutions()
+    paths = {problem_name(path): path for path in track.problem_paths()}
+    contents = {one.name: content_id(one) if one.name not in paths else sha256(paths[one.name]) for one in problems}
     path = None if folder is None else folder / f"{track.name}.json.gz"
     before = {} if path is None else _read(path)
+    told = _told_draws(track)
     known: dict[str, KnownAnswer] = {}
     found: dict[Key, KnownAnswer] = {}
     for number, problem in enumerate(problems):
         progress(number, len(problems))
         # Answers to a pool are held against each other in every draw, so a new one changes what is known of all.
         beside = [given.get(problem.name) for given in solutions.values()] if problem.limits else []
-        of_problem = content_id([_code(), problem, *beside])
+        of_problem = content_id([_code(), contents[problem.name], *beside])
         keys = {name: content_id([of_problem, given.get(problem.name)], length=32) for name, given in solutions.items()}
         fresh = {name: solutions[name].get(problem.name) for name, key in keys.items() if key not in before}
-        made = {name: _named(answer, keys[name]) for name, answer in _judged(problem, fresh).items()}
+        made = {name: _named(answer, keys[name]) for name, answer in _judged(problem, fresh, told).items()}
         for name, key in keys.items():
             found[name, problem.name] = known[key] = made[name] if name in made else before[key]
     progress(len(problems), len(problems))
@@ -75,7 +79,29 @@ def shown_answers(
     return track.with_runs(standings), timelines
 
 
-def _judged(problem: Problem, solutions: Mapping[str, Solution | str | None]) -> dict[str, KnownAnswer]:
+def _told_draws(track: Track) -> dict[Key, tuple[int, Drawn]]:
+    """The cost and the drawn costs of every answer in the track's standings; none where they are damaged.
+
+    Draws are a hundred simulations of an answer, and ranking a track has made them already.
+    """
+    path = track.folder / STANDINGS
+    if not path.is_file():
+        return {}
+    try:
+        return {
+            (row["name"], result["problem"]): (result["cost"], Drawn(**{"won": None, **result["drawn"]}))
+            for row in read_json(path)["rows"]
+            for result in row["results"]
+            if "drawn" in result
+        }
+    except (OpMarkError, TypeError, LookupError):
+        return {}
+
+
+def _judged(
+    problem: Problem, solutions: Mapping[str, Solution | str | None], told: Mapping[Key, tuple[int, Drawn]]
+) -> dict[str, KnownAnswer]:
+    """Simulate `solutions`; one that costs what the standings tell has the drawn costs `told` there."""
     outcomes: dict[Key, Evaluation | str] = {}
     for name, solution in solutions.items():
         if not isinstance(solution, Solution):
@@ -85,7 +111,17 @@ def _judged(problem: Problem, solutions: Mapping[str, Solution | str | None]) ->
             outcomes[name, problem.name] = evaluate(problem, solution)
         except OpMarkError as error:
             outcomes[name, problem.name] = str(error)
-    drawn = drawn_costs([problem], list(solutions), outcomes)
+    drawn = {
+        key: told[key][1]
+        for key, outcome in outcomes.items()
+        if isinstance(outcome, Evaluation) and told.get(key, (None,))[0] == outcome.cost
+    }
+    undrawn = [name for name in solutions if (name, problem.name) not in drawn]
+    rivals = {entry for entry, name in told if name == problem.name}
+    valid = {name for name, _ in outcomes if isinstance(outcomes[name, problem.name], Evaluation)}
+    if problem.limits and (valid.intersection(undrawn) or not rivals <= set(solutions)):
+        undrawn = list(solutions)  # answers to a pool are held against each other
+    drawn |= drawn_costs([problem], undrawn, outcomes)
     answers = {}
     for (name, _), outcome in outcomes.items():
         if isinstance(outcome, str):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from opmark.core.units import counted
-from opmark.leaderboards.site.board import Board, Instance, format_cost, gap, rows_by_cost
+from opmark.leaderboards.site.board import Board, BoardEntry, Instance, Outcome, format_cost, gap, rows_by_cost
 from opmark.leaderboards.site.page import (
     Document,
     Site,
@@ -60,17 +60,18 @@ def _html(site: Site, board: Board, instance: Instance) -> str:
             for entry, outcome in rows
         ],
         mark=None if not instance.bound else 100 * instance.bound / worst,
-        # Only the best schedule that can be drawn; the pages of the entries show the others.
-        pictures=[
-            (
-                entry.name,
-                format_cost(outcome.cost, instance.unit),
-                timeline_picture(outcome.timeline, f"{entry.name} on {instance.name}"),
-            )
-            for entry, outcome in rows
-            if outcome.timeline
-        ][:1],
+        pictures=_best_picture(rows, instance),
     )
+
+
+def _best_picture(rows: list[tuple[BoardEntry, Outcome]], instance: Instance) -> list[tuple[str, str, str]]:
+    """The best schedule that can be drawn, if any; the pages of the entries show the others."""
+    best = next(((entry, outcome) for entry, outcome in rows if outcome.timeline), None)
+    if best is None:
+        return []
+    entry, outcome = best
+    picture = timeline_picture(outcome.timeline, f"{entry.name} on {instance.name}")
+    return [(entry.name, format_cost(outcome.cost, instance.unit), picture)]
 
 
 def _facts(instance: Instance) -> list[tuple[str, str]]:
