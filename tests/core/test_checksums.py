@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from opmark.core.checksums import (
-    check_listed,
     checksum_fits,
     files_without,
     forget_files,
@@ -16,6 +15,7 @@ from opmark.core.checksums import (
     without_checksum,
 )
 from opmark.core.errors import ContentError
+from opmark.core.files import check_listed
 from opmark.core.reading import read_json
 
 TEXTS = ('{\n  "a": 1\n}\n', '{"a":1}', '{"a": {"b": []}}\n')

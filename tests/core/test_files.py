@@ -161,3 +161,10 @@ def test_a_link_in_a_folder_of_content_is_replaced_and_its_target_kept(tmp_path:
     link.symlink_to(target)
     write_text(link, "new")
     assert (target.read_text(), link.read_text(), link.is_symlink()) == ("mine", "new", False)
+
+
+def test_the_checksum_of_a_pipe_or_a_device_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, kind in ((tmp_path / "pipe", "a pipe"), (Path("/dev/zero"), "a device"), (tmp_path, "a folder")):
+        with pytest.raises(ContentError, match=f"it is {kind}, not a plain file"):
+            sha256(path)

@@ -13,7 +13,7 @@ from opmark.core.slug import NAME, VERSION, Slug, SlugOrEmpty, Version, path_ins
 
 HOSTILE = (
     "..", ".", "../x", "/etc/passwd", "a/b", "a\\b", "a\n", "\na", "a\x00", "a\x1b[31m", "", " ", "a b", ".hidden",
-    "-o", "\u202egnp", "caf\u00e9", "\uff41", "a\u2044b", "a" * 161, "~", "$HOME", "a\r",
+    "-o", "CON", "nul.txt", "Aux", "\u202egnp", "caf\u00e9", "\uff41", "a\u2044b", "a" * 161, "~", "$HOME", "a\r",
 )  # fmt: skip
 
 
@@ -39,7 +39,9 @@ def test_a_version_is_three_numbers(text: str) -> None:
     assert not VERSION.accepts(text)
 
 
-@pytest.mark.parametrize("text", ["a", "resnet-50@int8-static", "vgg-16+bert_b8-m40", "random-cells#7", "1.0", "A.b"])
+@pytest.mark.parametrize(
+    "text", ["a", "resnet-50@int8-static", "console", "com10", "vgg-16+bert_b8-m40", "random-cells#7", "1.0", "A.b"]
+)
 def test_the_names_in_use_pass(text: str, tmp_path: Path) -> None:
     assert convert({"name": text, "provider": text}, _Named, where="").name == text
     assert path_inside(tmp_path, text).parent == tmp_path

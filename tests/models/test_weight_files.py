@@ -64,6 +64,7 @@ def test_a_constant_of_a_node_cannot_lead_out_either(tmp_path: Path) -> None:
 def test_inside_means_below_the_folder(tmp_path: Path) -> None:
     assert is_inside("weights/a.bin", tmp_path)
     assert not is_inside("../" + tmp_path.name + "2/a.bin", tmp_path)
+    assert not is_inside(b"a\xff.bin", tmp_path), "protobuf gives a text that is no UTF-8 as bytes"
     assert is_inside("../" + tmp_path.name + "/a.bin", tmp_path)
     assert not is_inside("a\0b", tmp_path)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import io
 import json
 import random
 import re
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 from tests.sealing import sealed, unsealed
 
@@ -109,7 +112,49 @@ def _with_other_values(draw: random.Random, name: str, content: bytes) -> bytes:
         if draw.random() < 0.7 and text.endswith("}"):
             text = with_checksum(text)
         return text.encode(errors="surrogatepass")
+    if suffix == ".parquet":
+        return _with_other_cells(draw, content)
+    if suffix == ".csv":
+        return _with_other_fields(draw, content)
     return _with_other_bytes(draw, content)
+
+
+def _with_other_cells(draw: random.Random, content: bytes) -> bytes:
+    """A Parquet file with another value, column or type in it; bytes where the values fit no column together."""
+    table = pq.read_table(io.BytesIO(content))
+    rows, name = table.to_pylist(), draw.choice(table.column_names)
+    way = draw.randrange(6)
+    if way == 0:
+        table = table.drop_columns([name])
+    elif way == 1:
+        table = table.append_column(draw.choice((name, "new")), table[name])
+    elif way == 2:
+        kind = draw.choice((pa.string(), pa.float64(), pa.int8(), pa.bool_(), pa.large_string(), pa.float32()))
+        with contextlib.suppress(pa.ArrowException):
+            position = table.column_names.index(name)
+            table = table.set_column(position, name, table[name].cast(kind, safe=False))
+    elif way == 3:
+        table = pa.concat_tables([table, table.slice(0, 1)])
+    elif rows:
+        rows[draw.randrange(len(rows))][name] = draw.choice((*VALUES, float("nan"), float("inf"), -1.0, 2.0**70))
+        with contextlib.suppress(pa.ArrowException, OverflowError, ValueError, TypeError):
+            schema = table.schema if way == 4 else None
+            table = pa.Table.from_pylist(rows, schema=schema).replace_schema_metadata(table.schema.metadata)
+    written = io.BytesIO()
+    try:
+        pq.write_table(table, written, compression=draw.choice(("zstd", "none")))
+    except (pa.ArrowException, UnicodeEncodeError):
+        return _with_other_bytes(draw, content)
+    return written.getvalue()
+
+
+def _with_other_fields(draw: random.Random, content: bytes) -> bytes:
+    """A CSV file with another cell or header."""
+    lines = [line.split(",") for line in content.decode().splitlines()]
+    row = draw.choice(lines)
+    value = draw.choice((*VALUES, *RAW, "nan", "inf", "1_000", "\u0663", "=1+1", "9" * 400, "1e400", "\ufeff"))
+    row[draw.randrange(len(row))] = str(value)
+    return "\n".join(map(",".join, lines)).encode(errors="surrogatepass")
 
 
 def _signed(draw: random.Random, whole: dict[str, Any]) -> bytes:

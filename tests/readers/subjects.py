@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,9 @@ from tests.leaderboards.making.test_importers import edge, graph_file, node
 from tests.leaderboards.problem.test_problem import CLUSTER
 from tests.models import onnx_models
 from tests.predictors import law
+from tests.readers.foreign_subjects import FOREIGN
+from tests.readers.record_subjects import RECORDS
+from tests.readers.subject import Subject, text_file
 
 from opmark.bench.suite.suite import load_suite
 from opmark.core.canonical import plain
@@ -79,30 +81,6 @@ authors: [Somebody]
 license: MIT
 """
 TRACK = "schema: 1\ntitle: Latency\nversion: 1.0.0\nbudget_s: 5\n"
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A kind of file. `make` writes an example into a folder and returns its path; `read` gives what was loaded.
-
-    Where `guarded`, a flipped bit must never change what is loaded.
-    """
-
-    name: str
-    make: Callable[[Path], Path]
-    read: Callable[[Path], Any]
-    guarded: bool = False
-
-
-def _text(name: str, text: str, *beside: tuple[str, str]) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        for place, content in ((name, text), *beside):
-            path = folder / place
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content)
-        return folder / name
-
-    return make
 
 
 def _problem() -> Problem:
@@ -279,13 +257,13 @@ SUBJECTS = (
     Subject("counted splits", _counted, lambda path: read_counted(path.parents[2]), guarded=True),
     Subject("trace", _trace, lambda path: check_trace_file(_problem(), path)),
     Subject("answer of a submission", _line, lambda path: last_valid(_problem(), path.read_bytes(), complete=True)),
-    Subject("suite", _text("s.yaml", SUITE), load_suite),
-    Subject("track", _text("t/track.yaml", TRACK), lambda path: load_track(path.parents[1], "t")),
-    Subject("recipe", _text("recipe.yaml", RECIPE), lambda path: load_recipe(path.parent)),
-    Subject("cluster", _text("c.yaml", CLUSTER), load_cluster),
+    Subject("suite", text_file("s.yaml", SUITE), load_suite),
+    Subject("track", text_file("t/track.yaml", TRACK), lambda path: load_track(path.parents[1], "t")),
+    Subject("recipe", text_file("recipe.yaml", RECIPE), lambda path: load_recipe(path.parent)),
+    Subject("cluster", text_file("c.yaml", CLUSTER), load_cluster),
     Subject(
         "cluster plan",
-        _text(
+        text_file(
             "clusters/pair.yaml",
             PLAN,
             ("clusters/links.yaml", LINKS),
@@ -295,11 +273,13 @@ SUBJECTS = (
         lambda path: load_plan(path.parents[1], "pair"),
     ),
     Subject(
-        "device table", _text("devices/made.yaml", ANALYTIC, ("devices/efficiency/made-up.yaml", EFFICIENCY)), _table
+        "device table",
+        text_file("devices/made.yaml", ANALYTIC, ("devices/efficiency/made-up.yaml", EFFICIENCY)),
+        _table,
     ),
     Subject(
         "submission",
-        _text("submission.yaml", SUBMISSION, ("placer.py", "def place(problem, budget): ...\n")),
+        text_file("submission.yaml", SUBMISSION, ("placer.py", "def place(problem, budget): ...\n")),
         lambda path: load_submission(path.parent),
     ),
     Subject(
@@ -307,7 +287,9 @@ SUBJECTS = (
         _published_problem,
         lambda path: IMPORTERS.load("dnn-partitioning").read(path, ImportOptions()),
     ),
-    Subject("nn-Meter table", _text("lut.json", LUT), lambda path: [*TABLES.load("nn-meter-lut").entries(path)]),
+    Subject("nn-Meter table", text_file("lut.json", LUT), lambda path: [*TABLES.load("nn-meter-lut").entries(path)]),
     Subject("ONNX file", _onnx, lambda path: onnx_file.read(path, {}).model.SerializeToString()),
+    *FOREIGN,
+    *RECORDS,
 )
 BY_NAME = {subject.name: subject for subject in SUBJECTS}

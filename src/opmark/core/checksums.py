@@ -7,8 +7,6 @@ import hashlib
 import re
 from pathlib import Path
 
-from opmark.core.errors import ContentError
-
 KEY = "checksum"
 HINT = 'copy or make the file again; if you edited it yourself, remove its last key, "checksum"'
 _ENTRY = re.compile(rb',\s*"checksum":\s*"([0-9a-f]{64})"(\s*\}\s*)$')
@@ -52,27 +50,6 @@ def _parts(content: bytes) -> tuple[memoryview, str, bytes] | None:
     start = max(0, len(content) - _ENTRY_BYTES)
     found = _ENTRY.search(content[start:])
     return (memoryview(content)[: start + found.start()], found[1].decode(), found[2]) if found else None
-
-
-def check_listed(path: Path, listing: Path) -> bool:
-    """Compare a file with its row in `listing`, as `sha256sum` writes it; False if there is none.
-
-    Raises `ContentError` naming the file if they differ.
-    """
-    if not listing.is_file() or not path.is_relative_to(listing.parent):
-        return False
-    name = path.relative_to(listing.parent).as_posix()
-    for row in listing.read_text(encoding="utf-8", errors="replace").splitlines():
-        digest, _, listed = row.partition("  ")
-        if listed == name:
-            if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-                raise ContentError(
-                    f"changed since it was written: it does not fit its checksum in {listing.name}",
-                    where=str(path),
-                    hint="copy the folder again",
-                )
-            return True
-    return False
 
 
 def without_checksum(path: Path) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 from opmark.core.canonical import plain
 from opmark.core.checksums import with_checksum
-from opmark.core.errors import OpMarkError
-from opmark.core.reading import PACKED
+from opmark.core.errors import ContentError, OpMarkError
+from opmark.core.reading import PACKED, plain_stream, read_bytes, read_text
 
 
 @contextlib.contextmanager
@@ -132,9 +132,33 @@ def json_text(value: Any) -> str:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file's bytes, as hex digits."""
-    with path.open("rb") as stream:
+    """The SHA-256 of a plain file's bytes, as hex digits.
+
+    Raises `ContentError` for a pipe or a device, `OSError` where the file cannot be read.
+    """
+    with plain_stream(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def check_listed(path: Path, listing: Path) -> bool:
+    """Compare a file with its row in `listing`, as `sha256sum` writes it; False if there is none.
+
+    Raises `ContentError` naming the file if they differ.
+    """
+    if not listing.is_file() or not path.is_relative_to(listing.parent):
+        return False
+    name = path.relative_to(listing.parent).as_posix()
+    for row in read_text(listing).splitlines():
+        digest, _, listed = row.partition("  ")
+        if listed == name:
+            if hashlib.sha256(read_bytes(path)).hexdigest() != digest:
+                raise ContentError(
+                    f"changed since it was written: it does not fit its checksum in {listing.name}",
+                    where=str(path),
+                    hint="copy the folder again",
+                )
+            return True
+    return False
 
 
 def _sync(path: Path) -> None:

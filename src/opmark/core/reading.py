@@ -4,10 +4,13 @@ Only plain files are read, up to a size after decompression. JSON has no key twi
 the range of a float, no lone surrogates, and no more than `DEPTH_AT_MOST` levels. YAML has a reader beside this one.
 """
 
+import contextlib
 import json
 import math
 import os
 import stat
+from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -39,11 +42,7 @@ def read_bytes(path: Path, *, at_most: int = USUAL_BYTES) -> bytes:
     """The bytes of a plain file of at most `at_most` bytes. Raises `ContentError` naming the file."""
     where = str(path)
     try:
-        # A pipe without a writer would block, and a device may do anything: neither is opened.
-        _check_plain(path.stat(), where, at_most)
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as stream:
-            _check_plain(os.fstat(descriptor), where, at_most)
+        with plain_stream(path, at_most=at_most) as stream:
             content = stream.read(at_most + 1) or b""  # None where a special file has nothing to read yet
     except FileNotFoundError:
         raise ContentError("no such file", where=where) from None
@@ -54,6 +53,20 @@ def read_bytes(path: Path, *, at_most: int = USUAL_BYTES) -> bytes:
     if len(content) > at_most:
         raise _too_large(where, at_most)
     return content
+
+
+@contextlib.contextmanager
+def plain_stream(path: Path, *, at_most: int | None = None) -> Iterator[BufferedReader]:
+    """A plain file, opened for reading.
+
+    Raises `ContentError` for anything else and beyond `at_most` bytes, `OSError` where it cannot be opened.
+    """
+    # A pipe without a writer would block, and a device may do anything: neither is opened.
+    _check_plain(path.stat(), str(path), at_most)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        _check_plain(os.fstat(descriptor), str(path), at_most)
+        yield stream
 
 
 def read_text(path: Path, *, at_most: int = USUAL_BYTES) -> str:
@@ -191,11 +204,11 @@ def _content(path: Path, at_most: int) -> bytes:
     return unpacked(content, str(path), at_most=at_most) if path.suffix == PACKED else content
 
 
-def _check_plain(status: os.stat_result, where: str, at_most: int) -> None:
+def _check_plain(status: os.stat_result, where: str, at_most: int | None) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = next((name for check, name in _KINDS if check(status.st_mode)), "something else")
         raise ContentError(f"cannot be read: it is {kind}, not a plain file", where=where)
-    if status.st_size > at_most:
+    if at_most is not None and status.st_size > at_most:
         raise _too_large(where, at_most)
 
 

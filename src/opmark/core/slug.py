@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 LONGEST = 160
 # `fullmatch` and plain ranges: `$` lets a newline pass, and `\d` and `\w` let look-alikes of other scripts pass.
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+@#-]{0,159}"
+# Names of devices on Windows, with any suffix: nobody there could check out or unpack a folder that holds one.
+_DEVICES = frozenset(
+    {"CON", "PRN", "AUX", "NUL", *(f"{name}{number}" for name in ("COM", "LPT") for number in range(1, 10))}
+)
 _VERSION = r"[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}"
 
 
@@ -25,8 +29,11 @@ class NameRule:
     empty: bool = False
 
     def accepts(self, text: str) -> bool:
-        """True if `text` matches as a whole."""
-        return re.fullmatch(self.pattern, text) is not None or (self.empty and not text)
+        """True if `text` matches as a whole, and no part of it is a name that Windows keeps for a device."""
+        if not text:
+            return self.empty
+        plain = all(part.partition(".")[0].upper() not in _DEVICES for part in text.split("/"))
+        return plain and re.fullmatch(self.pattern, text) is not None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> "CoreSchema":
         """Add the rule to a text field."""

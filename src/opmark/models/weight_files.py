@@ -45,9 +45,12 @@ def check_weight_files(path: Path) -> None:
                 )
 
 
-def is_inside(location: str, folder: Path) -> bool:
-    """True where `location`, relative to `folder` or absolute, names a file in `folder` or below it."""
-    if not location or "\0" in location or "\\" in location:
+def is_inside(location: str | bytes, folder: Path) -> bool:
+    """True where `location`, relative to `folder` or absolute, names a file in `folder` or below it.
+
+    Protobuf gives a text that is no UTF-8 as bytes; such a name is not followed.
+    """
+    if isinstance(location, bytes) or not location or "\0" in location or "\\" in location:
         return False
     home = os.path.normpath(Path.cwd() / folder)
     named = os.path.normpath(Path(home) / location)

@@ -90,7 +90,12 @@ for (const table of document.querySelectorAll("table[data-tools]")) {
     columns.append(label);
   });
 
-  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  // A spreadsheet runs a text that begins like a formula: a quote before it keeps it a text. Numbers stay numbers.
+  const harmless = (text) => (/^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text);
+  const quoted = (raw) => {
+    const text = harmless(raw);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
   const download = document.createElement("button");
   download.type = "button";
   download.textContent = "CSV";

@@ -14,6 +14,7 @@ from opmark.cli.main import LazyGroup
 from opmark.cli.text.guard import GuardedStream, guarded_streams, unguarded
 from opmark.cli.text.terminal import progress_bar, show_json, show_note, show_table, show_warning
 from opmark.core.errors import ContentError
+from opmark.core.plain_text import one_line
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\u202e\x9b31m[bold red]x"
 
@@ -127,3 +128,20 @@ def test_the_names_of_files_are_guarded_on_a_real_terminal(tmp_path: Path) -> No
     assert "\x1b]" not in text
     assert "\x1b[2J" not in text
     assert "\u202e" not in text
+
+
+def test_the_name_of_a_task_is_guarded_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress is drawn past the guard, for its colours."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Terminal()
+    monkeypatch.setenv("COLUMNS", "500")
+    monkeypatch.setattr(sys, "stderr", screen)
+    with progress_bar() as bar:
+        bar.add_task(EVIL, total=1)
+    text = screen.getvalue()
+    assert one_line(EVIL) in text
+    assert not {"\x07", "\u202e", "\x9b"} & set(text)

@@ -69,7 +69,22 @@ def test_a_worker_with_other_code_is_refused(cluster: OnDask, monkeypatch: pytes
         cluster.in_order(product, range(2), shared=1)
 
 
-@pytest.mark.parametrize("address", ["", "local", "local:", "local:0", "local:-1", "local:x", "scheduler", "tcp:", "4"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "local",
+        "local:",
+        "local:0",
+        "local:-1",
+        "local:x",
+        "local:9999",
+        f"local:{'9' * 5000}",
+        "scheduler",
+        "tcp:",
+        "4",
+    ],
+)
 def test_an_address_must_be_one(address: str) -> None:
     with pytest.raises(UsageError, match="is not a cluster") as caught:
         OnDask(address)

@@ -1,9 +1,12 @@
 """Published tables become releases of ours, marked as imported; a bad row is named by file, line and column."""
 
+import io
 import json
 import os
 from pathlib import Path
 
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 from tests.datasets import sample
@@ -206,6 +209,9 @@ def test_torch_operator_benchmark_cases(tmp_path: Path) -> None:
         ("neusight", NEUSIGHT.replace(",390", ","), r"line 3: K: is empty"),
         ("neusight", NEUSIGHT.replace("Latency", "Time"), r"line 1: Latency: no column 'Latency'"),
         ("neusight", NEUSIGHT.replace(",K", ",Q"), r"line 2: K: no such column"),
+        ("neusight", NEUSIGHT.replace("0.03,", "0_3,"), r"line 3: Latency: '0_3' is not a number"),
+        ("neusight", NEUSIGHT.replace("0.03,", "\u0663,"), r"line 3: Latency: .* is not a number"),
+        ("neusight", NEUSIGHT.replace("Kernels", "Latency"), r"line 1: the column 'Latency' stands twice"),
         ("neusight", "", "the file is empty"),
         ("neusight", NEUSIGHT.replace("bmm,0.03,NVIDIA A", "bmm,0.03,NVIDIA B"), r"line 3: measured on 'NVIDIA B"),
         ("neusight", NEUSIGHT.replace("x,6", '"x,6'), r"line \d: not CSV"),
@@ -261,3 +267,29 @@ def test_the_published_tables_import_whole(tmp_path: Path) -> None:
     assert found.left_out == {}
     rows_found = sum(table.num_rows for table in found.release.tables.values())
     assert rows_found == 708 + 1040 + 79 + 79
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "add_in_one[1,,2]_in_two[1,2]_cpu_dtypetorch.float32",
+        "add_in_one[,]_in_two[1]_cpu_dtypetorch.float32",
+        f"linear_N{'9' * 5000}_IN256_OUT128_cpu",
+        "linear_N\u0664_IN256_OUT128_cpu",
+        "LayerNormBenchmark_dims(,)",
+    ],
+)
+def test_cases_that_only_look_known_are_left_out(tmp_path: Path, case: str) -> None:
+    text = f'{TORCH}PyTorch,x,"{case}",short,False,1.0,0.0\n'
+    left_out = imported(tmp_path, "torch-operator-benchmark", text).left_out
+    assert sum(left_out.values()) == sum(imported(tmp_path, "torch-operator-benchmark", TORCH).left_out.values()) + 1
+
+
+def test_a_packed_table_is_read_like_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "gemm.parquet"
+    pq.write_table(pyarrow.csv.read_csv(io.BytesIO(GEMM.encode())), path)
+    packed = import_tables([path], "aiconfigurator", tmp_path / "packed", device="acme")
+    assert kernels(packed) == kernels(imported(tmp_path, "aiconfigurator", GEMM))
+    (tmp_path / "broken.parquet").write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ContentError, match=r"broken\.parquet: not a readable Parquet file"):
+        import_tables([tmp_path / "broken.parquet"], "aiconfigurator", tmp_path / "packed", device="acme")

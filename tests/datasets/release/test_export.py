@@ -4,16 +4,19 @@ import csv
 import io
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.datasets import sample
 
-from opmark.core.errors import UnknownNameError, UsageError
+from opmark.core.errors import ContentError, UnknownNameError, UsageError
 from opmark.datasets.release.building import build_from
 from opmark.datasets.release.croissant import croissant
 from opmark.datasets.release.export import FORMATS, export, with_parameters, write
+from opmark.datasets.release.network_kernels import COLUMNS, checked_network_kernels
 from opmark.datasets.release.release import Release
 
 
@@ -122,3 +125,45 @@ def test_parameters_of_unlike_types_stay_readable() -> None:
     assert found["parameter_a"] == [1.0, 1.5, None]
     assert found["parameter_b"] == ["[1, 2]", None, None]
     assert found["parameter_c"] == ["true", '"x"', None]
+
+
+FORMULA = '=HYPERLINK("http://x","y")'
+
+
+def test_a_spreadsheet_runs_no_text_of_a_release(tmp_path: Path) -> None:
+    """Texts that begin like a formula get a quote before them; numbers stay numbers."""
+    reasons = [FORMULA, "@SUM(1)", "+1", "-1", "\tx", "fine = fine"]
+    rows = [
+        sample.without_latency(kernel, reason=reason) for kernel, reason in zip(sample.kernels(6), reasons, strict=True)
+    ]
+    found = build_from([sample.contents([*rows, sample.measurement(sample.kernels(7)[-1])])], tmp_path / "datasets")
+    exported = list(csv.DictReader(io.StringIO(export(found, "csv").decode())))
+    assert sorted(row["reason"] for row in exported if row["reason"]) == sorted(
+        [f"'{reason}" for reason in reasons[:5]] + ["fine = fine"]
+    )
+    assert float(next(row for row in exported if row["status"] == "ok")["latency_hot_ns"]) > 0
+
+
+def test_a_markdown_table_holds_no_markup_and_no_commands(tmp_path: Path) -> None:
+    rows = [sample.network("<script>|\x1b[31m\nx")]
+    found = build_from([sample.contents(networks=rows)], tmp_path / "datasets")
+    text = export(found, "markdown", table="networks").decode()
+    assert len(text.splitlines()) == 3
+    assert "&lt;script>\\|\\x1b[31m\\nx" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda table: table.drop_columns(["calls"]), "calls: the column is missing"),
+        (lambda table: table.append_column("more", table["calls"]), "more: unknown column"),
+        (lambda table: table.set_column(0, "target", table["calls"]), "target: holds int64, expected string"),
+        (lambda table: table.set_column(9, "calls", pa.nulls(1, pa.int64())), "calls: has no value"),
+    ],
+)
+def test_another_table_of_network_kernels_is_refused(change: Callable[[pa.Table], pa.Table], sentence: str) -> None:
+    types = {"string": (pa.string(), "a"), "int64": (pa.int64(), 1), "bool": (pa.bool_(), True)}
+    table = pa.table({name: pa.array([types[kind][1]], types[kind][0]) for name, (kind, _) in COLUMNS.items()})
+    assert checked_network_kernels(table, "a.parquet") == table
+    with pytest.raises(ContentError, match=sentence):
+        checked_network_kernels(change(table), "a.parquet")

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 from tests.datasets import sample
+from tests.datasets.tampering import change_manifest
 
 from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError
+from opmark.datasets.format.manifest import read
 from opmark.datasets.release.building import build_from
+from opmark.datasets.release.card import card
 from opmark.datasets.release.finding import find, names, path_of, summaries
 
 
@@ -46,3 +49,15 @@ def test_summaries_say_what_is_there(folder: Path) -> None:
     assert old.id == new.id
     assert (new.kernels, new.networks, new.targets) == (42, 1, (sample.TARGET.name,))
     assert new.size_bytes > 10_000
+
+
+@pytest.mark.parametrize(
+    "figures", [{"kernels": 1}, {}, [], 3, None, {"kernels": "many", "networks": 1}, {"kernels": [1], "networks": 1}]
+)
+def test_figures_that_are_none_are_refused(folder: Path, figures: object) -> None:
+    path = folder / sample.DEVICE / "1.9.0"
+    change_manifest(path, lambda content: content["statistics"].update({sample.TARGET.name: figures}))
+    with pytest.raises(ContentError, match=r"1\.9\.0/manifest\.json: statistics: not the figures of a release"):
+        summaries(folder)
+    with pytest.raises(ContentError, match="not the figures of a release"):
+        card(read(path))

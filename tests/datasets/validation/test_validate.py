@@ -1,8 +1,11 @@
 """`validate` tells everything that is wrong, and nothing about what is sound."""
 
+import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.datasets import sample
 from tests.datasets.tampering import change_manifest, change_rows, set_value
@@ -154,3 +157,53 @@ def test_an_unreadable_manifest_is_the_only_finding(tmp_path: Path) -> None:
 def test_a_wrong_row_count_is_found(release: Release) -> None:
     change_manifest(release.path, lambda content: content["files"][0].update(rows=7))
     assert any("65 rows, but manifest.json says 7" in finding.message for finding in found(release, "columns"))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("latency_hot_ns", ["100"] * 65, "holds string, expected double"),
+        ("flops", [1.0] * 65, "holds double, expected int64"),
+        ("status", [True] * 65, "holds bool, expected string"),
+        ("hot_quantiles_ns", [1.0] * 65, "holds double, expected list"),
+        ("kind", [None] * 65, "kind: has no value"),
+    ],
+)
+def test_a_column_of_another_type_is_not_converted(
+    release: Release, column: str, values: list[Any], message: str
+) -> None:
+    path = release.path / "kernels.parquet"
+    table = pq.read_table(path)
+    changed = table.set_column(table.column_names.index(column), column, pa.array(values))
+    pq.write_table(changed.replace_schema_metadata(table.schema.metadata), path)
+    assert any(message in finding.message for finding in found(release, "columns"))
+
+
+@pytest.mark.parametrize("version", [b"", b"3", b"\xff", b"2\n", b"0"])
+def test_another_schema_of_a_table_is_named(release: Release, version: bytes) -> None:
+    path = release.path / "kernels.parquet"
+    pq.write_table(pq.read_table(path).replace_schema_metadata({b"opmark_schema": version}), path)
+    assert any("the table's schema version is" in finding.message for finding in found(release, "columns"))
+
+
+def test_files_that_are_no_files_do_not_stop_it(release: Release) -> None:
+    def change(content: dict[str, Any]) -> None:
+        for entry in content["files"]:
+            if entry["name"] in {"kernels.parquet", "networks.parquet"}:
+                entry["size_bytes"] = 0
+
+    change_manifest(release.path, change)
+    for name in ("kernels.parquet", "networks.parquet"):
+        (release.path / name).unlink()
+    os.mkfifo(release.path / "kernels.parquet")
+    (release.path / "networks.parquet").symlink_to("/dev/zero")
+    messages = {finding.file: finding.message for finding in found(release, CHECK_NAME) if "id" not in finding.column}
+    assert messages["kernels.parquet"] == "cannot be read: it is a pipe, not a plain file"
+    assert messages["networks.parquet"] == "cannot be read: it is a device, not a plain file"
+
+
+@pytest.mark.parametrize("changes", [{"rate": 0.0}, {"rate": -1.0}, {"quantity": "speed"}])
+def test_a_peak_that_is_none_is_refused(release: Release, changes: dict[str, Any]) -> None:
+    change_manifest(release.path, lambda content: content["peaks"][0].update(changes))
+    (finding,) = validate(release.path)
+    assert (finding.check, next(iter(changes)) in finding.message) == ("manifest", True)

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from opmark.core.canonical import plain
 from opmark.core.errors import ContentError
+from opmark.core.schema import convert
 from opmark.leaderboards.fidelity.records import (
     ExecutedPlacement,
     FidelityRecord,
@@ -52,3 +54,20 @@ def test_a_changed_time_is_noticed(tmp_path: Path) -> None:
 
 def test_there_may_be_no_records(tmp_path: Path) -> None:
     assert list(stored_records(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"visits_ns": [[]]}, "visits_ns: every visit needs executions"),
+        ({"visits_ns": [[0]]}, "visits_ns: every visit needs executions"),
+        ({"predicted_ns": 0}, "predicted_ns: must be positive"),
+        ({"states": [[[0.0, 0.0]]]}, "states: one is needed for each execution"),
+        ({"states": [[[0.0]] * 2] * 2}, "states: each is a pair"),
+        ({"states": [[[0.0, 99.0]] * 2] * 2}, "states: a logarithm lies between"),
+    ],
+)
+def test_executions_that_cannot_be_are_refused(changes: dict[str, object], sentence: str) -> None:
+    content = {**plain(RECORD.placements[0]), **changes}
+    with pytest.raises(ContentError, match=sentence):
+        convert(content, ExecutedPlacement, where="p.json")

@@ -29,3 +29,5 @@ def test_a_wrong_name_is_refused() -> None:
         drawn_network("random-trees#1", 0)
     with pytest.raises(UsageError, match="has no number"):
         drawn_network("random-cells#first", 0)
+    with pytest.raises(UsageError, match="has no number"):
+        drawn_network(f"random-cells#{'9' * 5000}", 0)

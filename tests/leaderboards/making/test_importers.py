@@ -115,6 +115,11 @@ def test_a_profile_of_pipedream(tmp_path: Path) -> None:
         ("", "no node"),
         ("\ta -- b\n", "an edge names 'a', which is not a node"),
         (LINE.format("a", "Conv", "fast", 1, 1, 1), "expected forward_compute_time=number"),
+        (LINE.format("a", "Conv", 1, 1, "nan", 1), r"net\.txt:1: expected activation_size=number"),
+        (LINE.format("a", "Conv", 1, 1, 1, "inf"), "expected parameter_size=number"),
+        (LINE.format("a", "Conv", 1, -1, 1, 1), "expected backward_compute_time=number"),
+        (LINE.format("a", "Conv", 1, 1, "1e300", 1), "expected activation_size=number"),
+        (2 * LINE.format("a", "Conv", 1, 1, 1, 1), r"net\.txt:2: the node 'a' appears twice"),
     ],
 )
 def test_a_wrong_profile_is_named(tmp_path: Path, text: str, sentence: str) -> None:

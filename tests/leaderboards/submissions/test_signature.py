@@ -1,5 +1,6 @@
 """Signatures: made once per key, and void for any other name, archive, time or key."""
 
+import os
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -54,3 +55,12 @@ def test_a_file_that_is_no_key_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == "not a key"
     with pytest.raises(OpMarkError, match="the key cannot be written"):
         own_key(path / "key.pem")
+
+
+def test_a_key_is_a_small_plain_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.pem")
+    (tmp_path / "device.pem").symlink_to("/dev/zero")
+    (tmp_path / "large.pem").write_bytes(bytes(2**16 + 1))
+    for name, sentence in (("pipe", "it is a pipe"), ("device", "it is a device"), ("large", "larger than")):
+        with pytest.raises(ContentError, match=sentence):
+            own_key(tmp_path / f"{name}.pem")

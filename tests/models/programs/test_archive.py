@@ -1,11 +1,13 @@
 """The archive of a program: tensors stay within their bytes, and members are what they are."""
 
+import io
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tests.models.programs.attacks import honest, in_json, rewritten
 
 from opmark.core.errors import ContentError
@@ -23,6 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
         lambda meta: meta["storage_offset"].update(as_int=2**62),
         lambda meta: meta["strides"][0].update(as_int=10**9),
         lambda meta: meta.update(dtype=99),
+        lambda meta: (meta["sizes"][0].update(as_int=2**40), meta["strides"][0].update(as_int=0)),
     ],
 )
 def test_a_tensor_beyond_its_bytes_is_refused(tmp_path: Path, change: Callable[[Any], None]) -> None:
@@ -42,6 +45,37 @@ def test_a_compressed_archive_and_a_member_twice_are_refused(tmp_path: Path) -> 
                 opened.writestr(name, content)
         with pytest.raises(ContentError, match=r"torch\.export"):
             program_of(path)
+
+
+def test_a_tensor_without_bytes_has_no_elements(tmp_path: Path) -> None:
+    path = honest(tmp_path / "small.pt2")
+    with zipfile.ZipFile(path) as opened:
+        weights = [name.partition("/")[2] for name in opened.namelist() if "data/weights/weight" in name]
+    with pytest.raises(ContentError, match=r"torch\.export"):
+        program_of(rewritten(path, {name: lambda _: b"" for name in weights}))
+
+
+def test_a_compressed_pickle_of_tensors_is_not_unpacked(tmp_path: Path) -> None:
+    """torch unpacks a member of any size."""
+    inner, deflated = io.BytesIO(), io.BytesIO()
+    torch.save({"inner.weight": torch.zeros(2**18)}, inner)
+    with zipfile.ZipFile(inner) as stored, zipfile.ZipFile(deflated, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name in stored.namelist():
+            packed.writestr(name, stored.read(name))
+    assert len(deflated.getvalue()) < len(inner.getvalue()) / 100
+    path = rewritten(honest(tmp_path / "small.pt2"), {"data/weights/model.pt": deflated.getvalue()})
+    with pytest.raises(ContentError, match=r"torch\.export"):
+        program_of(path)
+
+
+def test_inputs_beyond_this_machine_are_not_made(tmp_path: Path) -> None:
+    def grow(model: Any) -> None:
+        values = model["graph_module"]["graph"]["tensor_values"]
+        values["x"]["sizes"][0] = {"as_int": 2**44}
+
+    path = rewritten(honest(tmp_path / "small.pt2"), {"models/model.json": in_json(grow)})
+    with pytest.raises(ContentError, match=r"its inputs take .*, more than half of this machine's memory"):
+        program_of(path)
 
 
 def test_element_types_have_the_numbers_of_the_schema() -> None:

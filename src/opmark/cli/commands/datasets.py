@@ -1,5 +1,6 @@
 """`opmark datasets`: releases, which are immutable measurements of one device."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def list_releases(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show a release: its kinds, statuses, peaks, overhead and noise."""
+    from opmark.datasets.format.manifest import reading_figures
     from opmark.datasets.release.finding import find as find_release
 
     release = find_release(name, release_folder(ctx, name))
@@ -60,7 +62,8 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     if origin.source:
         click.echo(f"{origin.kind} from {origin.source}; a latency is {origin.label}")
     for target in release.targets:
-        _show_target(release.manifest, target.name)
+        with reading_figures(release.manifest):
+            _show_target(release.manifest, target.name)
 
 
 @group.command(epilog="Example: opmark datasets validate datasets/DEVICE/1.0.0")
@@ -205,7 +208,8 @@ def export(
         return
     find = graph_finder(ctx)
     content = exported(release, format_name, table=table, target=target, flat=flat, folder=Path.cwd(), find=find)
-    click.echo(content, nl=False)
+    # Bytes would go past the guard of a terminal.
+    click.echo(content.decode(errors="replace") if sys.stdout.isatty() else content, nl=False)
 
 
 @group.command(name="import", epilog="Example: opmark datasets import linear.csv --format neusight --device a100")

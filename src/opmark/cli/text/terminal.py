@@ -160,7 +160,15 @@ def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
     The time left is a task's field `left_s`, or else estimated from the pace so far.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     class TimeLeft(TimeRemainingColumn):
@@ -168,9 +176,13 @@ def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
             left_s = task.fields.get("left_s")
             return super().render(task) if left_s is None else Text(format_duration(left_s), style="progress.remaining")
 
+    class Doing(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(one_line(task.description))  # names of files, problems and networks are foreign text
+
     console = Console(file=unguarded(sys.stderr), no_color="NO_COLOR" in os.environ)
     columns = (
-        TextColumn("{task.description}", markup=False),
+        Doing(),
         BarColumn(),
         MofNCompleteColumn(),
         TimeLeft(),
@@ -234,7 +246,7 @@ def _progress_line(task: "Task | None", spent_s: float) -> str:
         # the pace of this task: others may have ended before it began
         left_s = (task.elapsed or spent_s) * (task.total / task.completed - 1)
     left = "" if left_s is None else f", {format_duration(left_s)} left"
-    return f"{task.description}{done}, {spent}{left}"
+    return f"{one_line(task.description)}{done}, {spent}{left}"
 
 
 @contextlib.contextmanager

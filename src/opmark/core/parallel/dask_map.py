@@ -26,6 +26,8 @@ WORKERS_WITHIN_S = 120.0
 # Tasks that wait at the scheduler: enough for a cluster that grows with its load, and no more memory than that.
 WAITING_AT_LEAST = 64
 WAITING_PER_SLOT = 4
+# A machine has fewer than a thousand processes to spare.
+_DIGITS = 3
 # Packages whose version can change a result.
 _DECISIVE = ("numpy", "scipy", "numba", "lightgbm", "ortools")
 
@@ -266,7 +268,7 @@ def _local_workers(address: str) -> int:
     """The number in `local:4`; 0 for the address of a scheduler. Raises `UsageError`."""
     scheme, colon, rest = address.partition(":")
     if scheme == LOCAL:
-        if colon and rest.isdecimal() and int(rest) > 0:
+        if colon and rest.isdecimal() and len(rest) <= _DIGITS and int(rest) > 0:
             return int(rest)
     elif rest.startswith("//") and rest[2:]:
         return 0

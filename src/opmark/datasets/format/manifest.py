@@ -1,15 +1,17 @@
 """The manifest of a release: identity, files, targets, environments and figures."""
 
-from collections.abc import Iterable, Mapping
+import contextlib
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from opmark.core import schema
 from opmark.core.canonical import content_id, plain
-from opmark.core.checksums import check_listed, with_checksum
+from opmark.core.checksums import with_checksum
 from opmark.core.errors import ContentError
-from opmark.core.files import json_text
+from opmark.core.files import check_listed, json_text
 from opmark.core.hardware.target import Target
 from opmark.core.measurements.environment import Environment, Fact
 from opmark.core.slug import Slug, Version
@@ -19,6 +21,7 @@ FILE = "manifest.json"
 # The checksums of manifests that were published without one of their own, beside the folders of the devices.
 CHECKSUMS = "SHA256SUMS"
 LICENCE = "CC-BY-4.0"
+FLOPS, HOT_BYTES, ROTATED_BYTES = QUANTITIES = ("flops_per_s", "hot_bytes_per_s", "rotated_bytes_per_s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,12 @@ class Peak:
     rate: float
     rows: int
     dtype: str = ""
+
+    def __post_init__(self) -> None:
+        if self.quantity not in QUANTITIES:
+            raise ValueError(f"quantity: one of {', '.join(QUANTITIES)}, not {self.quantity!r}")
+        if not (math.isfinite(self.rate) and self.rate > 0):
+            raise ValueError(f"rate: must be positive, not {self.rate}")
 
 
 MEASURED = "measured"
@@ -135,6 +144,20 @@ def read(folder: Path) -> ReleaseManifest:
         if entry.name == FILE:
             raise ContentError(f"{entry.name!r} is not a file of this folder", where=f"{path}: files")
     return manifest
+
+
+@contextlib.contextmanager
+def reading_figures(manifest: ReleaseManifest) -> Iterator[None]:
+    """Raise `ContentError` where the block fails on `statistics`, whose content no field describes."""
+    from jinja2 import TemplateError
+
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, TemplateError) as error:
+        raise ContentError(
+            f"not the figures of a release ({type(error).__name__}: {error})",
+            where=f"{manifest.device}/{manifest.version}/{FILE}: statistics",
+        ) from error
 
 
 def conflicts(first: Environment, other: Environment) -> dict[str, tuple[Fact, Fact]]:

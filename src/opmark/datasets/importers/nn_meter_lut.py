@@ -18,8 +18,10 @@ from opmark.core.kernels.kernel import Kernel
 from opmark.core.reading import parse_json, read_text
 from opmark.datasets.importing.importer import ImportedRow, Runtime, TableImporter, kernel_with
 
-_FIRST = re.compile(r"^firstconv_(\d+)_(\d+)_(\d+)_(\d+)_(\d+)(?:_(?P<activation>[a-z_]+))?$")
-_FAMILY = re.compile(r"^([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z]+)*)(?:_\d|$)")
+_FIRST = re.compile(r"firstconv" + r"_([0-9]{1,9})" * 5 + r"(?:_(?P<activation>[a-z_]+))?")
+_FAMILY = re.compile(r"([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z]+)*)(?:_[0-9][A-Za-z0-9_.+-]*)?")
+# The name of the next entry is near: a search to the end for each that is written otherwise would take hours.
+_NEAR = 4096
 
 
 class NnMeterLut(TableImporter):
@@ -42,10 +44,10 @@ class NnMeterLut(TableImporter):
                 raise ContentError(f"{latency_ms!r} is not a number", where=f"{where}: {name}")
             if not (math.isfinite(latency_ms) and latency_ms > 0):
                 raise ContentError(f"{latency_ms} is not a latency", where=f"{where}: {name}")
-            family = _FAMILY.match(name)
+            family = _FAMILY.fullmatch(name)
             if family is None:
                 raise ContentError("not the name of a block", where=f"{where}: {name}")
-            first = _FIRST.match(name)
+            first = _FIRST.fullmatch(name)
             yield ImportedRow(
                 where=where,
                 runtime=runtime,
@@ -63,7 +65,7 @@ def _pairs(path: Path) -> list[tuple[str, int, Any]]:
         raise ContentError("not an object of names and milliseconds", where=f"{path}: line 1")
     found, at, line = [], 0, 1
     for name, value in content.items():
-        place = text.find(json.dumps(name), at)
+        place = text.find(json.dumps(name), at, at + len(name) + _NEAR)
         if place >= 0:
             line += text.count("\n", at, place)
             at = place

@@ -47,8 +47,10 @@ class TorchOperatorBenchmark(TableImporter):
 
 
 def _kernel(case: str) -> Kernel | None:
+    if _TOO_LONG.search(case):
+        return None
     for pattern, build in _FORMS:
-        found = pattern.match(case)
+        found = pattern.fullmatch(case)
         if found:
             return build(found)
     return None
@@ -127,28 +129,33 @@ def _conv2d(found: "re.Match[str]") -> Kernel:
     )
 
 
+# No size of a tensor has so many digits.
+_TOO_LONG = re.compile(r"\d{10}")
 _TYPE = r"torch\.(?P<dtype>float32|float64|float16|bfloat16)"
-_BOTH = r"(?:_dtype_onetorch\.(?P<one>\w+?)_dtype_twotorch\.(?P<two>\w+))?$"
+_BOTH = r"(?:_dtype_onetorch\.(?P<one>\w+?)_dtype_twotorch\.(?P<two>\w+))?"
 _OPS = "|".join(_BINARY)
 _FORMS: tuple[tuple["re.Pattern[str]", Callable[["re.Match[str]"], Kernel | None]], ...] = tuple(
-    (re.compile(pattern), build)
+    (re.compile(pattern, re.ASCII), build)
     for pattern, build in (
-        (r"(?P<op>[a-z0-9]+)(?P<inplace>_?)_M(?P<m>\d+)_N(?P<n>\d+)_cpu$", _unary),
+        (r"(?P<op>[a-z0-9]+)(?P<inplace>_?)_M(?P<m>\d+)_N(?P<n>\d+)_cpu", _unary),
         (rf"(?P<op>{_OPS})(?P<inplace>_?)_M(?P<m>\d+)_N(?P<n>\d+)_K(?P<k>\d+)_cpu{_BOTH}", _binary),
-        (rf"(?P<op>{_OPS})_in_one\[(?P<one>[\d,]+)\]_in_two\[(?P<two>[\d,]+)\]_cpu_dtype{_TYPE}$", _broadcast),
-        (rf"mm_M(?P<m>\d+)_N(?P<n>\d+)_K(?P<k>\d+)_cpu_dtype{_TYPE}$", _product),
         (
-            r"matmul_M(?P<m>\d+)_N(?P<n>\d+)_K(?P<k>\d+)_trans_a(?P<a>True|False)_trans_b(?P<b>True|False)_cpu$",
+            rf"(?P<op>{_OPS})_in_one\[(?P<one>\d+(?:,\d+)*)\]_in_two\[(?P<two>\d+(?:,\d+)*)\]_cpu_dtype{_TYPE}",
+            _broadcast,
+        ),
+        (rf"mm_M(?P<m>\d+)_N(?P<n>\d+)_K(?P<k>\d+)_cpu_dtype{_TYPE}", _product),
+        (
+            r"matmul_M(?P<m>\d+)_N(?P<n>\d+)_K(?P<k>\d+)_trans_a(?P<a>True|False)_trans_b(?P<b>True|False)_cpu",
             _product,
         ),
-        (r"linear_N(?P<m>\d+)_IN(?P<k>\d+)_OUT(?P<n>\d+)_cpu$", _linear),
-        (rf"bmm.*_B(?P<b>\d+)_M(?P<m>\d+)_N(?P<n>\d+)_K(?P<k>\d+)_cpu_dtype{_TYPE}_op(?:bmm|matmul)$", _batched),
-        (r"(?P<op>Softmax|Softmax2d|LogSoftmax)_N(\d+)_C(\d+)_H(\d+)_W(\d+)_cpu$", _softmax),
-        (r"LayerNormBenchmark_dims\((?P<dims>[\d,]+)\)$", _layer_norm),
-        (r"GroupNormBenchmark_dims\((?P<dims>[\d,]+)\)_num_groups(?P<groups>\d+)$", _group_norm),
+        (r"linear_N(?P<m>\d+)_IN(?P<k>\d+)_OUT(?P<n>\d+)_cpu", _linear),
+        (rf"bmm.*_B(?P<b>\d+)_M(?P<m>\d+)_N(?P<n>\d+)_K(?P<k>\d+)_cpu_dtype{_TYPE}_op(?:bmm|matmul)", _batched),
+        (r"(?P<op>Softmax|Softmax2d|LogSoftmax)_N(\d+)_C(\d+)_H(\d+)_W(\d+)_cpu", _softmax),
+        (r"LayerNormBenchmark_dims\((?P<dims>\d+(?:,\d+)*)\)", _layer_norm),
+        (r"GroupNormBenchmark_dims\((?P<dims>\d+(?:,\d+)*)\)_num_groups(?P<groups>\d+)", _group_norm),
         (
             r"Conv2d_IC(?P<cin>\d+)_OC(?P<cout>\d+)_kernel(?P<kernel>\d+)_stride(?P<stride>\d+)_N(?P<n>\d+)"
-            r"_H(?P<h>\d+)_W(?P<w>\d+)_G(?P<groups>\d+)_pad(?P<pad>\d+)_cpu$",
+            r"_H(?P<h>\d+)_W(?P<w>\d+)_G(?P<groups>\d+)_pad(?P<pad>\d+)_cpu",
             _conv2d,
         ),
     )

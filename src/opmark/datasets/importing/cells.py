@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 from opmark.core.errors import ContentError
 from opmark.core.reading import LARGE_BYTES, read_text
+from opmark.datasets.format.parquet_file import read_parquet
 
 if TYPE_CHECKING:
     from _csv import Reader
+
+_ROWS_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,9 @@ class Cells:
 
     def number(self, column: str) -> float:
         """Read a finite number. Raises `ContentError`."""
+        text = self.text(column)
         try:
-            number = float(self.text(column))
+            number = float(text if text.isascii() and "_" not in text else "no number")
         except ValueError:
             raise ContentError(f"{self.values[column]!r} is not a number", where=f"{self.where}: {column}") from None
         if not math.isfinite(number):
@@ -94,22 +98,20 @@ def _csv(path: Path, lines: "Reader", needed: Sequence[str]) -> Iterator[Cells]:
 
 
 def _parquet(path: Path, needed: Sequence[str]) -> Iterator[Cells]:
-    import pyarrow
-    import pyarrow.parquet
-
-    if not path.is_file():
-        raise ContentError("no such file", where=str(path))
-    try:
-        table = pyarrow.parquet.read_table(path, partitioning=None)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise ContentError("not a readable Parquet file", where=str(path)) from error
+    table = read_parquet(path)
     _check_header(path, table.column_names, needed)
-    for number, row in enumerate(table.to_pylist()):
-        values = {name: "" if value is None else str(value) for name, value in row.items()}
-        yield Cells(path, number, values, "row")
+    number = 0
+    for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
+        for row in batch.to_pylist():
+            values = {name: "" if value is None else str(value) for name, value in row.items()}
+            yield Cells(path, number, values, "row")
+            number += 1
 
 
 def _check_header(path: Path, header: Sequence[str], needed: Sequence[str]) -> None:
+    twice = [name for number, name in enumerate(header) if name and name in header[:number]]
+    if twice:
+        raise ContentError(f"the column {twice[0]!r} stands twice", where=f"{path}: line 1")
     missing = [name for name in needed if name not in header]
     if missing:
         raise ContentError(

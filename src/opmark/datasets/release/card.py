@@ -1,15 +1,25 @@
 """A release's README.md; its figures come from the manifest, those of links from their rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from opmark.core.hardware.link import LinkMeasurement
 from opmark.core.measurements.environment import Fact
 from opmark.core.measurements.measurement import STATUSES, USABLE
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
 from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, LINKS, NETWORK_REPEATS, NETWORKS, TABLES
-from opmark.datasets.format.manifest import ReleaseManifest, common_facts
+from opmark.datasets.format.manifest import (
+    FLOPS,
+    HOT_BYTES,
+    ROTATED_BYTES,
+    ReleaseManifest,
+    common_facts,
+    reading_figures,
+)
 from opmark.datasets.release.network_kernels import NETWORK_KERNELS
-from opmark.datasets.validation.peaks import FLOPS, HOT_BYTES, ROTATED_BYTES
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 FILE = "README.md"
 RATES = {
@@ -40,9 +50,14 @@ def card(manifest: ReleaseManifest, links: Sequence[LinkMeasurement] = ()) -> st
         "usable": lambda statuses: sum(statuses.get(status, 0) for status in USABLE),
         "thousands": lambda value: f"{value:,}",
     }
+    with reading_figures(manifest):
+        return _rendered(templates.get_template("card.md.jinja"), manifest, links)
+
+
+def _rendered(template: "Template", manifest: ReleaseManifest, links: Sequence[LinkMeasurement]) -> str:
     figures = manifest.statistics.values()
     facts = common_facts(manifest.environments)
-    text = templates.get_template("card.md.jinja").render(
+    text = template.render(
         manifest=manifest,
         kernels=sum(target["kernels"] for target in figures),
         networks=sum(target["networks"] for target in figures),

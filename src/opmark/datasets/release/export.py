@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING
 
 from opmark.core import files
 from opmark.core.errors import UsageError
+from opmark.core.plain_text import one_line
 from opmark.core.reading import parse_json
 from opmark.core.registry import unknown_name
 from opmark.datasets.format.columns import FUSION, KERNELS, LINKS, NETWORKS, TABLES
+from opmark.datasets.format.parquet_file import read_parquet
 from opmark.datasets.release.card import card
 from opmark.datasets.release.croissant import croissant
-from opmark.datasets.release.network_kernels import NETWORK_KERNELS, GraphFinder, network_kernels
+from opmark.datasets.release.network_kernels import (
+    NETWORK_KERNELS,
+    GraphFinder,
+    checked_network_kernels,
+    network_kernels,
+)
 from opmark.datasets.release.release import Release
 
 if TYPE_CHECKING:
@@ -122,11 +129,9 @@ def _selected(release: Release, table: str, target: str, find: GraphFinder | Non
 
 
 def _network_kernels(release: Release, find: GraphFinder | None) -> "pyarrow.Table":
-    import pyarrow.parquet
-
     stored = release.path / f"{NETWORK_KERNELS}.parquet"
     if release.manifest.entry(stored.name) is not None:
-        return pyarrow.parquet.read_table(stored)
+        return checked_network_kernels(read_parquet(stored), str(stored))
     if find is None:
         raise UsageError(f"{release.name} holds no {NETWORK_KERNELS}", hint="export them with `opmark datasets export`")
     networks = [one for target in release.targets for one in release.network_measurements(target.name)]
@@ -135,6 +140,7 @@ def _network_kernels(release: Release, find: GraphFinder | None) -> "pyarrow.Tab
 
 def _csv(rows: "pyarrow.Table", table: str) -> bytes:
     import pyarrow
+    import pyarrow.compute
     import pyarrow.csv
 
     for column in TABLES[table].columns if table in TABLES else ():
@@ -144,6 +150,11 @@ def _csv(rows: "pyarrow.Table", table: str) -> bytes:
             index = rows.column_names.index(column.name)
             text = pyarrow.array([json.dumps(value) for value in rows[column.name].to_pylist()], type=pyarrow.string())
             rows = rows.set_column(index, column.name, text)
+    for index, name in enumerate(rows.column_names):
+        if pyarrow.types.is_string(rows.schema.field(name).type):
+            # A spreadsheet runs a text that begins like a formula: a quote before it keeps it a text.
+            harmless = pyarrow.compute.replace_substring_regex(rows[name], r"^([=+\-@\t\r])", r"'\1")
+            rows = rows.set_column(index, name, harmless)
     buffer = io.BytesIO()
     pyarrow.csv.write_csv(rows, buffer)
     return buffer.getvalue()
@@ -168,8 +179,8 @@ def _markdown(rows: "pyarrow.Table", table: str) -> bytes:
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    text = f"{value:.1f}" if isinstance(value, float) else str(value)
-    return text.replace("|", "\\|")
+    text = f"{value:.1f}" if isinstance(value, float) else one_line(str(value))
+    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 _FORMATS: dict[str, Callable[["pyarrow.Table", str], bytes]] = {

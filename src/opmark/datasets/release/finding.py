@@ -68,14 +68,16 @@ def summaries(folder: Path) -> tuple[Summary, ...]:
 def _summary(name: str, path: Path) -> Summary:
     found = manifest.read(path)
     figures = found.statistics.values()
+    with manifest.reading_figures(found):
+        kernels, networks = (sum(int(target[key]) for target in figures) for key in ("kernels", "networks"))
     return Summary(
         name=name,
         device=found.device,
         version=found.version,
         id=found.id,
         targets=tuple(target.name for target in found.targets),
-        kernels=sum(target["kernels"] for target in figures),
-        networks=sum(target["networks"] for target in figures),
+        kernels=kernels,
+        networks=networks,
         size_bytes=sum(entry.size_bytes for entry in found.files),
         path=str(path),
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opmark.core.canonical import canonical_json
-from opmark.core.errors import NothingSelectedError
+from opmark.core.errors import ContentError, NothingSelectedError
 from opmark.core.kernels.graph import Graph, Node
 from opmark.core.measurements.measurement import NetworkMeasurement
 
@@ -55,9 +55,29 @@ def network_kernels(networks: Iterable[NetworkMeasurement], find: GraphFinder) -
         raise NothingSelectedError(
             "no measured network has a graph here", hint="networks of transformers need: pip install 'opmark[models]'"
         )
+    return pyarrow.Table.from_pylist(rows, schema=_schema())
+
+
+def checked_network_kernels(found: "pyarrow.Table", where: str) -> "pyarrow.Table":
+    """The stored table `found`. Raises `ContentError` naming a column that is missing, strange, or of another type."""
+    schema = _schema()
+    for name in (*schema.names, *found.column_names):
+        if name not in found.column_names or name not in schema.names:
+            missing = "the column is missing" if name in schema.names else "unknown column"
+            raise ContentError(missing, where=f"{where}: {name}")
+        column, wanted = found.column(name), schema.field(name).type
+        if column.type != wanted:
+            raise ContentError(f"holds {column.type}, expected {wanted}", where=f"{where}: {name}")
+        if column.null_count:
+            raise ContentError("has no value", where=f"{where}: {name}")
+    return found.select(schema.names)
+
+
+def _schema() -> "pyarrow.Schema":
+    import pyarrow
+
     types = {"string": pyarrow.string(), "int64": pyarrow.int64(), "bool": pyarrow.bool_()}
-    schema = pyarrow.schema([pyarrow.field(name, types[kind]) for name, (kind, _) in COLUMNS.items()])
-    return pyarrow.Table.from_pylist(rows, schema=schema)
+    return pyarrow.schema([pyarrow.field(name, types[kind]) for name, (kind, _) in COLUMNS.items()])
 
 
 def _rows(one: NetworkMeasurement, graph: Graph) -> list[dict[str, Any]]:

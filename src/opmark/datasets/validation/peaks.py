@@ -16,15 +16,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from opmark.core.measurements.measurement import USABLE
-from opmark.datasets.format.manifest import Peak
+from opmark.datasets.format.manifest import FLOPS, HOT_BYTES, ROTATED_BYTES, Peak
 from opmark.kinds import KINDS
 
 Row = Mapping[str, Any]
 Group = tuple[str, str, str]
 
-FLOPS = "flops_per_s"
-HOT_BYTES = "hot_bytes_per_s"
-ROTATED_BYTES = "rotated_bytes_per_s"
 LABEL_OF = {FLOPS: "latency_hot_ns", HOT_BYTES: "latency_hot_ns", ROTATED_BYTES: "latency_rotated_ns"}
 
 # A label whose rate exceeds the peak by a larger factor is wrong.

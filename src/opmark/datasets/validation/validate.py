@@ -9,6 +9,7 @@ from opmark.core.files import sha256
 from opmark.datasets.format import manifest
 from opmark.datasets.format.columns import TABLES, TableFormat, checked_table
 from opmark.datasets.format.manifest import FileEntry, ReleaseManifest
+from opmark.datasets.format.parquet_file import read_parquet
 from opmark.datasets.validation.check import CHECKS, ERROR, WARNING, Finding, ReleaseTables
 
 if TYPE_CHECKING:
@@ -63,15 +64,8 @@ def file_findings(folder: Path, described: ReleaseManifest) -> Iterator[Finding]
 
 def read_table(folder: Path, table: TableFormat) -> "pyarrow.Table":
     """Read one table and cast it to its format. Raises `ContentError` naming the file or column."""
-    import pyarrow
-    import pyarrow.parquet
-
     path = folder / table.file
-    try:
-        found = pyarrow.parquet.read_table(path, partitioning=None)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise ContentError("not a readable Parquet file", where=str(path)) from error
-    return checked_table(table, found, str(path))
+    return checked_table(table, read_parquet(path), str(path))
 
 
 def _problem(path: Path, entry: FileEntry) -> str:
@@ -84,6 +78,8 @@ def _problem(path: Path, entry: FileEntry) -> str:
         return "the file is missing"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
+    except ContentError as error:
+        return error.message
 
 
 def _finding(file: str, message: str, *, level: str = ERROR, column: str = "") -> Finding:

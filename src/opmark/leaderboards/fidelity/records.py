@@ -6,12 +6,16 @@ from pathlib import Path
 from statistics import median
 
 from opmark.core.files import json_text, write_sealed
+from opmark.core.measurements.labelling import STATES
 from opmark.core.schema import load
+from opmark.core.slug import Slug
 from opmark.leaderboards.problem.placement import Solution
 
 SCHEMA = 1
 FOLDER = "fidelity"
 PROBLEMS = "problems"
+# A machine is never e^20 times as slow as usual.
+_STATE_AT_MOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,18 @@ class ExecutedPlacement:
     slowdown_ns: int = 0
     reason: str = ""
 
+    def __post_init__(self) -> None:
+        if any(not visit or min(visit) <= 0 for visit in self.visits_ns):
+            raise ValueError("visits_ns: every visit needs executions, and each of them a positive time")
+        if self.visits_ns and self.predicted_ns <= 0:
+            raise ValueError(f"predicted_ns: must be positive, not {self.predicted_ns}")
+        if self.states and [len(visit) for visit in self.states] != [len(visit) for visit in self.visits_ns]:
+            raise ValueError("states: one is needed for each execution of visits_ns")
+        if any(len(row) != len(STATES) for visit in self.states for row in visit):
+            raise ValueError(f"states: each is a pair of {' and '.join(STATES)}")
+        if any(abs(state) > _STATE_AT_MOST for visit in self.states for row in visit for state in row):
+            raise ValueError(f"states: a logarithm lies between -{_STATE_AT_MOST} and {_STATE_AT_MOST}")
+
     @property
     def visit_medians_ns(self) -> list[float]:
         """The median makespan of each visit, as the clock told it."""
@@ -55,9 +71,9 @@ class FidelityRecord:
     a cut that the problem contains, by target.
     """
 
-    device: str
-    track: str
-    problem: str
+    device: Slug
+    track: Slug
+    problem: Slug
     problem_id: str
     model: str
     dimensions: Mapping[str, int] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from opmark.core.registry import unknown_name
 from opmark.kinds import KINDS, work_of
 
 MARK = "#"
+_DIGITS = 9
 _Draw = np.random.Generator
 
 
@@ -33,7 +34,7 @@ def drawn_network(model: str, seed: int) -> Graph:
     family, _, number = model.partition(MARK)
     if family not in _FAMILIES:
         raise unknown_name("family of drawn networks", family, tuple(_FAMILIES))
-    if not number.isdecimal():
+    if not (number.isdecimal() and number.isascii() and len(number) <= _DIGITS):
         raise UsageError(f"{model!r} has no number", hint=f"write it like {family}{MARK}1")
     sketch = _Sketch(model)
     generator = np.random.default_rng([seed, list(_FAMILIES).index(family), int(number)])

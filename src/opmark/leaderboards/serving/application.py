@@ -1,5 +1,6 @@
 """The web application: uploads, their state and rank as JSON and as pages, and the site of all tracks."""
 
+import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
@@ -132,19 +133,30 @@ class UploadDesk:
 
 
 class BodyLimit:
-    """ASGI middleware: a body beyond the limit is refused before it is stored, whatever length it declared."""
+    """ASGI middleware: a body beyond the limit, or one that takes too long, is refused before it is stored.
 
-    def __init__(self, app: Any, most_bytes: int) -> None:
-        self._app, self._most = app, most_bytes
+    The length that a request declares does not matter.
+    """
+
+    def __init__(self, app: Any, most_bytes: int, within_s: float) -> None:
+        self._app, self._most, self._within_s = app, most_bytes, within_s
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Count the bytes of the body."""
-        size = 0
+        """Count the bytes of the body, and its seconds."""
+        size, more = 0, True
+        until = asyncio.get_running_loop().time() + self._within_s
 
         async def counted() -> Message:
-            nonlocal size
-            message = await receive()
+            nonlocal size, more
+            if not more:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise RefusedError(408, f"the upload took more than {self._within_s:g} s") from None
             size += len(message.get("body", b""))
+            more = bool(message.get("more_body"))
             if size > self._most:
                 raise RefusedError(413, f"the upload is larger than {self._most >> 20} MiB")
             return message
@@ -158,7 +170,8 @@ def application(desk: UploadDesk) -> "FastAPI":
     from fastapi.staticfiles import StaticFiles
 
     app = FastAPI(title="OpMark leaderboards", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
-    app.add_middleware(BodyLimit, most_bytes=desk.queue.limits.upload_bytes + _FORM_BYTES)
+    limits = desk.queue.limits
+    app.add_middleware(BodyLimit, most_bytes=limits.upload_bytes + _FORM_BYTES, within_s=limits.upload_s)
 
     @app.middleware("http")
     async def add_headers(request: Request, call_next: Callable[[Request], Awaitable["Response"]]) -> "Response":

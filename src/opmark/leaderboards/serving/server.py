@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 REQUESTS_END_WITHIN_S = 10
 # Each may hold one upload in memory.
 CONNECTIONS_AT_MOST = 32
+# A connection that sends no whole head of a request for so long makes room for others.
+REQUEST_BEGINS_WITHIN_S = 20.0
 
 
 def serve(
@@ -58,11 +60,33 @@ def serve(
             timeout_graceful_shutdown=REQUESTS_END_WITHIN_S,
             limit_concurrency=CONNECTIONS_AT_MOST,
             server_header=False,
+            http=_patient_protocol(REQUEST_BEGINS_WITHIN_S),
         )
         try:
             uvicorn.Server(config).run()
         except SystemExit as error:  # uvicorn has said on standard error which address it could not take
             raise UnavailableError(f"cannot listen on {host}:{port}", hint="choose another --port") from error
+
+
+def _patient_protocol(seconds: float) -> Any:
+    """uvicorn's protocol, which has no such limit: a connection without a request for so many seconds is closed."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class PatientProtocol(H11Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.loop.call_later(seconds, self._look, None)
+
+        def _look(self, before: Any) -> None:
+            """Close the connection if nothing was requested since it was last looked at, and nothing is answered."""
+            if self.transport.is_closing():
+                return
+            if self.cycle is before and (before is None or before.response_complete):
+                self.transport.close()
+                return
+            self.loop.call_later(seconds, self._look, self.cycle)
+
+    return PatientProtocol
 
 
 def _with_loop(app: "FastAPI", loop: ScoringLoop) -> None:

@@ -45,10 +45,11 @@ class RefusedError(OpMarkError):
 class ServerLimits:
     """Limits per key: uploads in an hour and unfinished submissions; of one address: new keys in a day.
 
-    `waiting` limits the whole queue, `upload_bytes` one request.
+    `waiting` limits the whole queue, `upload_bytes` and `upload_s` one request.
     """
 
     upload_bytes: int = 16 * 2**20
+    upload_s: float = 120.0
     uploads_per_hour: int = 10
     unfinished_per_key: int = 2
     new_keys_per_day: int = 5

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from opmark.core.reading import read_text
 from opmark.core.workspace import Workspace
 
 
@@ -68,7 +69,7 @@ def predictor_cards(workspace: Workspace) -> tuple[PredictorCard, ...]:
                     )
                     for kind, entry in sorted(manifest.kinds.items())
                 ),
-                data_card=card.read_text(encoding="utf-8") if card.is_file() else "",
+                data_card=read_text(card) if card.is_file() else "",
             )
         )
     return tuple(found)

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from opmark.core.errors import ContentError, OpMarkError, SubmissionError
+from opmark.core.reading import read_bytes
 
 KEY_FILE = "submitter.pem"
 _PURPOSE = "opmark submission 1"
 _KEY_BYTES, _SIGNATURE_BYTES = 32, 64
+_FILE_BYTES_AT_MOST = 2**16
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,7 @@ def _read_key(path: Path) -> SubmitterKey:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     try:
-        found = serialization.load_pem_private_key(path.read_bytes(), password=None)
-    except OSError as error:
-        raise ContentError(f"the key cannot be read: {error.strerror}", where=str(path)) from error
+        found = serialization.load_pem_private_key(read_bytes(path, at_most=_FILE_BYTES_AT_MOST), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise ContentError("not a private key without a password, in PEM", where=str(path)) from None
     if not isinstance(found, Ed25519PrivateKey):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # A program of a million operators takes 1 GiB of JSON.
 _MOST_JSON_BYTES = 2**30
+_MOST_REPEATED_BYTES = 2**28
 _FORMAT = b"pt2"
 _MODEL = "models/model.json"
 _OLD_MODEL = "serialized_exported_program.json"
@@ -83,8 +84,13 @@ class _Archive:
         """The content of a member that `torch.save` wrote, if it needs nothing but tensors and plain containers."""
         import torch
 
+        content = self.read(name)
+        if zipfile.is_zipfile(io.BytesIO(content)):
+            with zipfile.ZipFile(io.BytesIO(content)) as inner:
+                if any(info.compress_type != zipfile.ZIP_STORED for info in inner.infolist()):
+                    raise ValueError("members that are compressed")  # torch would unpack them without a limit
         try:
-            return torch.load(io.BytesIO(self.read(name)), map_location="cpu", weights_only=True)
+            return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         except Exception as error:  # a hostile pickle can fail with anything
             raise ContentError(
                 f"{name} is a pickle of more than tensors, and loading one runs the code in it",
@@ -144,7 +150,7 @@ def _strided(
     offset = whole(meta["storage_offset"]["as_int"])
     if len(sizes) != len(strides) or min([*sizes, *strides, offset], default=0) < 0:
         raise ValueError("a tensor with a negative size")
-    if not archive.members[member].file_size:
+    if not archive.members[member].file_size and not math.prod(sizes):
         return torch.zeros(sizes, dtype=dtype)
     if member not in flat:
         flat[member] = torch.frombuffer(bytearray(archive.read(member)), dtype=torch.uint8)
@@ -153,6 +159,9 @@ def _strided(
     last = offset + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
     if math.prod(sizes) and (last + 1) * item > len(whole_bytes):
         raise ValueError("a tensor beyond the end of its bytes")
+    # Strides of 0 repeat a number, and whatever computes with the tensor writes the repetitions out.
+    if math.prod(sizes) * item > max(_MOST_REPEATED_BYTES, len(whole_bytes)):
+        raise ValueError("a tensor that repeats its bytes")
     return whole_bytes[: len(whole_bytes) // item * item].view(dtype).as_strided(sizes, strides, offset)
 
 

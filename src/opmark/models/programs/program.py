@@ -1,11 +1,14 @@
 """The torch module of a saved program, built operator by operator."""
 
+import math
+import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opmark.core.errors import ContentError
+from opmark.core.units import format_bytes
 from opmark.models.capture.quiet import quiet
 from opmark.models.programs.archive import HINT, SavedProgram, read_program, scalar_type
 from opmark.models.programs.builder import Builder
@@ -73,7 +76,19 @@ def _inputs(
     shapes = input_shapes(
         [(name, meta["sizes"]) for name, meta in zip(names, metas, strict=True)], ranges, dimensions, saved.path
     )
-    return names, _tensors(shapes, [scalar_type(meta["dtype"]) for meta in metas], torch)
+    dtypes = [scalar_type(meta["dtype"]) for meta in metas]
+    size_bytes = sum(math.prod(shape) * dtype.itemsize for shape, dtype in zip(shapes, dtypes, strict=True))
+    if size_bytes > _memory_bytes() // 2:
+        raise ContentError(
+            f"its inputs take {format_bytes(size_bytes)}, more than half of this machine's memory",
+            where=str(saved.path),
+            hint="export it for smaller inputs",
+        )
+    return names, _tensors(shapes, dtypes, torch)
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _tensors(

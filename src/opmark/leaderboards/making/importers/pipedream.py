@@ -5,11 +5,12 @@ published optimiser, the importer drops `Input` sources and unused `__getitem__`
 identical machines.
 """
 
+import math
 import re
 from pathlib import Path
 
 from opmark.core.errors import ContentError, UsageError
-from opmark.core.hardware.cluster import Cluster, Device, Link
+from opmark.core.hardware.cluster import LIMIT, Cluster, Device, Link
 from opmark.core.reading import read_text
 from opmark.leaderboards.making.importer import ImportOptions, ProblemImporter
 from opmark.leaderboards.problem.checks import checked
@@ -22,8 +23,8 @@ NS_PER_MS = 1_000_000
 # The published optimiser ignores memory unless asked.
 UNLIMITED_BYTES = 2**60
 FIELDS = ("forward_compute_time", "backward_compute_time", "activation_size", "parameter_size")
-_NODE = re.compile(r"^(\S+) -- (.*) -- (forward_compute_time=.*)$")
-_EDGE = re.compile(r"^\t(\S+) -- (\S+)$")
+_NODE = re.compile(r"(\S+) -- (.*) -- (forward_compute_time=.*)")
+_EDGE = re.compile(r"\t(\S+) -- (\S+)")
 
 
 class PipeDreamGraph(ProblemImporter):
@@ -85,8 +86,10 @@ def _parse(path: Path) -> tuple[dict[str, tuple[str, tuple[float, ...]]], list[t
     nodes: dict[str, tuple[str, tuple[float, ...]]] = {}
     edges: list[tuple[str, str]] = []
     for number, line in enumerate(read_text(path).splitlines(), start=1):
-        node, edge = _NODE.match(line), _EDGE.match(line)
+        node, edge = _NODE.fullmatch(line), _EDGE.fullmatch(line)
         if node:
+            if node[1] in nodes:
+                raise ContentError(f"the node {node[1]!r} appears twice", where=f"{path}:{number}")
             nodes[node[1]] = (node[2], _fields(node[3], f"{path}:{number}"))
         elif edge:
             edges.append((edge[1], edge[2]))
@@ -107,9 +110,12 @@ def _fields(text: str, where: str) -> tuple[float, ...]:
         # A parallel layer states a list of sizes; its output is all of them.
         parts = given.get(key, "").strip("[]").split("; ")
         try:
-            found.append(sum(float(part) for part in parts))
+            total = sum(float(part) for part in parts)
         except ValueError:
-            raise ContentError(f"expected {key}=number, not {given.get(key)!r}", where=where) from None
+            total = math.nan
+        if not 0 <= total < LIMIT:
+            raise ContentError(f"expected {key}=number, not {given.get(key)!r}", where=where)
+        found.append(total)
     return tuple(found)
 
 
