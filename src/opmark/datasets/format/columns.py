@@ -20,7 +20,7 @@ from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.work import Work
 from opmark.core.measurements.measurement import Measurement, NetworkMeasurement
 from opmark.core.reading import parse_json
-from opmark.datasets.format.parquet_file import is_list, is_number, is_text
+from opmark.datasets.format.parquet_file import is_alike
 
 if TYPE_CHECKING:
     import pyarrow
@@ -361,7 +361,7 @@ def checked_table(table: TableFormat, found: "pyarrow.Table", where: str) -> "py
         values = found.column(field.name)
         try:
             # A text that looks like a number would be cast to one.
-            if not _is_alike(values.type, field.type):
+            if not is_alike(values.type, field.type):
                 raise pyarrow.ArrowInvalid("another kind of value")
             columns.append(values.cast(field.type))
         except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
@@ -372,19 +372,6 @@ def checked_table(table: TableFormat, found: "pyarrow.Table", where: str) -> "py
             row = values.is_null().to_pylist().index(True)
             raise ContentError("has no value", where=f"{where}: row {row}: {field.name}")
     return pyarrow.Table.from_arrays(columns, schema=schema)
-
-
-def _is_alike(found: "pyarrow.DataType", wanted: "pyarrow.DataType") -> bool:
-    """True where values keep their meaning: a text a text, a whole number whole, a list a list."""
-    from pyarrow import types
-
-    if types.is_null(found):
-        return True
-    if is_text(wanted):
-        return is_text(found)
-    if is_list(wanted):
-        return is_list(found) and _is_alike(found.value_type, wanted.value_type)
-    return bool(types.is_integer(found)) or (is_number(found) and bool(types.is_floating(wanted)))
 
 
 def _row(measurement: object, columns: tuple[Column, ...]) -> dict[str, Any]:

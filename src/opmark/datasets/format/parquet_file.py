@@ -123,6 +123,19 @@ def is_list(kind: "pyarrow.DataType") -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind))
 
 
+def is_alike(found: "pyarrow.DataType", wanted: "pyarrow.DataType") -> bool:
+    """True where values keep their meaning: a text a text, a whole number whole, a list a list."""
+    from pyarrow import types
+
+    if types.is_null(found):
+        return True
+    if is_text(wanted):
+        return is_text(found)
+    if is_list(wanted):
+        return is_list(found) and is_alike(found.value_type, wanted.value_type)
+    return bool(types.is_integer(found)) or (is_number(found) and bool(types.is_floating(wanted)))
+
+
 def _is_single(kind: "pyarrow.DataType") -> bool:
     from pyarrow import types
 
