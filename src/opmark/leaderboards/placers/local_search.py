@@ -13,7 +13,7 @@ from opmark.core.errors import PlacementError
 from opmark.leaderboards.problem.contiguity import returning_unit
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of, solution_of
-from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.problem import Problem, smallest_problem
 from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.search.annealing import warm_up
 from opmark.leaderboards.search.anytime import offer
@@ -49,6 +49,7 @@ class LocalSearch(Placer):
     def prepare(self) -> None:
         """Compile the moves."""
         warm_up()
+        _Neighbours(smallest_problem(), 0).of(np.zeros(2, dtype=np.int64), 1)
 
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """The cheapest placement found; the same for a seed as long as the budget does not cut it short."""

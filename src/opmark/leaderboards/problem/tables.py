@@ -13,6 +13,9 @@ compiled: Any = partial(njit, cache=True, no_cfunc_wrapper=True)
 # Functions that allocate nothing do without reference counts: counting the arrays of a tuple whenever one is read takes
 # up to ten times as long as the rest.
 uncounted: Any = partial(compiled, _nrt=False)
+# Functions that compiled code alone calls: they have no entry for Python, which takes longer to compile than they do.
+# Calling one from Python ends the process.
+internal: Any = partial(uncounted, no_cpython_wrapper=True)
 
 
 @compiled(inline="always")
@@ -34,7 +37,7 @@ def sizes_of(data):  # type: ignore[no-untyped-def]
     )
 
 
-@compiled
+@compiled(no_cpython_wrapper=True)
 def tables_of(data, starts):  # type: ignore[no-untyped-def]
     """Every array of `FIELDS` behind the sizes, as a view into the buffer `data`."""
     return PackedArrays(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opmark.leaderboards.problem.integers import Integers
-from opmark.leaderboards.problem.tables import uncounted
+from opmark.leaderboards.problem.tables import internal, uncounted
 from opmark.leaderboards.search.moves import Moves, below, move_groups, move_unit, undo, uniform
 from opmark.leaderboards.search.schedules import Schedules, least_ns, returns, simulated_ns
 from opmark.leaderboards.simulator.engine import INVALID
@@ -80,7 +80,7 @@ class Run(NamedTuple):
 REJECTED = Verdict(np.inf, 0.0, 0.0)
 
 
-@uncounted
+@internal
 def put_groups(run, back):  # type: ignore[no-untyped-def]
     """Move the units of the journal's groups, or (`back`) return them."""
     journal, device, loads, tracked = run.moves.journal, run.state.device, run.judge.loads, run.judge.tracked
@@ -96,7 +96,7 @@ def put_groups(run, back):  # type: ignore[no-untyped-def]
                 device[units[j]] = targets[k]
 
 
-@uncounted
+@internal
 def first_group(run):  # type: ignore[no-untyped-def]
     """The group that a move starts from: any, or one of the busiest device."""
     movable, random = run.moves.hood.movable, run.moves.random
@@ -121,7 +121,7 @@ def cool(run):  # type: ignore[no-untyped-def]
     tally.penalty = cooling.penalty_factor * cooling.penalty_first * rise**share * tally.scale
 
 
-@uncounted
+@internal
 def value_of(tally, verdict):  # type: ignore[no-untyped-def]
     """The number that annealing compares: cost, unevenness, and the memory penalty."""
     return verdict.cost + verdict.uneven + tally.penalty * verdict.excess
@@ -152,7 +152,7 @@ def propose(run):  # type: ignore[no-untyped-def]
     return True
 
 
-@uncounted
+@internal
 def excess_of(held, memory):  # type: ignore[no-untyped-def]
     """Bytes beyond each device's memory, as shares of it, summed."""
     total = 0.0
@@ -162,7 +162,7 @@ def excess_of(held, memory):  # type: ignore[no-untyped-def]
     return total
 
 
-@uncounted
+@internal
 def judged(run, moved, limit):  # type: ignore[no-untyped-def]
     """The verdict on the state; `moved` says whether any device changed."""
     judge, state = run.judge, run.state
@@ -193,14 +193,14 @@ def judged(run, moved, limit):  # type: ignore[no-untyped-def]
     return Verdict(cost, uneven, excess)
 
 
-@uncounted
+@internal
 def copy(source, target):  # type: ignore[no-untyped-def]
     """Copy numbers one by one; assigning a slice would allocate."""
     for k in range(len(source)):
         target[k] = source[k]
 
 
-@uncounted
+@internal
 def take(run, verdict):  # type: ignore[no-untyped-def]
     """Go on from the state as it is; keep it where it fits and is the best so far."""
     state, judge = run.state, run.judge

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from opmark.leaderboards.problem.integers import Integers
-from opmark.leaderboards.problem.tables import compiled, uncounted
+from opmark.leaderboards.problem.tables import internal, uncounted
 from opmark.leaderboards.search.regions import Neighbourhood
 
 # Cumulative: a move is of one group, of a region, of a connected piece, of a stretch of the topological order, of two
@@ -59,7 +59,7 @@ def moves_of(hood: Neighbourhood, seed: int) -> Moves:
     return Moves(hood=hood, journal=journal, random=random)
 
 
-@uncounted
+@internal
 def uniform(random):  # type: ignore[no-untyped-def]
     """The generator's next number from 0 to 1 (xorshift64*: Vigna, ACM TOMS 42(4), 2016); `random` is not 0."""
     x = random[0]
@@ -76,7 +76,7 @@ def below(random, count):  # type: ignore[no-untyped-def]
     return int(uniform(random) * count)
 
 
-@uncounted
+@internal
 def put(chosen, group, target, journal):  # type: ignore[no-untyped-def]
     """Move one group and write it down."""
     k = journal.length[0]
@@ -86,7 +86,7 @@ def put(chosen, group, target, journal):  # type: ignore[no-untyped-def]
         chosen[group] = target
 
 
-@uncounted
+@internal
 def other_device(chosen, group, hood, random):  # type: ignore[no-untyped-def]
     """A device that can run `group`, often that of a neighbour; its own where none was found."""
     target = chosen[group]
@@ -100,7 +100,7 @@ def other_device(chosen, group, hood, random):  # type: ignore[no-untyped-def]
     return chosen[group]
 
 
-@uncounted
+@internal
 def put_piece(chosen, first, target, moves):  # type: ignore[no-untyped-def]
     """Move a connected piece that grows from `first`."""
     hood, journal, random = moves
@@ -164,7 +164,7 @@ def move_groups(chosen, first, moves, regions):  # type: ignore[no-untyped-def]
                 put(chosen, group, source, journal)
 
 
-@uncounted
+@internal
 def shift(order, rank, start, end):  # type: ignore[no-untyped-def]
     """Move the unit at place `start` of the order of priorities to place `end`; `rank` is the place of each unit."""
     unit = order[start]
@@ -198,11 +198,15 @@ def undo(chosen, order, rank, journal):  # type: ignore[no-untyped-def]
         shift(order, rank, journal.unit[2], journal.unit[1])
 
 
-@compiled
+@uncounted
 def neighbour_rows(chosen, rows, moves):  # type: ignore[no-untyped-def]
     """Fill every row (B×G) with a neighbour of `chosen`."""
     hood = moves.hood
+    # A literal would compile `move_groups` once more, and assigning a whole row the text of its error.
+    together = np.bool_(True)
     for k in range(len(rows)):
         moves.journal.length[0] = 0
-        rows[k] = chosen
-        move_groups(rows[k], hood.movable[below(moves.random, len(hood.movable))], moves, True)
+        row = rows[k]
+        for group in range(len(chosen)):
+            row[group] = chosen[group]
+        move_groups(row, hood.movable[below(moves.random, len(hood.movable))], moves, together)

@@ -129,7 +129,7 @@ def simulated_ns(device, rank, tables):  # type: ignore[no-untyped-def]
     return room.info[0] if status == engine.FINISHED else engine.INVALID
 
 
-@compiled
+@compiled(no_cpython_wrapper=True)
 def returns(device, tables):  # type: ignore[no-untyped-def]
     """True where a path over forward units leaves a device and returns to it."""
     return returning_rows(tables.data, tables.starts, tables.topological, tables.forward, device)[0] == 1

@@ -367,5 +367,6 @@ def run_many(data, starts, device, priority, order_offsets, order_units, content
         urgency = priority if shared else priority[row * units : (row + 1) * units]
         status = run(data, starts, chosen, urgency, order_offsets, order_units, contention, room)
         costs[row] = room.info[0] if status == FINISHED else INVALID
-        peaks[row * devices : (row + 1) * devices] = room.peak
+        for d in range(devices):  # assigning all at once would compile the text of its error
+            peaks[row * devices + d] = room.peak[d]
     return costs

@@ -10,7 +10,7 @@ import numpy as np
 
 from opmark.leaderboards.problem.arrays import ProblemArrays
 from opmark.leaderboards.problem.integers import Integers
-from opmark.leaderboards.problem.tables import compiled, uncounted
+from opmark.leaderboards.problem.tables import compiled, internal, uncounted
 
 
 class LoadTracker(NamedTuple):
@@ -93,7 +93,7 @@ def clear(tracker, host, tensor_output):  # type: ignore[no-untyped-def]
                 send(tracker, m, home, host, np.int64(1))
 
 
-@uncounted
+@internal
 def send(tracker, m, source, destination, sign):  # type: ignore[no-untyped-def]
     """Add (sign 1) or remove (-1) the transfer of tensor `m` between two devices."""
     links, device_ns, blocking = tracker.route_links, tracker.device_ns, tracker.device_blocking
@@ -117,7 +117,7 @@ def send(tracker, m, source, destination, sign):  # type: ignore[no-untyped-def]
         device_ns[b] += sign * ns * blocking[b]
 
 
-@uncounted
+@internal
 def hold(tracker, u, d, sign):  # type: ignore[no-untyped-def]
     """Add (sign 1) or remove (-1) the work and the bytes of unit `u` on device `d`, transfers apart."""
     outputs, tensor_bytes = tracker.output_tensors, tracker.tensor_bytes
@@ -174,7 +174,7 @@ def put_unit(tracker, u, b):  # type: ignore[no-untyped-def]
     device[u] = b
 
 
-@uncounted
+@internal
 def per_slot(ns, slots):  # type: ignore[no-untyped-def]
     """A load spread evenly over slots, rounded up."""
     return ns if slots == 1 else -(-ns // slots)  # a division takes longer than the rest of the loop
@@ -195,7 +195,7 @@ def busiest_ns(tracker):  # type: ignore[no-untyped-def]
     return most, busiest
 
 
-@uncounted
+@internal
 def mean_square_ns(tracker):  # type: ignore[no-untyped-def]
     """The mean of all servers' squared loads: it falls where loads become even below the busiest."""
     device_ns, slots, port_ns = tracker.device_ns, tracker.device_slots, tracker.port_ns

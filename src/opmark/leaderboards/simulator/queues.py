@@ -2,7 +2,7 @@
 
 # ruff: noqa: PLR0917 (compiled functions take flat arrays by position)
 
-from opmark.leaderboards.problem.tables import uncounted
+from opmark.leaderboards.problem.tables import internal, uncounted
 
 MILLION = 1_000_000
 
@@ -46,7 +46,7 @@ def pop(heap, base, size, key):  # type: ignore[no-untyped-def]
     return top
 
 
-@uncounted
+@internal
 def deliver(m, d, readers_of, stamp):  # type: ignore[no-untyped-def]
     """Tensor `m` is on device `d`: its readers there wait for one input less (rule 4).
 
@@ -64,7 +64,7 @@ def deliver(m, d, readers_of, stamp):  # type: ignore[no-untyped-def]
                 size[d] += 1
 
 
-@uncounted
+@internal
 def send(m, queues, stamp):  # type: ignore[no-untyped-def]
     """Tensor `m` exists: its transfers queue at their first links (rule 5); of a multicast only the first has any."""
     offsets, hop_offsets, hop_link, waiting, base, size, urgency = queues
@@ -77,7 +77,7 @@ def send(m, queues, stamp):  # type: ignore[no-untyped-def]
             size[e] += 1
 
 
-@uncounted
+@internal
 def enter(u, d, running, base, size, factor, changed):  # type: ignore[no-untyped-def]
     """Unit `u` runs on device `d` from now on, at full speed until the instant has settled."""
     running[base[d] + size[d]] = u
@@ -86,7 +86,7 @@ def enter(u, d, running, base, size, factor, changed):  # type: ignore[no-untype
     changed[d] = 1
 
 
-@uncounted
+@internal
 def leave(u, d, running, base, size, changed):  # type: ignore[no-untyped-def]
     """Unit `u` no longer runs on device `d`."""
     k = base[d]
@@ -97,7 +97,7 @@ def leave(u, d, running, base, size, changed):  # type: ignore[no-untyped-def]
     changed[d] = 1
 
 
-@uncounted
+@internal
 def rescale(  # type: ignore[no-untyped-def]
     time, running, base, size, factor, changed, classes, unit_class, table, device_type, unit_end, event_key
 ):
@@ -129,7 +129,7 @@ def rescale(  # type: ignore[no-untyped-def]
     return moved
 
 
-@uncounted
+@internal
 def release(inputs, d, copies, tensor_bytes):  # type: ignore[no-untyped-def]
     """Bytes that device `d` gives back when a reader of `inputs` ends: copies nothing else there needs (rule 8)."""
     transfer_offsets, transfer_destination, transfer_refs, source_refs = copies
@@ -147,7 +147,7 @@ def release(inputs, d, copies, tensor_bytes):  # type: ignore[no-untyped-def]
     return freed
 
 
-@uncounted
+@internal
 def settle(u, d, devices, offsets, ids, sizes, here):  # type: ignore[no-untyped-def]
     """Bytes of the weights that unit `u` is the first on device `d` to need; `here` remembers them."""
     added = 0
@@ -158,7 +158,7 @@ def settle(u, d, devices, offsets, ids, sizes, here):  # type: ignore[no-untyped
     return added
 
 
-@uncounted
+@internal
 def multicast_ns(source, destinations, boundary, device_type, route_offsets, route_links, hop_ns):  # type: ignore[no-untyped-def]
     """The slowest of the ways from `source` to all `destinations`, every hop and both layout costs included."""
     slowest = 0
@@ -171,7 +171,7 @@ def multicast_ns(source, destinations, boundary, device_type, route_offsets, rou
     return slowest
 
 
-@uncounted
+@internal
 def leaving_ns(outputs, kind, types, transfer_offsets, boundary_ns):  # type: ignore[no-untyped-def]
     """The layout costs of those `outputs` that leave a device of type `kind`, each paid once."""
     total = 0

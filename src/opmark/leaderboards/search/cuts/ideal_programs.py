@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opmark.leaderboards.problem.integers import Integers
-from opmark.leaderboards.problem.tables import compiled
+from opmark.leaderboards.problem.tables import compiled, internal
 
 NEVER = np.iinfo(np.int64).max
 Floats = npt.NDArray[np.float64]
@@ -93,13 +93,13 @@ class StagePrograms(NamedTuple):
     position: Integers
 
 
-@compiled
+@internal
 def contains(bits, ideal, block):  # type: ignore[no-untyped-def]
     """1 if the ideal contains the block."""
     return (bits[ideal, block // 62] >> (block % 62)) & 1
 
 
-@compiled
+@internal
 def payment(m, part, lasting, bits, loads):  # type: ignore[no-untyped-def]
     """The price that tensor `m` costs a part in ns.
 
@@ -130,7 +130,7 @@ def payment(m, part, lasting, bits, loads):  # type: ignore[no-untyped-def]
     return 0
 
 
-@compiled(forceinline=True)
+@internal(forceinline=True)
 def part_with(block, part, bits, loads):  # type: ignore[no-untyped-def]
     """The load that a block adds to a part, and the share of it that the part can never lose, in ns."""
     c, inner, outer = part
@@ -147,7 +147,7 @@ def part_with(block, part, bits, loads):  # type: ignore[no-untyped-def]
     return load, lasting
 
 
-@compiled(forceinline=True)
+@internal(forceinline=True)
 def has_free_device(state, c, stride, loads):  # type: ignore[no-untyped-def]
     """True if a state leaves a device of class `c` unused."""
     return (state // stride[c]) % (loads.devices[c] + 1) < loads.devices[c]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from opmark.leaderboards.problem.integers import Integers
-from opmark.leaderboards.problem.tables import compiled
+from opmark.leaderboards.problem.tables import compiled, internal, uncounted
 from opmark.leaderboards.search.lists.travel import NEVER_NS
 
 # Later than everything.
@@ -93,7 +93,7 @@ class ListTables(NamedTuple):
     assignment: Assignment
 
 
-@compiled(forceinline=True)
+@internal(forceinline=True)
 def sort_inputs(unit, tables):  # type: ignore[no-untyped-def]
     """List the inputs of `unit` in the order in which they are produced; returns their number."""
     costs, assignment = tables.costs, tables.assignment
@@ -115,7 +115,7 @@ def sort_inputs(unit, tables):  # type: ignore[no-untyped-def]
     return count
 
 
-@compiled(forceinline=True)
+@internal(forceinline=True)
 def inputs_ready(count, device, send, tables):  # type: ignore[no-untyped-def]
     """The time at which the last of the `count` sorted inputs is on `device`; with `send` its transfers are kept."""
     costs, assignment = tables.costs, tables.assignment
@@ -156,7 +156,7 @@ def inputs_ready(count, device, send, tables):  # type: ignore[no-untyped-def]
     return ready
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def earliest_gap(device, ready, duration, timeline):  # type: ignore[no-untyped-def]
     """The earliest start from `ready` on in an idle gap that is long enough (insertion), and the slot of the gap."""
     best: Any = np.int64(LAST)
@@ -180,7 +180,7 @@ def earliest_gap(device, ready, duration, timeline):  # type: ignore[no-untyped-
     return best, chosen
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def earliest_free(device, timeline):  # type: ignore[no-untyped-def]
     """The time at which the first slot of a device has finished all its units, and that slot."""
     best: Any = np.int64(LAST)
@@ -193,7 +193,7 @@ def earliest_free(device, timeline):  # type: ignore[no-untyped-def]
     return best, chosen
 
 
-@compiled(forceinline=True)
+@uncounted(forceinline=True)
 def occupy(unit, slot, start, end, timeline):  # type: ignore[no-untyped-def]
     """Insert the span of `unit` into a slot, behind the spans that start and end no later."""
     place = timeline.filled[slot]
@@ -209,7 +209,7 @@ def occupy(unit, slot, start, end, timeline):  # type: ignore[no-untyped-def]
     timeline.filled[slot] += 1
 
 
-@compiled(forceinline=True)
+@internal(forceinline=True)
 def usable_devices(unit, memory, usable):  # type: ignore[no-untyped-def]
     """Fill `usable` with the devices for `unit`, and return their number.
 
@@ -233,7 +233,7 @@ def usable_devices(unit, memory, usable):  # type: ignore[no-untyped-def]
     return found
 
 
-@compiled(forceinline=True)
+@internal(forceinline=True)
 def assign(unit, device, slot_and_start, inputs, tables):  # type: ignore[no-untyped-def]
     """Run `unit` on `device` in a slot from a start on: keep its group there and send it its `inputs`."""
     slot, start = slot_and_start
