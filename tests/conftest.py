@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -55,9 +56,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Settle the threads before anything that has some is imported. All that is imported now stays: no garbage."""
+    """Settle the threads before anything that has some is imported. All that is imported now stays: no garbage.
+
+    Bytecode is kept, whatever the environment says: hundreds of processes would each compile the same sources.
+    """
     for name, value in {**THREADS, **FORKED}.items():
         os.environ.setdefault(name, value)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     gc.disable()
 
 
