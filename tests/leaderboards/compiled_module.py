@@ -14,6 +14,6 @@ class CompiledModule:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # pytest looks for some on everything that a module holds
+        if name.startswith("_"):  # pytest looks for some, `_mock_name` too, on everything that a module holds
             raise AttributeError(name)
         return getattr(import_module(self._name), name)
