@@ -1,6 +1,7 @@
 """Small problems worked out by hand, and random ones."""
 
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 from hypothesis import assume
@@ -140,74 +141,111 @@ def peft_canonical():
     return canonical(PEFT_NS, PEFT_EDGES)
 
 
+# Strategies are made once: a new one for every draw takes longer than the draw.
+BOOLEANS = st.booleans()
+PIECES = st.sampled_from([(), ((4, 9), (16, 11)), ((0, 2), (8, 3))])
+BANDWIDTHS = st.sampled_from([1e9, 3e8, 7.5e9])
+TIMES_NS = st.one_of(st.integers(0, 12), st.just(2.5))
+LAYOUT_COSTS_NS = st.sampled_from([{}, {"x": 2}, {"x": 1.5, "y": 3}])
+MODES = st.sampled_from(["liveness", "liveness", "sum"])
+WEIGHTS = {"w0": 5, "w1": 7}
+SLOWED = st.dictionaries(
+    st.sampled_from(["conv", "linear", "*"]),
+    st.dictionaries(st.sampled_from(["conv", "linear", "*"]), st.sampled_from([1.0, 1.25, 1.5, 2.3, 3.0]), max_size=3),
+    max_size=3,
+)
+PHASES = st.sampled_from(["forward", "forward", "backward", "update"])
+FORWARD = st.just("forward")
+
+
+@cache
+def whole(low, high):
+    """Whole numbers from `low` to `high`."""
+    return st.integers(low, high)
+
+
+@cache
+def one_of(*values):
+    """One of the values."""
+    return st.sampled_from(values)
+
+
+@cache
+def some_of(*values, **sizes):
+    """A list of different ones of the values."""
+    return st.lists(st.sampled_from(values), unique=True, **sizes)
+
+
 @st.composite
 def clusters(draw):
     """Two to four devices with slots, dispatch and kinds of copies; links complete, or only by way of the first."""
-    count = draw(st.integers(2, 4))
+    count = draw(whole(2, 4))
     names = [f"d{i}" for i in range(count)]
     devices = tuple(
         device(
             name,
-            draw(st.sampled_from(["x", "y"])),
+            draw(one_of("x", "y")),
             memory_bytes=10**6,
-            slots=draw(st.integers(1, 2)),
-            dispatch_ns=draw(st.integers(0, 3)),
-            blocking_copy=draw(st.booleans()),
-            own_copies=draw(st.booleans()),
+            slots=draw(whole(1, 2)),
+            dispatch_ns=draw(whole(0, 3)),
+            blocking_copy=draw(BOOLEANS),
+            own_copies=draw(BOOLEANS),
         )
         for name in names
     )
-    hub = draw(st.booleans())
+    hub = draw(BOOLEANS)
     links = []
     for a in names:
         for b in names:
             if a != b and (not hub or names[0] in {a, b}):
-                pieces = draw(st.sampled_from([(), ((4, 9), (16, 11)), ((0, 2), (8, 3))]))
+                pieces = draw(PIECES)
                 links.append(
                     Link(
                         source=a,
                         destination=b,
-                        latency_ns=draw(st.integers(0, 6)),
-                        bandwidth_bytes_per_s=draw(st.sampled_from([1e9, 3e8, 7.5e9])),
-                        port=draw(st.sampled_from(["", "", "bus", a])),
+                        latency_ns=draw(whole(0, 6)),
+                        bandwidth_bytes_per_s=draw(BANDWIDTHS),
+                        port=draw(one_of("", "", "bus", a)),
                         points=pieces,
                     )
                 )
-    host = draw(st.sampled_from(["", names[-1]]))
+    host = draw(one_of("", names[-1]))
     return Cluster(name="random", devices=devices, links=tuple(links), host=host)
+
+
+CLUSTERS = clusters()
 
 
 @st.composite
 def problems(draw, max_units=9):
     """A random acyclic problem in which every unit runs on at least one device."""
-    cluster = draw(clusters())
+    cluster = draw(CLUSTERS)
     types = sorted({d.type for d in cluster.devices})
-    names = [f"u{i}" for i in range(draw(st.integers(1, max_units)))]
+    names = [f"u{i}" for i in range(draw(whole(1, max_units)))]
     units, tensors = [], []
-    weights = {"w0": 5, "w1": 7}
     for name in names:
-        able = draw(st.lists(st.sampled_from(types), min_size=1, unique=True)) if draw(st.booleans()) else types
-        times = {t: draw(st.one_of(st.integers(0, 12), st.just(2.5))) for t in able}
-        used = draw(st.lists(st.sampled_from(sorted(weights)), unique=True))
-        units.append(Unit(name=name, exec_ns=times, weights=tuple(used), workspace_bytes=draw(st.integers(0, 4))))
-    for m in range(draw(st.integers(0, 2 * len(names)))):
-        maker = draw(st.integers(-1, len(names) - 1))
+        able = draw(some_of(*types, min_size=1)) if draw(BOOLEANS) else types
+        times = {t: draw(TIMES_NS) for t in able}
+        used = draw(some_of(*WEIGHTS))
+        units.append(Unit(name=name, exec_ns=times, weights=tuple(used), workspace_bytes=draw(whole(0, 4))))
+    for m in range(draw(whole(0, 2 * len(names)))):
+        maker = draw(whole(-1, len(names) - 1))
         later = names[maker + 1 :]
-        readers = draw(st.lists(st.sampled_from(later), unique=True, max_size=3)) if later else []
+        readers = draw(some_of(*later, max_size=3)) if later else []
         tensors.append(
             Tensor(
                 name=f"t{m}",
-                size_bytes=draw(st.integers(0, 20)),
+                size_bytes=draw(whole(0, 20)),
                 producer=names[maker] if maker >= 0 else "",
                 consumers=tuple(readers),
-                home=draw(st.sampled_from(["", cluster.devices[0].name])) if maker < 0 else "",
-                output=draw(st.booleans()),
-                boundary_ns=draw(st.sampled_from([{}, {"x": 2}, {"x": 1.5, "y": 3}])),
+                home=draw(one_of("", cluster.devices[0].name)) if maker < 0 else "",
+                output=draw(BOOLEANS),
+                boundary_ns=draw(LAYOUT_COSTS_NS),
             )
         )
-    mode = draw(st.sampled_from(["liveness", "liveness", "sum"]))
+    mode = draw(MODES)
     return Problem(
-        name="random", cluster=cluster, units=tuple(units), tensors=tuple(tensors), weights=weights, memory_mode=mode
+        name="random", cluster=cluster, units=tuple(units), tensors=tuple(tensors), weights=WEIGHTS, memory_mode=mode
     )
 
 
@@ -215,19 +253,10 @@ def problems(draw, max_units=9):
 def rich(draw, max_units=9):
     """A random problem that may be a training step with optimiser state, on slots that slow one another."""
     problem = draw(problems(max_units=max_units))
-    factors = st.sampled_from([1.0, 1.25, 1.5, 2.3, 3.0])
-    kinds = ["conv", "linear", "*"]
-    interference = {}
-    if draw(st.booleans()):
-        rows = st.dictionaries(st.sampled_from(kinds), factors, max_size=3)
-        interference = {"x": draw(st.dictionaries(st.sampled_from(kinds), rows, max_size=3))}
-    phase = st.sampled_from(["forward", "forward", "backward", "update"]) if draw(st.booleans()) else st.just("forward")
-    units = tuple(
-        replace(unit, kind=draw(st.sampled_from(["", "conv", "linear"])), phase=draw(phase)) for unit in problem.units
-    )
-    return replace(
-        problem, units=units, interference=interference, optimizer_state=draw(st.sampled_from([0.0, 1.5, 2.0]))
-    )
+    interference = {"x": draw(SLOWED)} if draw(BOOLEANS) else {}
+    phase = PHASES if draw(BOOLEANS) else FORWARD
+    units = tuple(replace(unit, kind=draw(one_of("", "conv", "linear")), phase=draw(phase)) for unit in problem.units)
+    return replace(problem, units=units, interference=interference, optimizer_state=draw(one_of(0.0, 1.5, 2.0)))
 
 
 def without_own_copies(problem: Problem) -> Problem:
@@ -246,6 +275,6 @@ def placed(draw, source=problems, max_units=9):
         own = {d.name for d in problem.cluster.devices if d.type in unit.exec_ns}
         able[name or f"unit {unit.name}"] = able.get(name or f"unit {unit.name}", own) & own
     assume(all(able.values()))
-    chosen = {key: draw(st.sampled_from(sorted(found))) for key, found in able.items()}
+    chosen = {key: draw(one_of(*sorted(found))) for key, found in able.items()}
     places = {unit.name: chosen[name or f"unit {unit.name}"] for unit, name in zip(problem.units, names, strict=True)}
     return problem, places
