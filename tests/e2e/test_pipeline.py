@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.predictors.short_training import short_training
 
 from opmark.cli.main import cli
 from opmark.core.files import sha256
@@ -38,7 +39,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def found(folder: Path) -> Quickstart:
     suite = folder / "pipeline.yaml"
     suite.write_text(SUITE)
-    return quickstart(folder, suite, minutes=3, placed="inception-tiny")
+    with short_training():
+        return quickstart(folder, suite, minutes=3, placed="inception-tiny")
 
 
 def test_unseen_networks_are_predicted_on_both_targets(found: Quickstart) -> None:

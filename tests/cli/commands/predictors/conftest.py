@@ -1,14 +1,23 @@
 """A workspace that the tests about predictors share."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.cli.commands.predictors.calls import KINDS, opmark
 from tests.datasets import sample
 from tests.predictors import law
+from tests.predictors.short_training import short_training
 
 from opmark.core.workspace import ROOMS
 from opmark.datasets.release.building import build_from
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _training() -> Iterator[None]:
+    """Training is short: these tests are about commands."""
+    with short_training():
+        yield
 
 
 @pytest.fixture(scope="package")
