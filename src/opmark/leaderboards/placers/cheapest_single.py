@@ -15,10 +15,7 @@ class CheapestSingle(Placer):
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """Return the placement on that device. Raises `PlacementError` where no single device will do."""
         hunt = FleetHunt(problem, "cheapest-single", budget_s)
-        for fleet in sorted(hunt.pool.singles(), key=lambda one: (hunt.pool.price_per_hour(one), hunt.pool.work(one))):
-            if hunt.over or hunt.meets_goal(hunt.look(fleet, seed=seed)):
-                break
-        return hunt.solution()
+        return hunt.first_single(lambda fleet: (hunt.pool.price_per_hour(fleet), hunt.pool.work(fleet)), seed=seed)
 
 
 PLACER = CheapestSingle()

@@ -4,13 +4,12 @@ from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.annealing import warm_up
 from opmark.leaderboards.search.placer import Placer
+from opmark.leaderboards.search.renting.equal_hunt import hunt_equal
 from opmark.leaderboards.search.renting.fleet_hunt import FleetHunt
-from opmark.leaderboards.search.renting.front_hunt import hunt_front
-from opmark.leaderboards.search.renting.halving import hunt_by_halving
 
 
 class EqualTypes(Placer):
-    """The row that unequal types must beat; it has the same time and the same search."""
+    """The row that unequal types must beat. `opmark` begins with the same search of the same length."""
 
     summary = "the best count of each device type alone, then the search on the best of them"
     rents = True
@@ -22,8 +21,7 @@ class EqualTypes(Placer):
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """Return the best placement on devices of one type. Raises `PlacementError` where none keeps the limits."""
         hunt = FleetHunt(problem, "equal-types", budget_s)
-        explore = hunt_front if problem.fronted else hunt_by_halving
-        explore(hunt, [fleet for fleet in hunt.pool.fleets() if hunt.pool.equal(fleet)], seed=seed)
+        hunt_equal(hunt, budget_s=budget_s, seed=seed)
         return hunt.solution()
 
 

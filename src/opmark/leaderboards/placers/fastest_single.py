@@ -15,10 +15,7 @@ class FastestSingle(Placer):
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """Return the placement on that device. Raises `PlacementError` where no single device will do."""
         hunt = FleetHunt(problem, "fastest-single", budget_s)
-        for fleet in sorted(hunt.pool.singles(), key=lambda one: (hunt.pool.work(one), hunt.pool.price_per_hour(one))):
-            if hunt.over or hunt.meets_goal(hunt.look(fleet, seed=seed)):
-                break
-        return hunt.solution()
+        return hunt.first_single(lambda fleet: (hunt.pool.work(fleet), hunt.pool.price_per_hour(fleet)), seed=seed)
 
 
 PLACER = FastestSingle()

@@ -7,7 +7,7 @@
 4. Idle devices as replicas, where the problem allows them.
 
 In a pool it first chooses devices: every fleet by its bound, quick looks, then 1 to 4 on fewer and fewer fleets. Fleets
-of equal devices come first, with a share of the time of their own: their best answer is a start for all others.
+of equal devices come first, with the very search of `equal-types`: its answer is a start for all others.
 
 The search ends early at a proven lower bound.
 """
@@ -22,9 +22,9 @@ from opmark.leaderboards.search.annealing import Annealer, warm_up
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.placer import PLACERS, Placer
 from opmark.leaderboards.search.portfolio import anneal_in_rounds, enumerated
+from opmark.leaderboards.search.renting.equal_hunt import explore, hunt_equal
 from opmark.leaderboards.search.renting.fleet_hunt import FleetHunt
-from opmark.leaderboards.search.renting.front_hunt import hunt_front
-from opmark.leaderboards.search.renting.halving import hunt_by_halving
+from opmark.leaderboards.search.renting.pace import ClockPace
 from opmark.leaderboards.search.replication import replicated
 from opmark.leaderboards.search.single import starting_rows
 from opmark.leaderboards.search.states import Search, State
@@ -36,8 +36,6 @@ PROGRAMS = ("pipedream", "dnn-partitioning-dp-linear")
 # In a pool: quick placers that choose devices too, the share of the time left for each, and of the budget for all.
 CHOOSERS = ("melange", "sailor-stages")
 CHOOSER_SHARE, CHOOSING_SHARE = 0.15, 0.5
-# Of the budget in a pool, for fleets of equal devices alone.
-EQUAL_SHARE = 0.3
 # Only worth its time where parts must be contiguous, or where a published model judges.
 EXACT_PROGRAM = "dnn-partitioning-dp"
 # A placer gets this share of the time left; after this share of the whole time no other one starts.
@@ -64,11 +62,16 @@ class OpMark(Placer):
             return _rented(problem, budget_s, seed)
         return self.place_from(problem, (), budget_s=budget_s, seed=seed)
 
-    def place_from(self, problem: Problem, known: Sequence[Placement], *, budget_s: float, seed: int) -> Solution:
-        """Search from known placements, or from the answers of other placers where there are none."""
+    def place_from(
+        self, problem: Problem, known: Sequence[Placement], *, budget_s: float, seed: int, steps: int = 0
+    ) -> Solution:
+        """Search from known placements, or from the answers of other placers where there are none.
+
+        With `steps` (0: no limit) so many annealing steps are made, wherever the clock stands.
+        """
         incumbent = Incumbent(problem, "opmark", budget_s * SEARCH_SHARE)
         search = Search(problem, incumbent)
-        states = _known_starts(search, known) if known else _starts(search, seed)
+        states = _known_starts(search, known) if known else _starts(search, seed, share=1.0 if steps else STARTS_SHARE)
         bound = cheap_lower_bound(problem)
         reserved_s = REPLICAS_SHARE * incumbent.left_s if problem.replication else 0.0
         if problem.replication:
@@ -80,7 +83,7 @@ class OpMark(Placer):
 
         if search.movable and not done():
             states += enumerated(search)
-            anneal_in_rounds(Annealer(search, seed), states, seed, done)
+            anneal_in_rounds(Annealer(search, seed, steps_at_most=steps), states, seed, done)
         if problem.replication:
             replicated(problem, incumbent)
         return incumbent.solution()
@@ -92,16 +95,14 @@ PLACER = OpMark()
 def _rented(problem: Problem, budget_s: float, seed: int) -> Solution:
     """The best placement on any fleet of a pool, or the best front of them."""
     hunt = FleetHunt(problem, "opmark", budget_s)
-    fleets = list(hunt.pool.fleets())
-    explore = hunt_front if problem.fronted else hunt_by_halving
-    explore(hunt, [fleet for fleet in fleets if hunt.pool.equal(fleet)], seed=seed, end=EQUAL_SHARE)
+    hunt_equal(hunt, budget_s=budget_s, seed=seed)
     for name in CHOOSERS:
         if hunt.incumbent.spent_share > CHOOSING_SHARE:
             break
         found = hunt.incumbent.consider_placer(PLACERS.load(name), seed, share=CHOOSER_SHARE)
         if found is not None:
             hunt.note(found)
-    explore(hunt, fleets, seed=seed)
+    explore(hunt, list(hunt.pool.fleets()), ClockPace(hunt, seed=seed))
     return hunt.solution()
 
 
@@ -114,14 +115,14 @@ def _known_starts(search: Search, known: Sequence[Placement]) -> list[State]:
     return states
 
 
-def _starts(search: Search, seed: int) -> list[State]:
-    """The states that the search starts from; the incumbent knows all of them."""
+def _starts(search: Search, seed: int, *, share: float) -> list[State]:
+    """The states that the search starts from, within a share of its time; the incumbent knows all of them."""
     problem, incumbent = search.problem, search.incumbent
     states = search.starts(starting_rows(problem, search.groups))
     for state in sorted(states, key=lambda one: one.merit)[:2]:
         search.report(state)
     for name in _first_placers(search):
-        if incumbent.left_s <= 0 or (incumbent.best is not None and incumbent.spent_share > STARTS_SHARE):
+        if incumbent.left_s <= 0 or (incumbent.best is not None and incumbent.spent_share > share):
             break
         found = incumbent.consider_placer(PLACERS.load(name), seed, share=START_SHARE)
         states += [] if found is None else _states_of(search, found)

@@ -52,12 +52,15 @@ class Cooling(NamedTuple):
 
 
 class Annealer:
-    """Annealing of the states of one search; good states go to its incumbent."""
+    """Annealing of the states of one search; good states go to its incumbent.
 
-    def __init__(self, search: Search, seed: int) -> None:
+    With `steps_at_most` (0: no limit) rounds of runs are planned by steps instead of by the clock.
+    """
+
+    def __init__(self, search: Search, seed: int, *, steps_at_most: int = 0) -> None:
         from opmark.leaderboards.search.moves import moves_of
 
-        self.search = search
+        self.search, self.steps_at_most = search, steps_at_most
         self.steps, self.simulated = 0, 0
         self.steps_per_s = 0.0
         self._moves = moves_of(neighbourhood_of(search.problem), seed)
@@ -69,6 +72,13 @@ class Annealer:
     def by_loads(self) -> bool:
         """True where loads alone judge candidates."""
         return bool(self._judge.tracked and not self._judge.simulated)
+
+    @property
+    def affordable_steps(self) -> float:
+        """The steps left: of those allowed, or in the time left at the speed so far; 0 where it is not known."""
+        if self.steps_at_most:
+            return self.steps_at_most - self.steps
+        return self.steps_per_s * self.search.incumbent.left_s
 
     def run(self, state: State, steps: int, cooling: Cooling, *, stop: Callable[[], bool] = lambda: False) -> State:
         """The best state that fits of a run of so many steps, or until time is up; its end where nothing fits.

@@ -54,9 +54,14 @@ class Placer(ABC):
     def place(self, problem: Problem, *, budget_s: float, seed: int) -> Solution:
         """A device for every unit, found within `budget_s` seconds on one thread; the last complete one counts."""
 
-    def place_from(self, problem: Problem, known: Sequence[Placement], *, budget_s: float, seed: int) -> Solution:
-        """The same for a placer that can start from valid placements; another one does not look at them."""
-        del known
+    def place_from(
+        self, problem: Problem, known: Sequence[Placement], *, budget_s: float, seed: int, steps: int = 0
+    ) -> Solution:
+        """The same for a placer that can start from valid placements; another one does not look at them.
+
+        With `steps`, a search ends after so many of its steps, wherever the clock stands.
+        """
+        del known, steps
         return self.place(problem, budget_s=budget_s, seed=seed)
 
 

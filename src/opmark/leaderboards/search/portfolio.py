@@ -16,7 +16,7 @@ from opmark.leaderboards.search.states import Search, State
 # The first round's steps per group and unit, the factor from round to round, and the steps per pair of groups and
 # units after which a search ends whatever its budget.
 FIRST_STEPS, LONGER, LAST_PER_PAIR = 30, 3, 200
-# The longest share of the time left for a run of the first two rounds, and of later ones.
+# The longest share of the time left, or of the steps, for a run of the first two rounds, and of later ones.
 EARLY_SHARES, LAST_SHARE = (0.06, 0.15), 0.98
 # The runs that go on after the first round; all kinds run again in every so many rounds.
 KEPT, ALL_AGAIN = 2, 5
@@ -57,6 +57,7 @@ def anneal_in_rounds(
     between them. The two best runs go on from where they came to; later rounds start from the best state of all.
     """
     incumbent, size = annealer.search.incumbent, annealer.search.groups.count + annealer.search.problem.arrays.units
+    most = min(LAST_PER_PAIR * size**2, annealer.steps_at_most or math.inf)
     draw = np.random.default_rng(seed)
     best = elite(states)
     kinds = _kinds(annealer)
@@ -65,12 +66,12 @@ def anneal_in_rounds(
     for level in itertools.count():
         ended: list[tuple[Cooling, State]] = []
         for kind, start in runs if level % ALL_AGAIN == 0 else runs[:KEPT]:
-            if incumbent.left_s <= 0 or stop() or annealer.steps >= LAST_PER_PAIR * size**2:
+            if incumbent.left_s <= 0 or stop() or annealer.steps >= most:
                 return best
             steps = FIRST_STEPS * size * LONGER**level
-            if annealer.steps_per_s:
+            if affordable := annealer.affordable_steps:
                 share = LAST_SHARE if level > 1 else EARLY_SHARES[level]
-                steps = max(64, min(steps, int(annealer.steps_per_s * incumbent.left_s * share)))
+                steps = max(64, min(steps, int(affordable * share)))
             other = best[int(draw.integers(len(best)))] if draw.random() < OTHERS else best[0]
             ended.append((kind, annealer.run(other if level > 1 else start, steps, kind, stop=stop)))
             best = elite([*best, ended[-1][1]])

@@ -18,6 +18,7 @@ from opmark.leaderboards.search.renting.device_pool import NOT_RENTED, DevicePoo
 from opmark.leaderboards.search.renting.fleet_bounds import FleetBounds
 from opmark.leaderboards.search.renting.fleet_hunt import FleetHunt
 from opmark.leaderboards.search.renting.halving import hunt_by_halving
+from opmark.leaderboards.search.renting.pace import ClockPace
 from opmark.leaderboards.simulator.simulate import simulate, simulate_many
 
 
@@ -81,7 +82,7 @@ def test_no_placement_beats_the_bound_of_its_fleet(objective, data):
 def test_the_hunt_finds_the_optimum_of_a_small_pool_and_bounds_stay_below(problem):
     _, costs = every_placement(problem)
     hunt = FleetHunt(problem, "test", 20.0)
-    hunt_by_halving(hunt, list(hunt.pool.fleets()), seed=0)
+    hunt_by_halving(hunt, list(hunt.pool.fleets()), ClockPace(hunt, seed=0))
     if costs.min() == INVALID_COST:
         with pytest.raises(PlacementError, match="limits"):
             hunt.solution()
@@ -97,7 +98,7 @@ def test_the_hunt_finds_the_optimum_of_a_small_pool_and_bounds_stay_below(proble
 def test_a_demand_is_met_with_the_cheapest_devices():
     # 24 ms of work on slow devices: three of them give a sample every 8 ms at best, for 3 an hour
     hunt = FleetHunt(pool("rent", period_ns=int(12.5 * MS)), "test", 20.0)
-    hunt_by_halving(hunt, list(hunt.pool.fleets()), seed=0)
+    hunt_by_halving(hunt, list(hunt.pool.fleets()), ClockPace(hunt, seed=0))
     best = hunt.best()
     assert best is not None
     assert best.fleet == (0, 2, 0)

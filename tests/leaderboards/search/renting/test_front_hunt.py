@@ -15,6 +15,7 @@ from opmark.leaderboards.scoring.attempt import attempt
 from opmark.leaderboards.search.renting.fleet_hunt import FleetFigures, FleetHunt, front_fleets
 from opmark.leaderboards.search.renting.front_hunt import hunt_front
 from opmark.leaderboards.search.renting.front_incumbent import FrontIncumbent
+from opmark.leaderboards.search.renting.pace import ClockPace
 from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.leaderboards.simulator.fronts import mean_time_ns, point_of
 
@@ -36,7 +37,7 @@ def least_cost(problem):
 def test_the_front_is_that_of_every_placement_and_the_bound_is_below(transfer_ns):
     problem = pool("hypervolume", transfer_ns=transfer_ns, **REFERENCE)
     hunt = FleetHunt(problem, "test", 20.0)
-    hunt_front(hunt, list(hunt.pool.fleets()), seed=0)
+    hunt_front(hunt, list(hunt.pool.fleets()), ClockPace(hunt, seed=0))
     found = evaluate(problem, hunt.solution())
     assert found.schedule.value == hunt.incumbent.value == least_cost(problem)
     assert len(found.front) >= 3

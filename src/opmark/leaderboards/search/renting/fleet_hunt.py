@@ -108,10 +108,17 @@ class FleetHunt:
         return self.incumbent.left_s <= 0
 
     def look(
-        self, fleet: Sequence[int], placers: Iterable[str] = (), *, seconds: float = math.inf, seed: int = 0
+        self,
+        fleet: Sequence[int],
+        placers: Iterable[str] = (),
+        *,
+        seconds: float = math.inf,
+        steps: int = 0,
+        seed: int = 0,
     ) -> FleetFigures | None:
         """Place the problem on a fleet with `placers` (default: a quick one), each for `seconds` at most.
 
+        A search makes `steps` steps at most, where that is given.
         Returns the best figures known for the devices that were asked for; a placement may leave some idle, and then
         also counts for the smaller fleet. None where nothing valid was found.
         """
@@ -124,7 +131,7 @@ class FleetHunt:
             if name != SEARCH and (asked, name) in self._looked:
                 continue
             self._looked.add((asked, name))
-            found = self._placed(asked, name, min(seconds, left_s), seed)
+            found = self._placed(asked, name, min(seconds, left_s), steps, seed)
             if found is not None and (best is None or found.rank(self.problem) < best.rank(self.problem)):
                 best = found
         known = self.found.get(asked)
@@ -172,6 +179,16 @@ class FleetHunt:
             return None
         return self._keep(placement, float(schedule.value))
 
+    def first_single(self, order: Callable[[Fleet], tuple[float, ...]], *, seed: int) -> Solution:
+        """The placement on the first single device, by `order`, that meets the goal.
+
+        Raises `PlacementError` where none does.
+        """
+        for fleet in sorted(self.pool.singles(), key=order):
+            if self.over or self.meets_goal(self.look(fleet, seed=seed)):
+                break
+        return self.solution()
+
     def solution(self) -> Solution:
         """The best placement. Raises `PlacementError` where none keeps the limits."""
         if self.incumbent.best is None:
@@ -184,7 +201,7 @@ class FleetHunt:
         """The whole pool without limits, with the time as its cost."""
         return replace(self.problem, objective=self.pool.inner_objective, unit="ns", limits=GoalLimits())
 
-    def _placed(self, fleet: Fleet, name: str, seconds: float, seed: int) -> FleetFigures | None:
+    def _placed(self, fleet: Fleet, name: str, seconds: float, steps: int, seed: int) -> FleetFigures | None:
         inner = self._inner.get(fleet)
         if inner is None:
             inner = self._inner[fleet] = self.pool.problem_of(fleet)
@@ -194,7 +211,7 @@ class FleetHunt:
                 if name == SEARCH:
                     self.searched.add(fleet)
                     known = [self.pool.placement_on(inner, one) for one in self._starts(fleet)]
-                    solution = placer.place_from(inner, known, budget_s=seconds, seed=seed)
+                    solution = placer.place_from(inner, known, budget_s=seconds, seed=seed, steps=steps)
                 else:
                     solution = placer.place(inner, budget_s=seconds, seed=seed)
             evaluation = evaluate(inner, solution)

@@ -7,25 +7,25 @@ Naujoks, "An EMO algorithm using the hypervolume measure as selection criterion"
 from collections.abc import Sequence
 
 from opmark.leaderboards.search.renting.device_pool import Fleet
-from opmark.leaderboards.search.renting.fleet_hunt import SEARCH, THOROUGH, FleetHunt
+from opmark.leaderboards.search.renting.fleet_hunt import THOROUGH, FleetHunt
 from opmark.leaderboards.search.renting.front_incumbent import FrontIncumbent
+from opmark.leaderboards.search.renting.pace import Pace
 
-# The shares of the budget after which quick looks and thorough ones end.
+# The shares of the hunt after which quick looks and thorough ones end.
 QUICK_SHARE, THOROUGH_SHARE = 0.4, 0.6
-# A search gets this share of the time left, and may bring a fleet so much nearer to its bound; less each time.
+# A search gets this share of what is left, and may bring a fleet so much nearer to its bound; less each time.
 SEARCH_SHARE, NEARER, FADES = 0.15, 0.25, 0.4
 # Searches of one fleet in all.
 SEARCHES_AT_MOST = 4
 
 
-def hunt_front(hunt: FleetHunt, fleets: Sequence[Fleet], *, seed: int, end: float = 1.0) -> None:
-    """Widen the front with placements on `fleets` until the share `end` of the budget, or until nothing can gain."""
+def hunt_front(hunt: FleetHunt, fleets: Sequence[Fleet], pace: Pace) -> None:
+    """Widen the front with placements on `fleets` at a pace, or until nothing can gain."""
     front = hunt.incumbent
     assert isinstance(front, FrontIncumbent)
-    begun = front.spent_share
 
     def over(share: float) -> bool:
-        return hunt.over or front.spent_share > begun + share * (end - begun)
+        return hunt.over or pace.over(share)
 
     def hope(fleet: Fleet) -> float:
         best = hunt.optimistic(fleet)
@@ -50,7 +50,7 @@ def hunt_front(hunt: FleetHunt, fleets: Sequence[Fleet], *, seed: int, end: floa
             break
         fleet = ranked[0]
         searched[fleet] = searched.get(fleet, 0) + 1
-        hunt.look(fleet, (SEARCH,), seconds=SEARCH_SHARE * front.left_s, seed=seed)
+        pace.search(fleet, SEARCH_SHARE)
 
 
 def _by_gain(

@@ -6,26 +6,25 @@ Successive halving: Karnin, Koren, Somekh, "Almost optimal exploration in multi-
 from collections.abc import Sequence
 
 from opmark.leaderboards.search.renting.device_pool import Fleet
-from opmark.leaderboards.search.renting.fleet_hunt import SEARCH, THOROUGH, FleetFigures, FleetHunt
+from opmark.leaderboards.search.renting.fleet_hunt import THOROUGH, FleetFigures, FleetHunt
+from opmark.leaderboards.search.renting.pace import Pace
 
-# The share of the time for quick looks, and for the thorough placers on the best fleets.
+# The shares of the hunt after which quick looks and the thorough placers end.
 QUICK_SHARE, THOROUGH_SHARE = 0.45, 0.6
 # The fleets that thorough placers see, and those of each round of searches: first such as were never searched.
 THOROUGH_FLEETS, ROUNDS = 8, (2, 1)
 
 
-def hunt_by_halving(hunt: FleetHunt, fleets: Sequence[Fleet], *, seed: int, end: float = 1.0) -> None:
-    """Look for the best of `fleets` until the share `end` of the budget, or until all others are no better."""
-    begun = hunt.incumbent.spent_share
-    quick_end, thorough_end = (begun + share * (end - begun) for share in (QUICK_SHARE, THOROUGH_SHARE))
+def hunt_by_halving(hunt: FleetHunt, fleets: Sequence[Fleet], pace: Pace) -> None:
+    """Look for the best of `fleets` at a pace, or until all others are no better."""
     ordered = sorted(fleets, key=lambda fleet: (hunt.rank(hunt.optimistic(fleet)), fleet))
     for fleet in ordered:
-        if _spent(hunt, quick_end) or hunt.over:
+        if hunt.over or _spent(hunt, pace, QUICK_SHARE):
             break
         if not hunt.hopeless(fleet):
             hunt.look(fleet)
     for fleet in _promising(hunt, fleets)[:THOROUGH_FLEETS]:
-        if _spent(hunt, thorough_end):
+        if _spent(hunt, pace, THOROUGH_SHARE):
             break
         hunt.look(fleet, THOROUGH[hunt.kind])
     if not hunt.pool.priced:
@@ -35,19 +34,12 @@ def hunt_by_halving(hunt: FleetHunt, fleets: Sequence[Fleet], *, seed: int, end:
         fresh = [fleet for fleet in promising if number == 0 and fleet not in hunt.searched]
         chosen = (fresh or promising)[:count]
         for place, fleet in enumerate(chosen):
-            round_s = _left_s(hunt, end) / (len(ROUNDS) - number)
-            if round_s > 0 and not _beaten(hunt, fleet):
-                hunt.look(fleet, (SEARCH,), seconds=round_s / (len(chosen) - place), seed=seed)
+            if not hunt.over and not _beaten(hunt, fleet):
+                pace.search(fleet, 1.0 / (len(ROUNDS) - number) / (len(chosen) - place))
 
 
-def _left_s(hunt: FleetHunt, end: float) -> float:
-    """Seconds until the share `end` of the budget is spent."""
-    whole_s = hunt.incumbent.deadline - hunt.incumbent.begun
-    return hunt.incumbent.left_s - (1.0 - end) * whole_s
-
-
-def _spent(hunt: FleetHunt, share: float) -> bool:
-    return hunt.incumbent.spent_share > share and hunt.meets_goal(hunt.best())
+def _spent(hunt: FleetHunt, pace: Pace, share: float) -> bool:
+    return pace.over(share) and hunt.meets_goal(hunt.best())
 
 
 def _promising(hunt: FleetHunt, fleets: Sequence[Fleet]) -> list[Fleet]:
