@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from opmark.leaderboards.search.cuts.ideals import FIRST_STEPS, MOST_STEPS, ever
 def test_the_ideals_of_two_chains() -> None:
     problem = graph(dict.fromkeys("abxy", 1), [("a", ["b"]), ("x", ["y"])], star())
     blocks = blocks_of(problem)
+    assert every_ideal(blocks, at_most=100, deadline=time.monotonic() - 1) is None
+    assert every_ideal(blocks, at_most=8, deadline=math.inf) is None
     ideals = every_ideal(blocks, at_most=100, deadline=math.inf)
     assert ideals is not None
     assert ideals.number == 9
@@ -23,7 +26,9 @@ def test_the_ideals_of_two_chains() -> None:
     assert ideals.bits[-1].tolist() == [15]
     assert ideals.difference(8, 0) == [0, 1, 2, 3]
     assert every_ideal(blocks, at_most=8, deadline=math.inf) is None
-    assert every_ideal(blocks, at_most=100, deadline=time.monotonic() - 1) is None
+    # listed once for all problems with this graph
+    again = blocks_of(replace(problem, name="again"))
+    assert every_ideal(again, at_most=9, deadline=time.monotonic() - 1) is ideals
     for order in blocks.depth_first_orders:
         assert sorted(order) == [0, 1, 2, 3]
         assert prefixes(blocks, order).number == 5
