@@ -1,21 +1,31 @@
 """The quality of `opmark provision` over time, and its growth with devices and types.
 
-    python benchmarks/provision.py [--models resnet-50,bert-base] [--catalogue public-cloud] [--seconds 30] [--final 90]
+    python benchmarks/provision.py [--models resnet-50,bert-base] [--catalogue public-cloud] [--devices 8]
+        [--seconds 30] [--final 60] [--jobs 2] [--tables time,growth]
 
-For each network and goal: the seconds to the first answer that meets the goal, and the goal's value after the first
-2 s and after `--seconds`, relative to that of a search of `--final` seconds. Then, for fleets of more and more devices
-and types, their number, how many of them a bound rules out, and the seconds until each had a short look. All seconds
-are those of one processor, so that other work on the machine changes little.
+For each network and goal: the seconds to the first answer that meets the goal, and the goal's value over time, as a
+multiple of the value at the end. Without a goal a second row has the front: the mean time over all budgets up to the
+price of eight of the dearest devices. The search is the command's with `--seconds` of planning, and then goes on until
+`--final`, so a row needs one run. The second table has, for fleets of more and more devices and types, their number,
+how many of them a bound rules out, and the seconds until all others had a short look. All seconds are processor time of
+one process, so that other work on the machine changes little; `--jobs` runs networks side by side.
 """
 
 import argparse
+import bisect
+import concurrent.futures
+import multiprocessing
+import os
+import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from opmark.cli.text.terminal import show_table
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.instances import Sources
+from opmark.leaderboards.provisioning.answer import Answer
 from opmark.leaderboards.provisioning.catalogue import load_catalogue
 from opmark.leaderboards.provisioning.exploration import Exploration, ExplorationProgress
 from opmark.leaderboards.provisioning.fleet import count_fleets
@@ -24,11 +34,52 @@ from opmark.leaderboards.provisioning.job import Job, job_of
 from opmark.leaderboards.search.placer import PLACERS
 
 ROOT = Path(__file__).resolve().parents[1]
-EARLY_S = 2.0
+AT_S = (2.0, 5.0, 10.0, 20.0)
 SIZES = (1, 2, 4, 8)
-# Wall-clock seconds of a search for each processor second that it may take.
-PATIENCE = 20
+# Reading the front takes time itself.
+FRONT_EVERY_S = 0.5
+TABLES = ("time", "growth")
 MISSING = "–"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One network on one catalogue, and the lengths of its searches in seconds."""
+
+    model: str
+    catalogue: str
+    devices: int
+    seconds: float
+    final: float
+    tables: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Curve:
+    """A value that falls over the seconds of a search."""
+
+    points: list[tuple[float, float]] = field(default_factory=list)
+
+    def add(self, seconds: float, value: float) -> None:
+        """Note a value where it is better than all before."""
+        if not self.points or value < self.points[-1][1]:
+            self.points.append((seconds, value))
+
+    def cells(self, at_s: Sequence[float]) -> tuple[str, ...]:
+        """The seconds of the first value, the value at some seconds over the last value, and that with its seconds."""
+        if not self.points:
+            return (MISSING,) * (len(at_s) + 3)
+        last_s, last = self.points[-1]
+        found = [f"{self.points[0][0]:.2f}"]
+        for seconds in at_s:
+            place = bisect.bisect_right(self.points, seconds, key=lambda point: point[0])
+            found.append(f"{self.points[place - 1][1] / last:.3f}" if place else MISSING)
+        return (*found, f"{last:.4g}", f"{last_s:.1f}")
+
+
+def by_processor_time() -> None:
+    """Let all clocks of this process show its processor time."""
+    time.monotonic = time.process_time
 
 
 def goals(job: Job) -> dict[str, Goal]:
@@ -47,41 +98,36 @@ def goals(job: Job) -> dict[str, Goal]:
     }
 
 
-@dataclass(slots=True)
-class Watch:
-    """The goal's value over the processor seconds of a search."""
-
-    goal: Goal
-    begun: float = field(default_factory=time.process_time)
-    values: list[tuple[float, float]] = field(default_factory=list)
-
-    @property
-    def spent_s(self) -> float:
-        """Processor seconds since the search began."""
-        return time.process_time() - self.begun
-
-    def look(self, now: ExplorationProgress) -> None:
-        """Note the best value once it meets the goal."""
-        if now.best is not None and self.goal.shortfall(now.best) <= 1.0:
-            value = self.goal.value(now.best)
-            if not self.values or value < self.values[-1][1]:
-                self.values.append((self.spent_s, value))
-
-    def share_at(self, seconds: float) -> str:
-        """The value after some seconds, relative to the last one."""
-        known = [value for spent_s, value in self.values if spent_s <= seconds]
-        return f"{known[-1] / self.values[-1][1]:.3f}" if known else MISSING
+def mean_time_ns(front: Sequence[Answer], most: float) -> float:
+    """The mean, over all budgets up to `most`, of the least latency; a budget for nothing counts as the longest one."""
+    total, price, least = 0.0, 0.0, front[0].latency_ns
+    for answer in front:
+        if answer.price_per_hour > most:
+            break
+        total += (answer.price_per_hour - price) * least
+        price, least = answer.price_per_hour, answer.latency_ns
+    return (total + (most - price) * least) / most
 
 
-def over_time(job: Job, goal: Goal, seconds: float, final: float) -> tuple[str, ...]:
-    """The cells of a row: the first answer, the values after `EARLY_S` and `seconds`, and the last value."""
-    exploration = Exploration(job, goal, devices_at_most=8)
-    watch = Watch(goal)
-    exploration.run(PATIENCE * final, progress=watch.look, stop=lambda: watch.spent_s >= final)
-    if not watch.values:
-        return (MISSING, MISSING, MISSING, MISSING)
-    first_s, (_, last) = watch.values[0][0], watch.values[-1]
-    return f"{first_s:.2f}", watch.share_at(EARLY_S), watch.share_at(seconds), f"{last:.4g}"
+def over_time(asked: Asked, job: Job, goal: Goal) -> tuple[Curve, Curve]:
+    """The goal's value and the front's mean time over the seconds of one search."""
+    exploration = Exploration(job, goal, devices_at_most=asked.devices)
+    most = asked.devices * max(offer.price.per_hour for offer in job.catalogue.offers.values())
+    values, fronts = Curve(), Curve()
+    begun, looked_s = time.process_time(), 0.0
+
+    def look(now: ExplorationProgress) -> None:
+        nonlocal looked_s
+        spent_s = time.process_time() - begun
+        if now.best is not None and goal.shortfall(now.best) <= 1.0:
+            values.add(spent_s, goal.value(now.best))
+        if goal == Goal() and spent_s >= looked_s + FRONT_EVERY_S and now.best is not None:
+            looked_s = spent_s
+            fronts.add(spent_s, mean_time_ns(exploration.front(), most))
+
+    exploration.run(asked.seconds, progress=look)
+    exploration.run(asked.final - asked.seconds, progress=look)
+    return values, fronts
 
 
 def growth(job: Job) -> list[tuple[str, ...]]:
@@ -107,25 +153,63 @@ def growth(job: Job) -> list[tuple[str, ...]]:
     return rows
 
 
+def measured(asked: Asked) -> dict[str, list[tuple[str, ...]]]:
+    """The rows of both tables for one network."""
+    workspace = Workspace(ROOT)
+    for name in ("opmark", "heft", "pipedream"):
+        PLACERS.load(name).prepare()
+    begun = time.process_time()
+    job = job_of(asked.model, load_catalogue(workspace.leaderboards, asked.catalogue), Sources(workspace=workspace))
+    print(
+        f"{asked.model}: kernels of {len(job.catalogue.types)} types in {time.process_time() - begun:.1f} s", flush=True
+    )
+    found: dict[str, list[tuple[str, ...]]] = {table: [] for table in TABLES}
+    at_s = (*AT_S, asked.seconds)
+    for name, goal in goals(job).items() if "time" in asked.tables else ():
+        values, fronts = over_time(asked, job, goal)
+        found["time"].append((asked.model, name, *values.cells(at_s)))
+        if fronts.points:
+            found["time"].append((asked.model, "front", *fronts.cells(at_s)))
+        print("  ".join(found["time"][-1]), file=sys.stderr, flush=True)
+    if "growth" in asked.tables:
+        found["growth"] = [(asked.model, *row) for row in growth(job)]
+    return found
+
+
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", type=lambda text: text.split(","), default=["resnet-50", "bert-base"])
     parser.add_argument("--catalogue", default="public-cloud")
+    parser.add_argument("--devices", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--final", type=float, default=90.0)
+    parser.add_argument("--final", type=float, default=60.0)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--tables", type=lambda text: tuple(text.split(",")), default=TABLES)
     given = parser.parse_args()
-    workspace = Workspace(ROOT)
-    PLACERS.load("opmark").prepare()
-    catalogue = load_catalogue(workspace.leaderboards, given.catalogue)
-    rows, jobs = [], []
-    for model in given.models:
-        job = job_of(model, catalogue, Sources(workspace=workspace))
-        jobs.append(job)
-        rows += [(model, name, *over_time(job, goal, given.seconds, given.final)) for name, goal in goals(job).items()]
-    late = f"after {given.seconds:g} s"
-    show_table(("network", "goal", "first answer s", f"after {EARLY_S:g} s", late, "value"), rows, left=2)
-    show_table(("types", "devices", "fleets", "ruled out", "CPU s for all"), growth(jobs[0]), left=0)
+    # A thread of a library beside the search would count as processor time.
+    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+    asked = [
+        Asked(
+            model=model,
+            catalogue=given.catalogue,
+            devices=given.devices,
+            seconds=given.seconds,
+            final=given.final,
+            tables=given.tables,
+        )
+        for model in given.models
+    ]
+    with concurrent.futures.ProcessPoolExecutor(
+        max_workers=given.jobs, mp_context=multiprocessing.get_context("spawn"), initializer=by_processor_time
+    ) as pool:
+        found = list(pool.map(measured, asked))
+    if "time" in given.tables:
+        columns = ("network", "goal", "first s", *(f"at {seconds:g} s" for seconds in (*AT_S, given.seconds)))
+        show_table((*columns, "last value", "found at s"), [row for one in found for row in one["time"]], left=2)
+    if "growth" in given.tables:
+        columns = ("network", "types", "devices", "fleets", "ruled out", "CPU s for all")
+        show_table(columns, [row for one in found for row in one["growth"]], left=1)
 
 
 if __name__ == "__main__":

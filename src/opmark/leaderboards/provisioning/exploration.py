@@ -20,6 +20,7 @@ from opmark.leaderboards.provisioning.fleet import Fleet, all_fleets
 from opmark.leaderboards.provisioning.fleet_limits import FleetLimits
 from opmark.leaderboards.provisioning.goal import Figures, Goal
 from opmark.leaderboards.provisioning.job import Job
+from opmark.leaderboards.provisioning.rivals import Rank, Rivals
 from opmark.leaderboards.search.placer import PLACERS
 
 # The placer of the first pass over all fleets, by objective, and the one that decides.
@@ -27,6 +28,8 @@ QUICK = {"latency": "heft", "throughput": "pipedream"}
 DECIDING = "opmark"
 # The first budget of the deciding placer, the factor from round to round, and the share of fleets that stay.
 FIRST_S, LONGER, STAY = 0.15, 2.5, 0.4
+# The share of the time for one round, for unequal types and for equal ones.
+ROUND_SHARE = 0.1
 # Fleets that stay in every round, and rounds in a row without a better answer after which a search ends.
 FEWEST, IDLE_ROUNDS = 4, 4
 # A placement usually takes so much longer than its bound. Without it, fleets that just miss the goal would come first.
@@ -54,7 +57,9 @@ class Exploration:
         self.objective = "throughput" if goal.in_a_pipeline else "latency"
         self.answers: dict[Fleet, Answer] = {}
         self.ruled_out = 0
-        self._ranks: dict[Fleet, tuple[float, float, float]] = {}
+        self._rivals, self._equal_rivals = Rivals(), Rivals()
+        self._ranks: dict[Fleet, Rank] = {}
+        self._looked: set[Fleet] = set()
         self._searched: set[Fleet] = set()
         self._judged: set[tuple[object, ...]] = set()
         self._devices_at_most = devices_at_most
@@ -69,7 +74,10 @@ class Exploration:
         progress: Callable[[ExplorationProgress], None] = lambda _: None,
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Search for `planned_s` seconds, or until `stop` says so; what was found until then is kept."""
+        """Search for `planned_s` seconds, or until `stop` says so; what was found until then is kept.
+
+        A second run goes on from what the first one found.
+        """
         self._begun = time.monotonic()
 
         def over() -> bool:
@@ -78,9 +86,10 @@ class Exploration:
 
         self.look_at_all(over)
         budget_s, idle = FIRST_S, 0
+        most_s = ROUND_SHARE * planned_s
         while not over() and idle < IDLE_ROUNDS:
             before = self._best_rank()
-            for fleet in self._worth_a_run(budget_s):
+            for fleet in self._worth_a_run(budget_s, most_s):
                 if over():
                     return
                 left_s = planned_s - (time.monotonic() - self._begun)
@@ -89,8 +98,11 @@ class Exploration:
             budget_s *= LONGER
         self._complete_front(over)
 
-    def best(self, among: Callable[[Answer], bool] = lambda _: True) -> Answer | None:
+    def best(self, among: Callable[[Answer], bool] | None = None) -> Answer | None:
         """The best answer by the goal, of those that `among` accepts."""
+        if among is None:
+            leaders = self._rivals.leaders
+            return self.answers[leaders[0][1]] if leaders else None
         found = [answer for answer in self.answers.values() if among(answer)]
         return min(found, key=self.goal.rank, default=None)
 
@@ -111,9 +123,12 @@ class Exploration:
         for fleet in self.fleets():
             if fleet.size > 1 and over():
                 return
+            if fleet in self._looked:
+                continue
             if fleet.size > 1 and self._hopeless(fleet):
                 self.ruled_out += 1
                 continue
+            self._looked.add(fleet)
             self._search(fleet, QUICK[self.objective], FIRST_S)
 
     def _complete_front(self, over: Callable[[], bool]) -> None:
@@ -121,8 +136,8 @@ class Exploration:
         for fleet in self.fleets():
             if over():
                 return
-            bound = self._limits.best_figures(fleet)
-            if fleet not in self.answers and not self._dominated(bound, self.answers.values()):
+            if fleet not in self._looked and not self._off_the_front(fleet):
+                self._looked.add(fleet)
                 self._search(fleet, QUICK[self.objective], FIRST_S)
 
     def fleets(self) -> Iterator[Fleet]:
@@ -153,18 +168,17 @@ class Exploration:
         if not math.isfinite(bound.latency_ns):
             return True
         # An equal-type answer is a result of its own: it is compared with its own kind.
-        rivals = [one for one in self.answers if one != fleet and (one.equal or not fleet.equal)]
+        rivals = self._equal_rivals if fleet.equal else self._rivals
         if self.goal == Goal():
-            return self._dominated(bound, [self.answers[one] for one in rivals])
-        rank = self.goal.rank(bound)
-        return any(self._ranks[one] <= rank for one in rivals)
+            return rivals.dominate(fleet, bound.price_per_hour, self._time(bound))
+        return rivals.lead(fleet, self.goal.rank(bound))
 
-    def _dominated(self, bound: Figures, rivals: Iterable[Answer]) -> bool:
-        """True where a rival costs no more per hour and is no slower, or where nothing runs at all."""
+    def _off_the_front(self, fleet: Fleet) -> bool:
+        """True where a known answer costs no more per hour and is no slower than the bound, or where nothing runs."""
+        bound = self._limits.best_figures(fleet)
         if not math.isfinite(bound.latency_ns):
             return True
-        least = self._time(bound)
-        return any(one.price_per_hour <= bound.price_per_hour and self._time(one) <= least for one in rivals)
+        return self._rivals.dominate(fleet, bound.price_per_hour, self._time(bound))
 
     def _search(self, fleet: Fleet, placer: str, budget_s: float) -> None:
         problem = self._problem(fleet)
@@ -182,8 +196,10 @@ class Exploration:
             return
         best = self.answers.get(answer.fleet)
         rank = self.goal.rank(answer)
-        if best is None or rank < self._ranks[best.fleet] or self._time(answer) < self._time(best):
+        if best is None or rank < self._ranks[best.fleet]:
             self.answers[answer.fleet], self._ranks[answer.fleet] = answer, rank
+            for rivals in (self._rivals, *([self._equal_rivals] if answer.fleet.equal else [])):
+                rivals.add(answer.fleet, rank, answer.price_per_hour, self._time(answer))
 
     def _is_judged(self, fleet: Fleet, solution: Solution) -> bool:
         """True where the same placement was simulated before: larger fleets often leave the same devices idle."""
@@ -194,8 +210,11 @@ class Exploration:
         self._judged.add(key)
         return False
 
-    def _worth_a_run(self, budget_s: float) -> list[Fleet]:
-        """The fleets of the next round: fewer and fewer of the most promising, of equal and of unequal types."""
+    def _worth_a_run(self, budget_s: float, most_s: float) -> list[Fleet]:
+        """The fleets of the next round: fewer and fewer of the most promising, of equal and of unequal types.
+
+        Beyond the fewest they take `most_s` seconds at most.
+        """
         rounds = 0
         while FIRST_S * LONGER**rounds < budget_s:
             rounds += 1
@@ -204,7 +223,7 @@ class Exploration:
         unequal = [fleet for fleet in open_fleets if not fleet.equal]
         chosen: list[Fleet] = []
         for group in (unequal, equal):
-            count = max(FEWEST, int(len(group) * STAY ** (rounds + 1)))
+            count = max(FEWEST, min(int(len(group) * STAY ** (rounds + 1)), int(most_s / budget_s)))
             chosen += self._most_promising(group)[:count]
         return list(dict.fromkeys(chosen))
 
