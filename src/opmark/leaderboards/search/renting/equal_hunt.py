@@ -10,14 +10,14 @@ from opmark.leaderboards.search.renting.device_pool import Fleet
 from opmark.leaderboards.search.renting.fleet_hunt import FleetHunt
 from opmark.leaderboards.search.renting.front_hunt import hunt_front
 from opmark.leaderboards.search.renting.halving import hunt_by_halving
-from opmark.leaderboards.search.renting.pace import CountedPace, Pace
+from opmark.leaderboards.search.renting.pace import CountedPace, HuntPace
 
 # Annealing steps for a second of budget: compiled ones per unit and tensor of the problem, and steps in plain Python.
 # On a core of a cloud machine they take 0.1 to 0.3 s of that second.
 COMPILED, PLAIN = 1_500_000, 150
 
 
-def explore(hunt: FleetHunt, fleets: Sequence[Fleet], pace: Pace) -> None:
+def explore(hunt: FleetHunt, fleets: Sequence[Fleet], pace: HuntPace) -> None:
     """Hunt for the best placement on `fleets`, or for their front where the problem asks for one."""
     (hunt_front if hunt.problem.fronted else hunt_by_halving)(hunt, fleets, pace)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from opmark.leaderboards.search.renting.device_pool import Fleet
 from opmark.leaderboards.search.renting.fleet_hunt import THOROUGH, FleetHunt
 from opmark.leaderboards.search.renting.front_incumbent import FrontIncumbent
-from opmark.leaderboards.search.renting.pace import Pace
+from opmark.leaderboards.search.renting.pace import HuntPace
 
 # The shares of the hunt after which quick looks and thorough ones end.
 QUICK_SHARE, THOROUGH_SHARE = 0.4, 0.6
@@ -19,7 +19,7 @@ SEARCH_SHARE, NEARER, FADES = 0.15, 0.25, 0.4
 SEARCHES_AT_MOST = 4
 
 
-def hunt_front(hunt: FleetHunt, fleets: Sequence[Fleet], pace: Pace) -> None:
+def hunt_front(hunt: FleetHunt, fleets: Sequence[Fleet], pace: HuntPace) -> None:
     """Widen the front with placements on `fleets` at a pace, or until nothing can gain."""
     front = hunt.incumbent
     assert isinstance(front, FrontIncumbent)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from opmark.leaderboards.search.renting.device_pool import Fleet
 from opmark.leaderboards.search.renting.fleet_hunt import THOROUGH, FleetFigures, FleetHunt
-from opmark.leaderboards.search.renting.pace import Pace
+from opmark.leaderboards.search.renting.pace import HuntPace
 
 # The shares of the hunt after which quick looks and the thorough placers end.
 QUICK_SHARE, THOROUGH_SHARE = 0.45, 0.6
@@ -15,7 +15,7 @@ QUICK_SHARE, THOROUGH_SHARE = 0.45, 0.6
 THOROUGH_FLEETS, ROUNDS = 8, (2, 1)
 
 
-def hunt_by_halving(hunt: FleetHunt, fleets: Sequence[Fleet], pace: Pace) -> None:
+def hunt_by_halving(hunt: FleetHunt, fleets: Sequence[Fleet], pace: HuntPace) -> None:
     """Look for the best of `fleets` at a pace, or until all others are no better."""
     ordered = sorted(fleets, key=lambda fleet: (hunt.rank(hunt.optimistic(fleet)), fleet))
     for fleet in ordered:
@@ -38,7 +38,7 @@ def hunt_by_halving(hunt: FleetHunt, fleets: Sequence[Fleet], pace: Pace) -> Non
                 pace.search(fleet, 1.0 / (len(ROUNDS) - number) / (len(chosen) - place))
 
 
-def _spent(hunt: FleetHunt, pace: Pace, share: float) -> bool:
+def _spent(hunt: FleetHunt, pace: HuntPace, share: float) -> bool:
     return pace.over(share) and hunt.meets_goal(hunt.best())
 
 

@@ -12,7 +12,7 @@ from opmark.leaderboards.search.renting.fleet_hunt import SEARCH, FleetHunt
 FEWEST_STEPS, LAST_SHARE = 64, 0.05
 
 
-class Pace(ABC):
+class HuntPace(ABC):
     """The phases of a hunt, as shares of all of it, and the length of its searches."""
 
     def __init__(self, hunt: FleetHunt, *, seed: int) -> None:
@@ -27,7 +27,7 @@ class Pace(ABC):
         """Search for a placement on a fleet with this share of what is left."""
 
 
-class ClockPace(Pace):
+class ClockPace(HuntPace):
     """Shares of the time from now to the end of the hunt's budget."""
 
     def __init__(self, hunt: FleetHunt, *, seed: int) -> None:
@@ -43,7 +43,7 @@ class ClockPace(Pace):
         self._hunt.look(fleet, (SEARCH,), seconds=share * self._hunt.incumbent.left_s, seed=self._seed)
 
 
-class CountedPace(Pace):
+class CountedPace(HuntPace):
     """Every look that is worth it, and `steps` annealing steps in all searches together."""
 
     def __init__(self, hunt: FleetHunt, steps: int, *, seed: int) -> None:
