@@ -168,3 +168,27 @@ def test_the_checksum_of_a_pipe_or_a_device_is_not_waited_for(tmp_path: Path) ->
     for path, kind in ((tmp_path / "pipe", "a pipe"), (Path("/dev/zero"), "a device"), (tmp_path, "a folder")):
         with pytest.raises(ContentError, match=f"it is {kind}, not a plain file"):
             sha256(path)
+
+
+def test_a_file_keeps_its_rights_and_one_without_the_right_to_write_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "private"
+    path.write_text("old")
+    path.chmod(0o600)
+    write_text(path, "new")
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o600)
+    path.chmod(0o400)
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anything
+    with pytest.raises(OpMarkError, match="private: cannot write: Permission denied"):
+        write_text(path, "newer")
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_of_a_terabyte_is_not_read_for_its_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "sparse"
+    with path.open("wb") as stream:
+        stream.truncate(2**40)
+    with pytest.raises(ContentError, match="sparse: larger than 1 MiB"):
+        sha256(path, at_most=2**20)

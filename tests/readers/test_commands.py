@@ -213,3 +213,32 @@ def test_submissions(folder: Path) -> None:
     ):
         (folder / "mine" / "submission.yaml").write_text(text)
         refused(opmark("leaderboards", "check", "mine"), 1, "submission.yaml", sentence)
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("datasets", "show", LONG),
+        ("predictors", "show", LONG),
+        ("predictors", "train", LONG),
+        ("new", "submission", LONG),
+        ("provision", "resnet-18", "--catalogue", LONG, "--budget", "1"),
+        ("leaderboards", "bound", LONG),
+        ("datasets", "show", "circle"),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_one_sentence(folder: Path, words: tuple[str, ...]) -> None:
+    (folder / "circle").symlink_to("circle")
+    found = opmark(*words)
+    refused(found, found.exit_code)
+    assert found.exit_code
+
+
+@pytest.mark.parametrize("name", ["m.onnx", "m.pt2"])
+def test_a_model_of_a_terabyte_is_not_read(folder: Path, name: str) -> None:
+    with (folder / name).open("wb") as stream:
+        stream.truncate(2**40)
+    refused(opmark("models", "show", name), 3, f"{name}: larger than")

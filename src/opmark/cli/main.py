@@ -1,6 +1,7 @@
 """The `opmark` command: it finds its subcommands by file name, and prints every error as one sentence with a hint."""
 
 import difflib
+import errno
 import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -87,6 +88,12 @@ class LazyGroup(click.Group):
                 raise
             show_error(MissingExtraError(f"this needs {missing}, which is not installed", hint=install_hint(missing)))
             ctx.exit(MissingExtraError.exit_code)
+        except OSError as error:
+            # A name that is too long, a circle of links, a folder that may not be read: any path can be one.
+            if error.errno == errno.EPIPE or error.filename is None:
+                raise
+            show_error(OpMarkError(f"cannot be used: {error.strerror}", where=str(error.filename)))
+            ctx.exit(OpMarkError.exit_code)
         except (KeyboardInterrupt, click.Abort):
             click.echo("Interrupted. Finished work is stored; run the same command again to continue.", err=True)
             ctx.exit(ExitCode.INTERRUPTED)

@@ -1,6 +1,7 @@
 """Write files; a write is atomic, so that a file is either complete or unchanged."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -31,12 +32,13 @@ def atomic_path(path: Path) -> Iterator[Path]:
                 yield temporary
             return
         path.parent.mkdir(parents=True, exist_ok=True)
+        mode = _kept_mode(path)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
         os.close(handle)
         temporary = Path(name)
         yield temporary
         _sync(temporary)
-        temporary.chmod(0o644)
+        temporary.chmod(mode)
         temporary.replace(path)
         _sync(path.parent)
     except OSError as error:
@@ -48,6 +50,20 @@ def atomic_path(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def _kept_mode(path: Path) -> int:
+    """The rights of the file that is replaced. Raises `PermissionError` for one that may not be written."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return 0o644
+    if not stat.S_ISREG(status.st_mode):
+        return 0o644
+    # The right to a folder suffices to replace a file in it, but that is not what its owner meant.
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return stat.S_IMODE(status.st_mode)
 
 
 def _is_stream(path: Path) -> bool:
@@ -131,12 +147,12 @@ def json_text(value: Any) -> str:
     return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def sha256(path: Path) -> str:
+def sha256(path: Path, *, at_most: int | None = None) -> str:
     """The SHA-256 of a plain file's bytes, as hex digits.
 
-    Raises `ContentError` for a pipe or a device, `OSError` where the file cannot be read.
+    Raises `ContentError` for a pipe, a device or more than `at_most` bytes, `OSError` where it cannot be read.
     """
-    with plain_stream(path) as stream:
+    with plain_stream(path, at_most=at_most) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

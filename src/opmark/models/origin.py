@@ -21,6 +21,8 @@ _CAPTURE = {
     ),
     "aten": tuple(f"models/capture/{name}.py" for name in ("_recorder", "aten", "torch_variants")),
 }
+# A larger file cannot be loaded anyway, and hashing one takes hours.
+_BYTES_AT_MOST = {".onnx": 2**31, ".pt2": 2**36}
 _PROGRAMS = "models/programs"
 _ZOO = tuple(f"models/zoo/{name}.py" for name in ("__init__", "_shared/blocks", "_shared/weights"))
 _TABLE = "models/zoo/_configured/building.py"
@@ -82,7 +84,7 @@ def origin_of(source: ModelSource, language: str, threads: int, sizes: Mapping[s
         language=language,
         threads=threads if language == "onnx" else 1,
         dimensions=dict(sorted(dimensions.items())),
-        content="" if source.path is None else sha256(source.path),
+        content="" if source.path is None else sha256(source.path, at_most=_BYTES_AT_MOST[source.path.suffix]),
         versions={package: installed(package) for package in packages},
         code=code,
     )
