@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from opmark.leaderboards.serving.application import BodyLimit
+from opmark.leaderboards.serving.application import BodyLimit, UploadDesk, application
+from opmark.leaderboards.serving.scoring_loop import ScoringLoop, ServerFolders
 from opmark.leaderboards.serving.server import _patient_protocol
-from opmark.leaderboards.serving.submission_queue import RefusedError
+from opmark.leaderboards.serving.submission_queue import RefusedError, ServerLimits, SubmissionQueue
 
 
 async def _read_all(_scope: Any, receive: Callable[[], Any], _send: Any) -> None:
@@ -76,3 +78,18 @@ def test_an_answer_that_takes_long_is_given_and_an_idle_connection_closed() -> N
         return await asyncio.wait_for(reader.read(), 10)
 
     assert asyncio.run(_served(0.05, ask)).endswith(b"\r\n\r\nok")
+
+
+def test_an_upload_that_breaks_off_is_no_fault_of_the_server() -> None:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    with pytest.raises(RefusedError, match="the upload broke off"):
+        asyncio.run(BodyLimit(_read_all, most_bytes=10, within_s=5)({}, receive, None))  # type: ignore[arg-type]
+
+
+def test_the_interface_describes_itself(tmp_path: Path) -> None:
+    folders = ServerFolders(leaderboards=tmp_path / "leaderboards", state=tmp_path / "state")
+    queue = SubmissionQueue(folders.queue, ServerLimits())
+    described = application(UploadDesk(ScoringLoop(folders=folders, queue=queue))).openapi()
+    assert {"/api/submissions", "/api/tracks", "/submit"} <= set(described["paths"])

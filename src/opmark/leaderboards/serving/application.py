@@ -155,6 +155,8 @@ class BodyLimit:
                     message = await receive()
             except TimeoutError:
                 raise RefusedError(408, f"the upload took more than {self._within_s:g} s") from None
+            if message["type"] == "http.disconnect":
+                raise RefusedError(400, "the upload broke off")
             size += len(message.get("body", b""))
             more = bool(message.get("more_body"))
             if size > self._most:
@@ -256,7 +258,7 @@ def _add_pages(app: "FastAPI", desk: UploadDesk) -> None:
     def form() -> str:
         return web_pages.submit_page(desk.tracks(), desk.queue.limits)
 
-    @app.post("/submit")
+    @app.post("/submit", response_model=None)
     async def take(request: Request) -> "Response":
         content, chosen, key = await _upload(request)
         found, owner = await run_in_threadpool(
