@@ -111,3 +111,9 @@ def test_a_restless_machine_is_told_by_the_readings_of_single_blocks() -> None:
     assert deviation_of_readings([]) == 0.0
     restless = [block(f"n{number}", SHORT_NS, (300.0, 200.0, 220.0, 180.0, 200.0)) for number in range(5)]
     assert deviation_of_readings(restless) == pytest.approx(1.4826 * math.log(1.1) / 2, rel=0.2)
+
+
+def test_two_speeds_far_apart_have_a_usual_reading_between_them() -> None:
+    found = usual_readings([block("slow", SHORT_NS, (900.0,) * 4), block("fast", SHORT_NS, (100.0,) * 4)])
+    assert all(math.isfinite(value) for value in found.values())
+    assert usual_after(found, "memory", SHORT_NS) == pytest.approx(300.0)

@@ -97,7 +97,9 @@ def deviation_of_readings(blocks: Iterable[Block]) -> float:
 def _level(readings: Sequence[float]) -> float:
     """The mean logarithm without stolen moments: medians jump where a machine has two speeds."""
     logs = np.log(np.asarray(readings, dtype=float))
-    return float(logs[np.abs(logs - np.median(logs)) <= STOLEN].mean())
+    near = logs[np.abs(logs - np.median(logs)) <= STOLEN]
+    # between two speeds far from each other, the median may have no reading near it
+    return float(near.mean() if len(near) else np.median(logs))
 
 
 def _keys(name: str, block: Block) -> tuple[str, str]:
