@@ -94,3 +94,12 @@ def test_damage_is_named(bundle: Bundle, good: str, bad: str) -> None:
     texts = {**kind.texts, MEASURED_FILE: kind.texts[MEASURED_FILE].replace(good, bad)}
     with pytest.raises(ContentError, match="measured kernels of kind 'gemm' cannot be read"):
         replace(kind, texts=texts).measured  # noqa: B018
+
+
+def test_a_feature_may_be_called_dtype() -> None:
+    """That of `quantize` is: the type that it makes."""
+    (table,) = tables(law.rows(12, ("gemm",)), law.HARDWARE).values()
+    raw = {**table.inputs.raw, "dtype": np.arange(len(table.inputs), dtype=np.float64)}
+    found = measured_from(measured_text(replace(table, inputs=replace(table.inputs, raw=raw)), ("dtype",)))
+    assert found is not None
+    assert found.raw["dtype"].tolist() == list(range(12))

@@ -88,7 +88,8 @@ def measured_from(texts: Mapping[str, str]) -> MeasuredKernels | None:
     hot, rotated, error, dtype = (_column(values[name]) for name in ("hot_ns", "rotated_ns", "error", "dtype"))
     raw = {name: _column(column) for name, column in values["raw"].items()}
     shape = (len(keys),)
-    check_shapes(hot_ns=(hot, shape), dtype=(dtype, shape), **{name: (column, shape) for name, column in raw.items()})
+    check_shapes(hot_ns=(hot, shape), dtype=(dtype, shape))
+    check_shapes(**{name: (column, shape) for name, column in raw.items()})  # a feature may be called dtype, too
     if rotated.shape != shape or error.shape != shape or not (hot > 0).all() or (rotated <= 0).any():
         raise ValueError(f"{MEASURED_FILE}: its labels are not one positive number per kernel")
     if not set(values["codes"]) <= set(raw):
