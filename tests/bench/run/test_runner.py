@@ -183,6 +183,13 @@ def test_looks_go_on_where_labels_are_worse_than_wanted(monkeypatch: pytest.Monk
     assert all(step.done <= step.total for step in told)
 
 
+def test_a_run_with_an_end_does_not_add_its_planning_to_it(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    over = run(SUITE, journal=tmp_path / "j.jsonl", budget_s=1e-6, until=begun)
+    assert over.done < over.planned, "planning took longer than all the time"
+    assert run(SUITE, journal=tmp_path / "j.jsonl", budget_s=600, until=begun).complete, "its budget comes first"
+
+
 def test_without_refining_everything_is_seen_and_little_of_it_twice(tmp_path: Path) -> None:
     summary = run(replace(SUITE, quality="full"), journal=tmp_path / "j.jsonl", refine=False)
     assert summary.complete

@@ -50,9 +50,11 @@ def run(
     command: Sequence[str] = COMMAND,
     again: str = "",
     refine: bool = True,
+    until: float | None = None,
 ) -> RunSummary:
     """Measure `suite` into `journal`, continuing an earlier run; `budget_s` overrides the suite's own budget.
 
+    Planning does not count. With `until`, a time of `time.monotonic`, the run ends then, but not before its budget.
     With the status `again`, only trials that have this status in the journal are measured once more. Without `refine`,
     the run ends after the first look at every trial. The first Ctrl-C lets the current look finish. Raises
     `MeasurementError` while another run writes to the journal, `ContentError` if the journal belongs to another suite
@@ -67,6 +69,7 @@ def run(
         progress(RunProgress(done=now.done, total=now.total, seconds=seconds, left_s=now.left_s, doing=now.doing))
 
     trials = plan(suite, shard=shard, cache=cache, progress=planning)
+    budget_s = budget_s or suite.budget_s or 0.0
     if again:
         trials = again_plan(trials, read_journal(journal), again)
     with JournalWriter(journal, header) as writer:
@@ -74,7 +77,7 @@ def run(
             trials,
             writer,
             journal,
-            budget_s=budget_s or suite.budget_s,
+            budget_s=budget_s if until is None else max(budget_s, until - time.monotonic(), 1e-9),
             progress=progress,
             command=command,
             again={trial.trial for trial in trials.trials} if again else frozenset(),

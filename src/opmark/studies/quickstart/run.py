@@ -136,9 +136,10 @@ def _measured(
     journal = workspace.journals / f"{suite.name}.jsonl"
     if _marker(journal).exists() and journal.exists():
         return journal
-    left_s = deadline - time.monotonic()
-    budget_s = max(LEAST_MEASURING_S, left_s - max(AFTERWARDS_S, AFTERWARDS_SHARE * left_s))
-    summary = run(suite, journal=journal, budget_s=budget_s, progress=progress, cache=workspace.cache)
+    until = deadline - max(AFTERWARDS_S, AFTERWARDS_SHARE * (deadline - time.monotonic()))
+    summary = run(
+        suite, journal=journal, budget_s=LEAST_MEASURING_S, until=until, progress=progress, cache=workspace.cache
+    )
     if summary.interrupted:
         return None
     write_text(_marker(journal), "")
