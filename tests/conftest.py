@@ -9,6 +9,8 @@ import pytest
 
 # Threads of two processes on two cores wait for one another busily, and take up to five times as long.
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# Freed memory stays with its process. Clearing new pages for a matrix takes longer than most arithmetic on it.
+MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**26), "MALLOC_TRIM_THRESHOLD_": str(2**28)}
 # Workers of a local Dask cluster are forked from one process that has imported all they need.
 FORKED = {"DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver"}
 IMPORTED = (
@@ -60,7 +62,7 @@ def pytest_configure() -> None:
 
     Bytecode is kept, whatever the environment says: hundreds of processes would each compile the same sources.
     """
-    for name, value in {**THREADS, **FORKED}.items():
+    for name, value in {**THREADS, **MEMORY, **FORKED}.items():
         os.environ.setdefault(name, value)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
