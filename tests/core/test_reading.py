@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opmark.core import reading
+from opmark.core.checksums import with_checksum
 from opmark.core.errors import ContentError
 from opmark.core.files import write_sealed
 from opmark.core.reading import DEPTH_AT_MOST, parse_json, read_bytes, read_json, read_text, unpacked
@@ -156,4 +157,12 @@ def test_a_special_file_that_has_nothing_to_read_is_empty(tmp_path: Path, monkey
     monkeypatch.setattr(os, "fdopen", Quiet)
     assert read_bytes(path) == b""
     with pytest.raises(ContentError, match=r"quiet\.json"):
+        read_json(path)
+
+
+@pytest.mark.parametrize("value", ["9" * 5000, "1" + "0" * 40, "-" + "9" * 19])
+def test_a_checksum_excuses_no_number_beyond_64_bits(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(with_checksum(f'{{"a": {value}}}'))
+    with pytest.raises(ContentError, match=r"a\.json: the number .* takes more than 64 bits"):
         read_json(path)

@@ -212,6 +212,8 @@ def test_torch_operator_benchmark_cases(tmp_path: Path) -> None:
         ("neusight", NEUSIGHT.replace("0.03,", "0_3,"), r"line 3: Latency: '0_3' is not a number"),
         ("neusight", NEUSIGHT.replace("0.03,", "\u0663,"), r"line 3: Latency: .* is not a number"),
         ("neusight", NEUSIGHT.replace("Kernels", "Latency"), r"line 1: the column 'Latency' stands twice"),
+        ("aiconfigurator", ATTENTION.replace(",isl,", ",length,"), r"line 2: isl: no such column"),
+        ("aiconfigurator", GEMM.replace(",k,", ",depth,"), r"line 2: k: no such column"),
         ("neusight", "", "the file is empty"),
         ("neusight", NEUSIGHT.replace("bmm,0.03,NVIDIA A", "bmm,0.03,NVIDIA B"), r"line 3: measured on 'NVIDIA B"),
         ("neusight", NEUSIGHT.replace("x,6", '"x,6'), r"line \d: not CSV"),

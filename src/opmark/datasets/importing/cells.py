@@ -33,7 +33,9 @@ class Cells:
         return f"{self.path}: {self.noun} {self.line}"
 
     def text(self, column: str) -> str:
-        """Read a text. Raises `ContentError` where the cell is empty."""
+        """Read a text. Raises `ContentError` where there is no such column, or the cell is empty."""
+        if column not in self.values:
+            raise ContentError("no such column, and this row needs it", where=f"{self.where}: {column}")
         value = self.values[column].strip()
         if not value:
             raise ContentError("is empty", where=f"{self.where}: {column}")

@@ -127,7 +127,7 @@ def _bandwidth(row: Any, where: str) -> Bandwidth:
     try:
         coefficients, greatest = row
         found = Bandwidth(tuple(float(value) for value in coefficients), float(greatest))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ContentError("expected a pair: coefficients, greatest bytes per second", where=where) from None
     if not found.greatest_bytes_per_s > 0 or not all(map(math.isfinite, found.coefficients)):
         raise ContentError("the greatest bandwidth must be positive and all coefficients finite", where=where)

@@ -130,13 +130,13 @@ def _make_key(path: Path) -> None:
 
 
 def _read_key(path: Path) -> SubmitterKey:
-    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.exceptions import InternalError, UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     try:
         found = serialization.load_pem_private_key(read_bytes(path, at_most=_FILE_BYTES_AT_MOST), password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
+    except (ValueError, TypeError, UnsupportedAlgorithm, InternalError):
         raise ContentError("not a private key without a password, in PEM", where=str(path)) from None
     if not isinstance(found, Ed25519PrivateKey):
         raise ContentError("not an Ed25519 key", where=str(path), hint="remove --key to use a new one")
