@@ -61,3 +61,6 @@ def test_broken_files(tmp_path: Path) -> None:
     (tmp_path / BETWEEN).write_text('{"z": {"A": {"1": {"z": {"A": 7}}}}}')
     with pytest.raises(ContentError, match=f"{BETWEEN}: z.A.1.z.A: expected a mapping by number of GPUs"):
         load_bandwidths(tmp_path)
+    (tmp_path / BETWEEN).write_text('{"z": {"A": {"1": {"z": {"A": {}}}}}}')
+    with pytest.raises(ContentError, match="no bandwidth between A in z and A in z"):
+        load_bandwidths(tmp_path).between(("z", "A", 1), ("z", "A", 1))

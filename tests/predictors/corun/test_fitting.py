@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from opmark.core.canonical import content_id
+from opmark.core.canonical import content_id, plain
 from opmark.core.errors import ContentError, NothingSelectedError
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.corun import CorunMeasurement, robust_mean
+from opmark.core.schema import convert
 from opmark.core.workspace import Workspace
 from opmark.kinds import KINDS
 from opmark.predictors.corun.files import corun_path, find_corun, load_corun, save_corun
@@ -103,3 +104,16 @@ def test_the_mean_of_factors_is_robust() -> None:
     mean, error = robust_mean(np.array([0.1] * 9 + [3.0]))
     assert mean == pytest.approx(0.1, abs=0.01)
     assert error < 0.02
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"sensitivity": [1.0]}, "sensitivity: 4 weights are needed, not 1"),
+        ({"pressure": []}, "pressure: 4 weights are needed, not 0"),
+        ({"level2_bytes": 0}, "level2_bytes: must be positive"),
+    ],
+)
+def test_a_model_with_other_weights_is_refused(changes: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ContentError, match=sentence):
+        convert({**plain(LAW), **changes}, CorunModel, where="null-t1.json")

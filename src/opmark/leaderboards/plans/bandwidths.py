@@ -73,7 +73,7 @@ class Bandwidths:
         """
         for source, target in ((sender, receiver), (receiver, sender)):
             counts = self.between_nodes.get(source[0], {}).get(source[1], {})
-            known = [key for key in counts if target[1] in counts[key].get(target[0], {})]
+            known = [key for key in counts if counts[key].get(target[0], {}).get(target[1])]
             if known:
                 first = _nearest(known, source[2])
                 rows = counts[first][target[0]][target[1]]

@@ -58,6 +58,13 @@ class CorunModel:
     trials: int
     judgement: CorunJudgement | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("sensitivity", "pressure"):
+            if len(getattr(self, name)) != FEATURES:
+                raise ValueError(f"{name}: {FEATURES} weights are needed, not {len(getattr(self, name))}")
+        if self.level2_bytes < 1:
+            raise ValueError(f"level2_bytes: must be positive, not {self.level2_bytes}")
+
     def sensitivities(self, kernels: Sequence[Kernel]) -> Floats:
         """Compute the sensitivity of each kernel."""
         return exponential(corun_features(kernels, self.level2_bytes), np.array(self.sensitivity))
