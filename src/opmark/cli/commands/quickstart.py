@@ -51,11 +51,14 @@ def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
             what = now.doing or "measuring"
             display.update(task, total=now.total, completed=now.done, description=what, left_s=now.left_s)
 
+        said: list[str] = []
+
         def announce(text: str) -> None:
-            if display.tasks[task].completed:  # The steps after measuring have no progress bar, only their names.
+            if said:  # The steps after measuring have no progress bar, only their names.
                 display.stop()
                 display.update(task, total=display.tasks[task].completed)
                 display.add_task(one_line(text).rstrip(" …."), total=None)
+            said.append(text)
             display.console.print(one_line(text), highlight=False, markup=False)
 
         result = study(folder, find_suite("quickstart"), minutes=minutes, announce=announce, progress=show)
