@@ -44,6 +44,13 @@ def test_a_model_that_fits_on_no_single_device_needs_several(one_zone):
     assert Fleet.of({"v100": 2}) not in sizes
 
 
+def test_quick_looks_spread_the_memory_of_a_step(one_zone):
+    job = layers_job("gpt-neo-2.7@training", one_zone.only(["gh200"]), LEADERBOARDS, sequences=16)
+    exploration = Exploration(job, Goal(), devices_at_most=2)
+    exploration.look_at_all(lambda: False)
+    assert set(exploration.answers) == {Fleet.of({"gh200": 2})}
+
+
 def test_a_prediction_includes_every_micro_batch(one_zone):
     job = layers_job("opt-350@training", one_zone, LEADERBOARDS, sequences=8)
     fleet = Fleet.of({"a100": 1})

@@ -25,6 +25,8 @@ from opmark.leaderboards.search.placer import PLACERS
 
 # The placer of the first pass over all fleets, by objective, and the one that decides.
 QUICK = {"latency": "heft", "throughput": "pipedream"}
+# HEFT does not look at memory, which the stages of a step of micro-batches need most.
+QUICK_STEP = "dapple"
 DECIDING = "opmark"
 # The first budget of the deciding placer, the factor from round to round, and the share of fleets that stay.
 FIRST_S, LONGER, STAY = 0.15, 2.5, 0.4
@@ -56,6 +58,7 @@ class Exploration:
         self.job, self.goal, self.seed = job, goal, seed
         self.objective = "throughput" if goal.in_a_pipeline else "latency"
         self.answers: dict[Fleet, Answer] = {}
+        self._quick = QUICK_STEP if job.whole.in_micro_batches else QUICK[self.objective]
         self.ruled_out = 0
         self._rivals, self._equal_rivals = Rivals(), Rivals()
         self._ranks: dict[Fleet, Rank] = {}
@@ -129,7 +132,7 @@ class Exploration:
                 self.ruled_out += 1
                 continue
             self._looked.add(fleet)
-            self._search(fleet, QUICK[self.objective], FIRST_S)
+            self._search(fleet, self._quick, FIRST_S)
 
     def _complete_front(self, over: Callable[[], bool]) -> None:
         """Give fleets that miss the goal, but may lie on the front, a short look."""
@@ -138,7 +141,7 @@ class Exploration:
                 return
             if fleet not in self._looked and not self._off_the_front(fleet):
                 self._looked.add(fleet)
-                self._search(fleet, QUICK[self.objective], FIRST_S)
+                self._search(fleet, self._quick, FIRST_S)
 
     def fleets(self) -> Iterator[Fleet]:
         """Every fleet once: single devices, equal types, then the others, thousands at a time, by their bounds."""
