@@ -16,6 +16,8 @@ from opmark.leaderboards.search.states import Search, State
 # The first round's steps per group and unit, the factor from round to round, and the steps per pair of groups and
 # units after which a search ends whatever its budget.
 FIRST_STEPS, LONGER, LAST_PER_PAIR = 30, 3, 200
+# Steps that show the speed where no compiled code judges: else a first run of slow steps takes all the time.
+SPEED_STEPS = 64
 # The longest share of the time left, or of the steps, for a run of the first two rounds, and of later ones.
 EARLY_SHARES, LAST_SHARE = (0.06, 0.15), 0.98
 # The runs that go on after the first round; all kinds run again in every so many rounds.
@@ -54,7 +56,8 @@ def anneal_in_rounds(
     """The best states when time is up, `stop` says so, or enough steps are made; those that fit come first.
 
     In the first round every kind of run has a start of its own where schedules count: memory and queues make walls
-    between them. The two best runs go on from where they came to; later rounds start from the best state of all.
+    between them. The best run and the hottest go on from where they came to; later rounds start from the best state of
+    all. Without the hottest, a search that has reached the bottom of a basin spends all its time there.
     """
     incumbent, size = annealer.search.incumbent, annealer.search.groups.count + annealer.search.problem.arrays.units
     most = min(LAST_PER_PAIR * size**2, annealer.steps_at_most or math.inf)
@@ -63,9 +66,11 @@ def anneal_in_rounds(
     kinds = _kinds(annealer)
     starts = best[:1] if kinds is BY_LOADS else unlike(states, len(kinds))
     runs = [(kind, starts[number % len(starts)]) for number, kind in enumerate(kinds)]
+    if not annealer.compiled and not annealer.steps_at_most and not stop():
+        best = elite([*best, annealer.run(best[0], SPEED_STEPS, kinds[0], stop=stop)])
     for level in itertools.count():
         ended: list[tuple[Cooling, State]] = []
-        for kind, start in runs if level % ALL_AGAIN == 0 else runs[:KEPT]:
+        for kind, start in runs if level % ALL_AGAIN == 0 else _kept(runs):
             if incumbent.left_s <= 0 or stop() or annealer.steps >= most:
                 return best
             steps = FIRST_STEPS * size * LONGER**level
@@ -76,8 +81,15 @@ def anneal_in_rounds(
             ended.append((kind, annealer.run(other if level > 1 else start, steps, kind, stop=stop)))
             best = elite([*best, ended[-1][1]])
         ended.sort(key=lambda run: run[1].merit)
-        runs = ended + runs[len(ended) :]
+        made = {kind for kind, _ in ended}
+        runs = ended + [run for run in runs if run[0] not in made]
     return best
+
+
+def _kept(runs: Sequence[tuple[Cooling, State]]) -> Sequence[tuple[Cooling, State]]:
+    """The best run and the hottest one, or the two best where the hottest is the best."""
+    hottest = max(runs, key=lambda run: run[0].temperature_first)
+    return runs[:KEPT] if hottest is runs[0] else [runs[0], hottest]
 
 
 def _kinds(annealer: Annealer) -> tuple[Cooling, ...]:
