@@ -130,6 +130,7 @@ def test_suites(folder: Path, change: Change, sentence: str) -> None:
         (2, replace('"process":0', '"process":true'), "process: input should be a valid integer"),
         (5, replace('"ns":[', '"ns":["100",'), "input should be a valid number"),
         (5, replace('"ns":[', '"ns":[1e999,'), "1e999 is too large"),
+        (5, replace('"calls":', '"calls":-'), "calls: must not be negative"),
         (4, replace('"kind":"conv"', '"kind":["conv"]'), "kind must be a text"),
         (4, replace('"parameters":{', '"parameters":{"odd":{},'), "parameters.odd"),
     ],

@@ -123,6 +123,9 @@ class Block:
                 raise ValueError(f"sentinels.{name}: {len(readings)} readings around {len(self.ns)} samples")
         if self.clocks_mhz and len(self.clocks_mhz) != len(self.ns):
             raise ValueError(f"clocks_mhz: {len(self.clocks_mhz)} for {len(self.ns)} samples")
+        for name in ("process", "round", "base_copies", "calls", "faults_per_call"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}: must not be negative, not {getattr(self, name)}")
         if not 0 <= self.label_quantile <= 1:
             raise ValueError(f"label_quantile: must be between 0 and 1, not {self.label_quantile}")
         if self.label not in LABELS:
