@@ -4,6 +4,7 @@
     python benchmarks/labels.py quick.jsonl full.jsonl            # journals: kernels that both hold
     python benchmarks/labels.py small.jsonl                       # one journal: one half of its looks against the other
     python benchmarks/labels.py --machine neighbour --looks 1,4,16
+    python benchmarks/labels.py --readings full.jsonl             # sentinels, by the work before them (decision 0026)
 
 Every simulated kernel has a latency and a sensitivity to each state of the machine that no estimator is told. A look is
 12 turns in one process: both sentinels, then the kernel. `bias` is the median error over kernels, `spread` its
@@ -13,6 +14,7 @@ journals, the labels of the first are compared with those of the last.
 
 import argparse
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +22,11 @@ from typing import Any
 import numpy as np
 
 from opmark.core.kernels.folding import look_of
+from opmark.core.measurements.estimate import median
 from opmark.core.measurements.journal import Journal, read_journal, usual_of
 from opmark.core.measurements.labelling import Look, labels_of
 from opmark.core.measurements.records import HOT
+from opmark.core.measurements.usual_readings import usual_keys
 
 TURNS = 12
 MACHINES = ("quiet", "neighbour", "clock", "stolen", "unlucky")
@@ -36,8 +40,15 @@ def main() -> None:
     parser.add_argument("--looks", default="1,2,4,8", help="looks per kernel, for simulated machines")
     parser.add_argument("--kernels", type=int, default=240)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--readings", action="store_true", help="the sentinels' readings in journals, by length of work")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
+    if chosen.readings:
+        if not chosen.journals:
+            parser.error("--readings needs a journal")
+        found = [row for path in chosen.journals for row in readings(path)]
+        print(json.dumps(found, indent=1) if chosen.json else _readings_text(found))
+        return
     if chosen.journals:
         rows = replayed(chosen.journals)
     else:
@@ -130,6 +141,29 @@ def _stalls(log_ns: float, chance: Any) -> Any:
     sample_ns = max(350_000.0, float(np.exp(log_ns)))
     hit = chance.random(TURNS) < min(0.6, 0.08 * sample_ns / 350_000.0)
     return np.where(hit, np.log1p(chance.exponential(2e6, TURNS) / sample_ns), 0.0)
+
+
+def readings(path: Path) -> list[dict[str, Any]]:
+    """The median reading of every sentinel in a journal, by target and by what ran before it."""
+    journal = read_journal(path)
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for key, blocks in journal.blocks.items():
+        for block in blocks:
+            for name, (first, after) in usual_keys(block).items():
+                read = block.sentinels[name]
+                for moment, part in ((first, read[:1]), (after, read[1:])):
+                    found[journal.trials[key].target, name, moment].extend(part)
+    return [
+        {"journal": path.stem, "target": target, "sentinel": name, "moment": moment, "n": len(ns), "median_ns": median(ns)}
+        for (target, name, moment), ns in sorted(found.items())
+        if ns
+    ]
+
+
+def _readings_text(rows: Sequence[dict[str, Any]]) -> str:
+    return "\n".join(
+        f"{row['target']:<22} {row['moment']:<34} {row['n']:>8,} readings  {row['median_ns'] / 1e3:8.1f} µs" for row in rows
+    )
 
 
 def replayed(journals: Sequence[Path]) -> list[dict[str, Any]]:

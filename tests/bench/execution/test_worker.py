@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from opmark.bench.clock.turns import Part, reading_ns
 from opmark.bench.execution.worker import StepWorker, _Inbox, serve
 from opmark.core.errors import MeasurementError
 
@@ -32,3 +33,14 @@ def test_a_failure_is_an_answer() -> None:
     answers = io.StringIO()
     serve(io.StringIO(json.dumps({"do": "sizes", "tensors": ["x"]}) + "\n"), answers, StepWorker())
     assert json.loads(answers.getvalue())["failed"].startswith("AssertionError")
+
+
+def test_a_sentinel_is_read_once_as_beside_a_kernel() -> None:
+    # A second reading would find its lines in the caches, where the first one had to fetch them.
+    calls = []
+    worker, part = StepWorker(), Part(call=lambda: calls.append(0), calls=3)
+    reading_ns(worker._clock, part)
+    once = len(calls)
+    worker._sentinels = {"memory": part}
+    assert set(worker.sense({"at_ns": 0})["readings"]) == {"memory"}
+    assert len(calls) == 2 * once

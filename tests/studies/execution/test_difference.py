@@ -57,7 +57,7 @@ def explained(execution: Execution, alone: Execution) -> tuple[int, int, int, in
 
 
 def test_a_perfect_execution_has_no_difference() -> None:
-    assert replayed_ns(PLANNED.programme, RUN_NS, dict(enumerate(TRANSFER_NS)), {}) == 200
+    assert replayed_ns(PLANNED.programme, RUN_NS, dict(enumerate(TRANSFER_NS))) == 200
     assert explained(times(100, 50, 80, 10), times(100, 50, 80, 10)) == (0, 0, 0, 0)
 
 
@@ -65,6 +65,14 @@ def test_each_part_finds_its_cause() -> None:
     assert explained(times(120, 50, 80, 10), times(120, 50, 80, 10)) == (20, 0, 0, 0)
     assert explained(times(100, 50, 95, 10), times(100, 50, 80, 10)) == (0, 15, 0, 0)
     assert explained(times(100, 50, 80, 13), times(100, 50, 80, 13)) == (0, 0, 6, 0)
+
+
+def test_handing_over_belongs_to_the_kernels() -> None:
+    found = times(100, 50, 80, 10)
+    late = replace(found.devices[1][0], run=(110, 175))
+    assert (late.work_ns, late.end_ns) == (80, 190)
+    slow = replace(found, devices=(found.devices[0], (late,)))
+    assert explained(slow, slow) == (0, 0, 0, 0)
 
 
 def test_parts_are_told_at_the_usual_state() -> None:

@@ -62,6 +62,16 @@ class StepTimes:
     run: tuple[int, int]
     sent: tuple[tuple[int, int], ...]
 
+    @property
+    def end_ns(self) -> int:
+        """The end of its kernels, or its last signal."""
+        return max((self.run[1], *(at for _, at in self.sent)))
+
+    @property
+    def work_ns(self) -> int:
+        """The time from the beginning of its kernels to its last signal: kernels, and handing over what they made."""
+        return self.end_ns - self.run[0]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
@@ -78,17 +88,12 @@ class Execution:
     @property
     def end_ns(self) -> int:
         """The end of the last step."""
-        return max(times_end(step) for steps in self.devices for step in steps)
+        return max(step.end_ns for steps in self.devices for step in steps)
 
     @property
     def makespan_ns(self) -> int:
         """From the common start to the end of the last step."""
         return self.end_ns - self.start_ns
-
-
-def times_end(step: StepTimes) -> int:
-    """The end of a step."""
-    return max((step.run[1], *(at for _, at in step.sent)))
 
 
 def seats(devices: Sequence[tuple[str, str]], cores: Sequence[int] | None = None) -> tuple[Seat, ...]:

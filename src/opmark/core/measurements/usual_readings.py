@@ -30,6 +30,11 @@ def usual_beside(usual: Mapping[str, float], name: str, block: Block) -> tuple[f
     return usual.get(first, usual[name]), usual.get(later, usual[name])
 
 
+def usual_keys(block: Block) -> dict[str, tuple[str, str]]:
+    """The names of the usual readings beside `block`, by sentinel: that of its first reading, and that of the others."""
+    return {name: _keys(name, block) for name in block.sentinels}
+
+
 def usual_after(usual: Mapping[str, float], name: str, work_ns: float) -> float:
     """The usual reading of the sentinel `name` in ns after work of `work_ns`. Raises `KeyError` without any."""
     return usual.get(_after(name, work_ns), usual[name])

@@ -160,8 +160,7 @@ def _makespan_ns(taken: Taken) -> float:
 
 
 def _step_ns(taken: Taken, device: int, step: int) -> float:
-    spans = [(one.devices[device][step].run, factor) for one, factor in taken]
-    return median(factor * (end - start) for (start, end), factor in spans)
+    return median(factor * one.devices[device][step].work_ns for one, factor in taken)
 
 
 def _ends(planned: PlannedProgramme, cut: Taken, alone: Mapping[str, float], problem: Problem) -> tuple[float, float]:

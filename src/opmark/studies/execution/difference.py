@@ -20,8 +20,8 @@ StepNs = Mapping[tuple[int, int], float]
 class MakespanDifference:
     """The parts of measured minus predicted makespan, in ns; each may be negative.
 
-    `kernels_ns`: kernels that take longer alone than predicted. `slowdown_ns`: kernels that take longer while the other
-    devices work. `transfers_ns`: copies and signals. `waiting_ns`: all the rest, such as devices that wait for one
+    `kernels_ns`: kernels, with handing over what they made, that take longer alone than predicted. `slowdown_ns`: the
+    same, while the other devices work. `transfers_ns`: arriving signals and copies. `waiting_ns`: all the rest, such as devices that wait for one
     another where the simulator lets transfers overlap with kernels.
     """
 
@@ -46,18 +46,16 @@ def explained_difference(
     """
     programme = planned.programme
     steps = [(device, number) for device, work in enumerate(programme.devices) for number in range(len(work.steps))]
-    solo = {key: told * median([_run_ns(times[key]) for times in alone]) for key in steps}
+    solo = {key: told * median([times[key].work_ns for times in alone]) for key in steps}
     together = {
-        (device, number): told * median([_run_ns(one.devices[device][number]) for one in executions])
+        (device, number): told * median([one.devices[device][number].work_ns for one in executions])
         for device, number in steps
     }
-    transfer_ns, send_ns = _transfer_medians(executions, told)
     guess = dict(enumerate(planned.transfer_ns))
-    free: dict[tuple[int, int], float] = {}
-    as_planned = replayed_ns(programme, planned.run_ns, guess, free)
-    real_kernels = replayed_ns(programme, solo, guess, free)
-    real_neighbours = replayed_ns(programme, together, guess, free)
-    real_transfers = replayed_ns(programme, together, transfer_ns, send_ns)
+    as_planned = replayed_ns(programme, planned.run_ns, guess)
+    real_kernels = replayed_ns(programme, solo, guess)
+    real_neighbours = replayed_ns(programme, together, guess)
+    real_transfers = replayed_ns(programme, together, _transfer_medians(executions, told))
     kernels = round(real_kernels - as_planned)
     slowdown = round(real_neighbours - real_kernels)
     transfers = round(real_transfers - real_neighbours)
@@ -69,8 +67,8 @@ def explained_difference(
     )
 
 
-def replayed_ns(programme: Programme, run_ns: StepNs, transfer_ns: Mapping[int, float], send_ns: StepNs) -> float:
-    """The makespan if each step, transfer and send takes that long, and a device receives one tensor at a time."""
+def replayed_ns(programme: Programme, run_ns: StepNs, transfer_ns: Mapping[int, float]) -> float:
+    """The makespan if each step and transfer takes that long, and a device receives one tensor at a time."""
     clock = [0.0] * len(programme.devices)
     sent: dict[int, float] = {}
     for device, number in step_order(programme):
@@ -78,7 +76,7 @@ def replayed_ns(programme: Programme, run_ns: StepNs, transfer_ns: Mapping[int, 
         now = clock[device]
         for crossing in step.receives:
             now = max(now, sent[crossing]) + transfer_ns.get(crossing, 0.0)
-        now += run_ns.get((device, number), 0.0) + send_ns.get((device, number), 0.0)
+        now += run_ns.get((device, number), 0.0)
         sent.update(dict.fromkeys(step.sends, now))
         clock[device] = now
     return max(clock, default=0.0)
@@ -95,23 +93,9 @@ def transfer_times(execution: Execution) -> dict[int, int]:
     }
 
 
-def _transfer_medians(
-    executions: Sequence[Execution], told: float
-) -> tuple[dict[int, float], dict[tuple[int, int], float]]:
+def _transfer_medians(executions: Sequence[Execution], told: float) -> dict[int, float]:
     copies: dict[int, list[int]] = defaultdict(list)
-    sends: dict[tuple[int, int], list[int]] = defaultdict(list)
     for execution in executions:
         for number, taken in transfer_times(execution).items():
             copies[number].append(taken)
-        for device, steps in enumerate(execution.devices):
-            for number, step in enumerate(steps):
-                if step.sent:
-                    sends[device, number].append(step.sent[-1][1] - step.run[1])
-    return (
-        {key: told * median(all_) for key, all_ in copies.items()},
-        {key: told * median(all_) for key, all_ in sends.items()},
-    )
-
-
-def _run_ns(step: StepTimes) -> int:
-    return step.run[1] - step.run[0]
+    return {key: told * median(all_) for key, all_ in copies.items()}

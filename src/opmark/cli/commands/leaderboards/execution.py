@@ -58,13 +58,15 @@ def execute(
     from opmark.core.files import write_json, write_text
     from opmark.leaderboards.problem.files import load_problem
     from opmark.leaderboards.problem.placement import load_solution
-    from opmark.leaderboards.scoring.first_answer import without_compiling
+    from opmark.leaderboards.scoring.compilation import compile_once, is_compiled
     from opmark.studies.execution.report import execute_solution, execution_page, execution_trace
     from opmark.studies.execution.stage import ExecutionStage
 
     problem = load_problem(problem_file)
     solution = load_solution(solution_file, problem)
-    without_compiling(problem, show_note)
+    if not is_compiled():
+        show_note("compiling the simulator first, once per version: nothing else may run beside an execution")
+    compile_once()
     _note_other_machines(problem)
     sizes = chosen_sizes(dimensions, batch, size)
     with (
