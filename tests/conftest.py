@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Threads of two processes on two cores wait for one another busily, and take up to five times as long.
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -60,8 +61,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     """Settle the threads before anything that has some is imported. All that is imported now stays: no garbage.
 
-    Bytecode is kept, whatever the environment says: hundreds of processes would each compile the same sources.
+    Bytecode is kept, whatever the environment says: hundreds of processes would each compile the same sources. Drawn
+    examples may take their time, as in a CI run: on a busy machine a slow draw is no failure.
     """
+    settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("patient")
     for name, value in {**THREADS, **MEMORY, **FORKED}.items():
         os.environ.setdefault(name, value)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
