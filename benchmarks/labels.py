@@ -40,7 +40,9 @@ def main() -> None:
     parser.add_argument("--looks", default="1,2,4,8", help="looks per kernel, for simulated machines")
     parser.add_argument("--kernels", type=int, default=240)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--readings", action="store_true", help="the sentinels' readings in journals, by length of work")
+    parser.add_argument(
+        "--readings", action="store_true", help="the sentinels' readings in journals, by length of work"
+    )
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     if chosen.readings:
@@ -154,7 +156,14 @@ def readings(path: Path) -> list[dict[str, Any]]:
                 for moment, part in ((first, read[:1]), (after, read[1:])):
                     found[journal.trials[key].target, name, moment].extend(part)
     return [
-        {"journal": path.stem, "target": target, "sentinel": name, "moment": moment, "n": len(ns), "median_ns": median(ns)}
+        {
+            "journal": path.stem,
+            "target": target,
+            "sentinel": name,
+            "moment": moment,
+            "n": len(ns),
+            "median_ns": median(ns),
+        }
         for (target, name, moment), ns in sorted(found.items())
         if ns
     ]
@@ -162,7 +171,8 @@ def readings(path: Path) -> list[dict[str, Any]]:
 
 def _readings_text(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(
-        f"{row['target']:<22} {row['moment']:<34} {row['n']:>8,} readings  {row['median_ns'] / 1e3:8.1f} µs" for row in rows
+        f"{row['target']:<22} {row['moment']:<34} {row['n']:>8,} readings  {row['median_ns'] / 1e3:8.1f} µs"
+        for row in rows
     )
 
 
