@@ -31,7 +31,7 @@ def usual_beside(usual: Mapping[str, float], name: str, block: Block) -> tuple[f
 
 
 def usual_keys(block: Block) -> dict[str, tuple[str, str]]:
-    """The names of the usual readings beside `block`, by sentinel: that of its first reading, and that of the others."""
+    """The names of the usual readings beside `block`, by sentinel: of its first reading, and of the others."""
     return {name: _keys(name, block) for name in block.sentinels}
 
 

@@ -21,8 +21,8 @@ class MakespanDifference:
     """The parts of measured minus predicted makespan, in ns; each may be negative.
 
     `kernels_ns`: kernels, with handing over what they made, that take longer alone than predicted. `slowdown_ns`: the
-    same, while the other devices work. `transfers_ns`: arriving signals and copies. `waiting_ns`: all the rest, such as devices that wait for one
-    another where the simulator lets transfers overlap with kernels.
+    same, while the other devices work. `transfers_ns`: arriving signals and copies. `waiting_ns`: all the rest, such as
+    devices that wait for one another where the simulator lets transfers overlap with kernels.
     """
 
     kernels_ns: int
