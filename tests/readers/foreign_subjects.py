@@ -17,7 +17,7 @@ from tests.datasets import sample
 from tests.datasets.importing.test_importers import ATTENTION, CONV, GEMM, NEUSIGHT, ROWS, TORCH
 from tests.datasets.tampering import fit_manifest
 from tests.leaderboards.making.test_importers import LINE
-from tests.leaderboards.plans.test_layer_times import layers, profile_file
+from tests.leaderboards.plans.test_layer_times import MODEL, layers, profile_file
 from tests.leaderboards.plans.test_training_plan import content as plan
 from tests.readers.subject import Subject, text_file
 
@@ -42,16 +42,6 @@ PIPEDREAM = (
     + LINE.format("node3", "LSTM(4)", 2.0, 2.0, "[50.0; 25.0]", 0.0)
     + "\tnode1 -- node2\n\tnode2 -- node3\n"
 )
-MODEL = {
-    "name": "M",
-    "layers": 2,
-    "hidden_size": 4,
-    "sequence_length": 4,
-    "vocabulary": 9,
-    "tied_embedding": False,
-    "head_in_profile": True,
-    "memory": {"1": [[1, 1, 1], [1, 1, 1]]},
-}
 
 
 def _release(table: str) -> Callable[[Path], Path]:

@@ -18,6 +18,18 @@ def shipped() -> LayerProfiles:
     return LayerProfiles(PUBLISHED / "profiles", PUBLISHED)
 
 
+MODEL: dict[str, Any] = {
+    "name": "M",
+    "layers": 2,
+    "hidden_size": 4,
+    "sequence_length": 4,
+    "vocabulary": 9,
+    "tied_embedding": False,
+    "head_in_profile": True,
+    "memory": {"1": [[1, 1, 1], [1, 1, 1]]},
+}
+
+
 def profile_file(folder: Path, model: str, gpu: str, table: Any) -> Path:
     path = folder / model / f"{gpu}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,22 +126,12 @@ def test_a_folder_without_profiles(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_model_is_refused(tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
-    model = {
-        "name": "M",
-        "layers": 2,
-        "hidden_size": 4,
-        "sequence_length": 4,
-        "vocabulary": 9,
-        "tied_embedding": False,
-        "head_in_profile": True,
-        "memory": {"1": [[1, 1, 1], [1, 1, 1]]},
-    }
     profile_file(tmp_path / "profiles", "M", "X", {"1": {"1": layers(2)}})
-    for content in (model, model | change):
+    for content in (MODEL, MODEL | change):
         with gzip.open(tmp_path / "models.json.gz", "wt") as file:
             json.dump([content], file)
         profiles = LayerProfiles(tmp_path / "profiles", tmp_path)
-        if content is model:
+        if content is MODEL:
             assert profiles.models["M"].rows(2)[0] == (0.5, 0.5, 1)
             continue
         with pytest.raises(ContentError, match=r"models\.json\.gz: ") as refused:

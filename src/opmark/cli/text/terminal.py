@@ -239,7 +239,7 @@ def _progress_line(task: "Task | None", spent_s: float) -> str:
     if task is None:
         return f"still working, {spent}"
     if task.total is not None and task.completed >= task.total:
-        return f"{task.description}, still working, {spent}"
+        return f"{one_line(task.description)}, still working, {spent}"
     done = "" if task.total is None else f": {task.completed:,.0f} of {task.total:,.0f}"
     left_s = task.fields.get("left_s")
     if left_s is None and task.total and task.completed:
