@@ -10,8 +10,15 @@ from opmark.bench.clock.machine import block_width
 from opmark.bench.suite.order import parse_shard
 from opmark.bench.suite.plan import plan
 from opmark.bench.suite.sampling import Sampler
-from opmark.bench.suite.suite import AxisSpec, ExactKernel, KindSpec, Networks, NetworkSpec, Prior, Suite
-from opmark.core.errors import ContentError, NothingSelectedError, UnavailableError, UnknownNameError, UsageError
+from opmark.bench.suite.suite import AxisSpec, ExactKernel, KindSpec, Networks, NetworkSpec, Prior, Suite, load_suite
+from opmark.core.errors import (
+    ContentError,
+    NothingSelectedError,
+    OpMarkError,
+    UnavailableError,
+    UnknownNameError,
+    UsageError,
+)
 from opmark.core.kernels.kind import Choice, Setting
 from opmark.kinds import KINDS
 from opmark.models.resolve import graph_of
@@ -261,3 +268,20 @@ def test_a_network_that_nobody_knows_is_named_with_the_suite(networks: Networks)
     with pytest.raises(UnknownNameError, match=r"suite 's'.*no network is called 'resnet18'") as error:
         plan(replace(SUITE, networks=networks))
     assert error.value.hint == "did you mean 'resnet-50'?"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("networks: {training: [missing.onnx]}", "missing.onnx: no such file"),
+        ("networks: {training: [resnet-81]}", "no network is called 'resnet-81'"),
+        ("networks: {held_out: [{model: plain-tiny, targets: [null-t2]}]}", "networks.held_out.0: 'plain-tiny' is for"),
+        ("kinds: {gemm: {count: 0}}", "selects nothing to measure"),
+    ],
+)
+def test_errors_name_the_file_of_a_suite(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(f"schema: 1\nname: s\ntargets: [null-t1]\n{text}\n")
+    with pytest.raises(OpMarkError) as caught:
+        plan(load_suite(path))
+    assert str(caught.value).startswith(f"{path}: {sentence}")

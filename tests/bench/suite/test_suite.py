@@ -206,3 +206,12 @@ def test_nothing_is_drawn_from_a_sealed_network(tmp_path: Path) -> None:
     text = SEALED.replace("networks:", "prior: {networks: [timm-shvit-s1]}\nnetworks:")
     with pytest.raises(ContentError, match="sealed family"):
         load_suite(write(tmp_path, text))
+
+
+def test_a_suite_knows_its_file_which_is_no_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    suite, copy = load_suite(write(tmp_path, GOOD)), load_suite(write(tmp_path / "elsewhere", GOOD))
+    assert (suite.id, hash(suite), suite) == (copy.id, hash(copy), copy)
+    assert (suite.where, copy.where) == (str(tmp_path / "suite.yaml"), str(tmp_path / "elsewhere" / "suite.yaml"))
+    assert replace(suite, only=("x",)).where == suite.where
+    assert Suite(name="mine", targets=("null-t1",)).where == "suite 'mine'"

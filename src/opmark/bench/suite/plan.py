@@ -73,7 +73,7 @@ def plan(
     networks = tuple(trial for trial in whole.networks if trial.trial in chosen)
     kernels = tuple(trial for trial in whole.kernels if trial.trial in chosen)
     if not kernels and not networks:
-        raise NothingSelectedError(f"suite {suite.name!r} plans none of the selected trials")
+        raise NothingSelectedError("plans none of the selected trials", where=suite.where)
     return replace(whole, suite=suite, kernels=kernels, networks=networks)
 
 
@@ -98,7 +98,8 @@ def _planned(
     devices = sorted({target.device for _, target in pairs} - {_NO_DEVICE})
     if len(devices) > 1:
         raise UsageError(
-            f"suite {suite.name!r} has targets on {' and on '.join(devices)}",
+            f"has targets on {' and on '.join(devices)}",
+            where=suite.where,
             hint="a run has one device: write one suite per device",
         )
     _need_known_networks(suite)
@@ -121,7 +122,7 @@ def _planned(
     kernels = in_shard(spread(kernels, suite), shard)
     networks = in_shard(networks, shard)
     if not kernels and not networks:
-        raise NothingSelectedError(f"suite {suite.name!r} selects nothing to measure")
+        raise NothingSelectedError("selects nothing to measure", where=suite.where)
     return Plan(
         suite=suite,
         targets=tuple(target for _, target in pairs),
@@ -139,7 +140,7 @@ def _need_known_networks(suite: Suite) -> None:
         try:
             source_of(name)
         except OpMarkError as error:
-            raise type(error)(error.message, where=error.where or f"suite {suite.name!r}", hint=error.hint) from error
+            raise type(error)(str(error), where=suite.where, hint=error.hint) from error
 
 
 def _need_every_network(suite: Suite, planners: "Sequence[_Planner]") -> None:
@@ -154,7 +155,7 @@ def _need_every_network(suite: Suite, planners: "Sequence[_Planner]") -> None:
         for index, spec in enumerate(entries):
             if any(planner.runs(spec) for planner in planners):
                 continue
-            where = f"suite {suite.name!r}: {key}.{index}"
+            where = f"{suite.where}: {key}.{index}"
             if spec.targets:
                 raise ContentError(
                     f"{spec.model!r} is for {', '.join(spec.targets)}, which the suite does not measure",
@@ -186,7 +187,7 @@ def _available(suite: Suite, index: int) -> tuple[Backend, Target]:
     try:
         return available_target(suite.targets[index])
     except UsageError as error:
-        where = f"suite {suite.name!r}: targets.{index}"
+        where = f"{suite.where}: targets.{index}"
         raise type(error)(error.message, where=where, hint=error.hint) from error
 
 

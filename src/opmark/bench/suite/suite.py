@@ -1,7 +1,7 @@
 """Suites: the kernels, networks and targets to measure, as a YAML file."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ SCHEMA = 1
 # A year of measuring on one machine; a plan of more would only fill memory.
 _MOST_KERNELS = 1_000_000
 _LONGEST_AXIS = 2**40
-_NO_IDENTITY = frozenset({"budget", "description", "only", "first"})
+_NO_IDENTITY = frozenset({"budget", "description", "only", "first", "path"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +170,11 @@ class Suite:
         content["networks"] = {role: named for role, named in content["networks"].items() if named or role != SEALED}
         return content_id({name: value for name, value in content.items() if name not in unused})
 
+    @property
+    def where(self) -> str:
+        """The suite as errors name it: by its file, if it has one."""
+        return f"suite {self.name!r}"
+
     def __hash__(self) -> int:
         return hash(self.id)
 
@@ -189,6 +194,18 @@ class Suite:
         if isinstance(self.budget, str):
             return parse_duration_s(self.budget) if self.budget else None
         return float(self.budget)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SuiteOfFile(Suite):
+    """A suite that was read from the file `path`, which is no part of its identity."""
+
+    path: Path
+
+    @property
+    def where(self) -> str:
+        """The file."""
+        return str(self.path)
 
 
 def suites(folder: Path | None = None) -> dict[str, Path]:
@@ -216,13 +233,13 @@ def find_suite(name: str, folder: Path | None = None) -> Path:
     return known[name]
 
 
-def load_suite(path: Path) -> Suite:
+def load_suite(path: Path) -> SuiteOfFile:
     """Read the suite in `path`. Raises `ContentError` naming the file and every wrong key."""
     suite = load(path, Suite, schema=SCHEMA)
     found = problems(suite)
     if found:
         raise ContentError("; ".join(found), where=str(path))
-    return suite
+    return SuiteOfFile(**{one.name: getattr(suite, one.name) for one in fields(suite)}, path=path)
 
 
 def problems(suite: Suite) -> list[str]:

@@ -85,7 +85,7 @@ def run_actively(
     whole = replace(suite, only=())
     planned = plan_once(whole, shard, cache)
     if not planned.kernels:
-        raise NothingSelectedError(f"suite {suite.name!r} has no kernels to learn from")
+        raise NothingSelectedError("has no kernels to learn from", where=suite.where)
     rounds = _Rounds(
         whole,
         planned=planned,

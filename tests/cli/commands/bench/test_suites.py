@@ -156,7 +156,7 @@ def test_what_needs_a_gpu_is_planned_and_refused_where_there_is_none(
         (("run", "negative.yaml"), 3, "negative.yaml: kinds.gemm.count: must not be negative, not -6"),
         (("run", "typo.yaml"), 3, "typo.yaml: targest: unknown key"),
         (("run", "nothing.yaml"), 5, "selects nothing"),
-        (("run", "elsewhere.yaml"), 2, "suite 'tiny': targets.0: onnxruntime has no target 'onnxruntime-cuda-t1'"),
+        (("run", "elsewhere.yaml"), 2, "elsewhere.yaml: targets.0: onnxruntime has no target 'onnxruntime-cuda-t1'"),
         (("plan", "nowhere.yaml"), 3, "nowhere.yaml: targets.0: no backend is called 'nul' (did you mean 'null'?)"),
     ],
 )
