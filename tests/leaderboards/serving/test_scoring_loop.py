@@ -62,7 +62,7 @@ def test_a_wrong_archive_fails_with_its_reason(loop: ScoringLoop, tmp_path: Path
         until(loop, found.id, "failed")
     finally:
         loop.stop()
-    assert "cannot be opened" in (desk.state(loop.queue.find(found.id))["error"] or "")
+    assert "was lost or changed since it came" in (desk.state(loop.queue.find(found.id))["error"] or "")
     with pytest.raises(OpMarkError, match="there is no track 'x'"):
         desk.take(upload("other", tmp_path / "runs"), wanted=("x",), key="", address="")
 
@@ -80,3 +80,25 @@ def test_a_line_that_is_no_message_becomes_an_error() -> None:
     for line in (b"Killed", b"[1]", b'{"a": 1, "a": 2}', b'{"cost": NaN}', b"[" * 10_000 + b"]" * 10_000):
         assert message_in(line)["error"]
         assert message_in(line)["hint"] == ""
+
+
+def test_a_queue_that_cannot_be_used_for_a_while_stops_nothing(
+    loop: ScoringLoop, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found, _ = UploadDesk(loop).take(upload("mine", tmp_path / "runs"), wanted=("t",), key="", address="")
+    loop.start()
+    try:
+        until(loop, found.id, "scored")
+        kept = loop.folders.queue.rename(tmp_path / "kept")
+        loop.folders.queue.mkdir()
+        said = ""
+        while "the queue cannot be used: unable to open database file" not in said:
+            loop.wake()
+            time.sleep(0.05)
+            said += capfd.readouterr().err
+        loop.folders.queue.rmdir()
+        kept.rename(loop.folders.queue)
+        later, _ = UploadDesk(loop).take(upload("later", tmp_path / "runs"), wanted=("t",), key="", address="")
+        until(loop, later.id, "scored")
+    finally:
+        loop.stop()

@@ -1,9 +1,13 @@
 """The queue: its order, its limits, its keys, and what is left of it after a crash."""
 
+import contextlib
+import json
+import sqlite3
 from pathlib import Path
 
 import pytest
 
+from opmark.core.errors import OpMarkError
 from opmark.leaderboards.serving import submission_queue
 from opmark.leaderboards.serving.submission_queue import (
     FAILED,
@@ -142,3 +146,50 @@ def test_a_submission_that_ends_its_process_fails_after_a_few_tries(tmp_path: Pa
     assert queue.find(first.id).state == FAILED
     assert "ended 3 times" in (queue.find(first.id).error or "")
     assert SCORED not in {row.state for row in queue.newest()}
+
+
+def test_a_file_that_is_no_queue_is_named(tmp_path: Path) -> None:
+    (tmp_path / "queue.sqlite").write_bytes(b"something else" * 500)
+    with pytest.raises(OpMarkError, match=r"queue\.sqlite: the queue cannot be used: file is not a database") as caught:
+        queue_in(tmp_path)
+    assert "--state" in str(caught.value.hint)
+
+
+def changed(folder: Path, column: str, value: object) -> None:
+    with contextlib.closing(sqlite3.connect(folder / "queue.sqlite", isolation_level=None)) as base:
+        base.execute(f"UPDATE submissions SET {column} = ?", (value,))  # noqa: S608 (a name of this file)
+
+
+def test_a_changed_receipt_is_refused(tmp_path: Path) -> None:
+    queue = queue_in(tmp_path)
+    found, _ = add(queue, "a")
+    queue.next()
+    queue.scored(found.id, {"tracks": [{"rank": 12}]})
+    with contextlib.closing(sqlite3.connect(tmp_path / "queue.sqlite")) as base:
+        (stored,) = base.execute("SELECT receipt FROM submissions").fetchone()
+    for text in (stored.replace("12", "13"), stored[:-1], json.dumps({"receipt": {}}), "", b"\xff", 7):
+        assert text != stored
+        changed(tmp_path, "receipt", text)
+        with pytest.raises(RefusedError, match="this submission is damaged in the queue") as caught:
+            queue.find(found.id)
+        assert caught.value.status == 500
+        assert queue.newest() == []
+    changed(tmp_path, "receipt", stored)
+    assert queue.find(found.id).receipt == {"tracks": [{"rank": 12}]}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("tracks", '["t"'), ("tracks", '"t"'), ("name", b"\x05"), ("sha256", b"\x00"), ("received_s", "x")]
+)
+def test_a_damaged_submission_fails_and_is_in_nobodys_way(tmp_path: Path, column: str, value: object) -> None:
+    queue = queue_in(tmp_path)
+    first, _ = add(queue, "a")
+    changed(tmp_path, column, value)
+    second, _ = add(queue, "b")
+    found = queue.next()
+    assert found is not None
+    assert found.id == second.id
+    assert [row.name for row in queue.newest()] == ["b"]
+    with pytest.raises(RefusedError, match="damaged in the queue"):
+        queue.find(first.id)
+    assert queue.next() is None

@@ -166,6 +166,25 @@ class BodyLimit:
         await self._app(scope, counted, send)
 
 
+class HeadAsGet:
+    """ASGI middleware: HEAD is answered as GET, without the body; routes of FastAPI know GET alone."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Change the method of a HEAD request, and empty the body of its answer."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+
+        async def headed(message: Message) -> None:
+            is_body = message["type"] == "http.response.body"
+            await send({**message, "body": b""} if is_body else message)
+
+        await self._app({**scope, "method": "GET"}, receive, headed)
+
+
 def application(desk: UploadDesk) -> "FastAPI":
     """The application of one server."""
     from fastapi import FastAPI, Request
@@ -173,6 +192,7 @@ def application(desk: UploadDesk) -> "FastAPI":
 
     app = FastAPI(title="OpMark leaderboards", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
     limits = desk.queue.limits
+    app.add_middleware(HeadAsGet)
     app.add_middleware(BodyLimit, most_bytes=limits.upload_bytes + _FORM_BYTES, within_s=limits.upload_s)
 
     @app.middleware("http")

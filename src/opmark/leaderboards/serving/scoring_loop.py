@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from opmark.core.errors import ContentError
+from opmark.core.errors import ContentError, OpMarkError
 from opmark.core.line_reader import LineReader
 from opmark.core.reading import parse_json
 from opmark.leaderboards.serving.scoring_process import PUBLISH, SCORE
@@ -92,20 +92,34 @@ class ScoringLoop:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            late = self._stale and time.monotonic() - self._published_s > SITE_AGE_AT_MOST_S and self._published_s
-            found = None if late else self.queue.next()
-            if found is not None:
-                self._score(found)
-            elif self._stale:
-                self._publish()
-            else:
-                self._wake.wait(LOOKED_AT_EVERY_S * 10)
-                self._wake.clear()
+            try:
+                self._step()
+            except OpMarkError as error:  # the disk is full, or the queue is locked: later it may work again
+                sys.stderr.write(f"{error}\n")
+                self._rest()
+                with contextlib.suppress(OpMarkError):
+                    self.queue.resume()
+
+    def _step(self) -> None:
+        """Score the next submission, or write the site, or rest."""
+        late = self._stale and time.monotonic() - self._published_s > SITE_AGE_AT_MOST_S and self._published_s
+        found = None if late else self.queue.next()
+        if found is not None:
+            self._score(found)
+        elif self._stale:
+            self._publish()
+        else:
+            self._rest()
+
+    def _rest(self) -> None:
+        self._wake.wait(LOOKED_AT_EVERY_S * 10)
+        self._wake.clear()
 
     def _score(self, found: QueuedSubmission) -> None:
         job = {
             "do": SCORE,
             "archive": str(self.folders.archive(found.sha256)),
+            "sha256": found.sha256,
             "name": found.name,
             "owner": str(self.folders.owner(found.key)),
             "signed_at": int(found.received_s),
@@ -137,7 +151,7 @@ class ScoringLoop:
         asked = {
             **job,
             "leaderboards": str(self.folders.leaderboards),
-            "lock": str(self.folders.state / "scoring.lock"),
+            "state": str(self.folders.state),
         }
         process = subprocess.Popen(_COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         assert process.stdin is not None

@@ -14,11 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from opmark.core.errors import OpMarkError
+from opmark.core.errors import ContentError, OpMarkError
 from opmark.core.file_lock import locked
-from opmark.core.reading import parse_json
+from opmark.core.reading import LARGE_BYTES, parse_json, read_bytes
 from opmark.leaderboards.scoring.scoring_jobs import ScoringProgress
 from opmark.leaderboards.scoring.track import SPLIT_FOLDERS, Track, load_track, problem_name
+from opmark.leaderboards.submissions.pack import digest
 from opmark.leaderboards.submissions.sandbox.choice import sandbox
 from opmark.leaderboards.submissions.signature import own_key, sign
 from opmark.leaderboards.submissions.submit import Placed, Receipt, ScoringOptions, submit_signed
@@ -41,7 +42,7 @@ def main() -> int:
         answers.flush()
 
     try:
-        with locked(Path(job["lock"])):
+        with locked(Path(job["state"]) / "scoring.lock"):
             if os.getppid() != parent:
                 return 1
             say({"done": _published(job) if job["do"] == PUBLISH else _receipt(job, say)})
@@ -67,14 +68,25 @@ def _published(job: Mapping[str, Any]) -> str:
 def _receipt(job: Mapping[str, Any], say: Any) -> dict[str, Any]:
     tracks = [load_track(Path(job["leaderboards"]), name) for name in job["tracks"]]
     key = own_key(Path(job["owner"]))
-    signed = sign(job["name"], Path(job["archive"]).read_bytes(), key, signed_at=job["signed_at"])
+    signed = sign(job["name"], _archive(job), key, signed_at=job["signed_at"])
 
     def progress(label: str, step: ScoringProgress) -> None:
         say({"progress": {"on": label, "done": step.done, "total": step.total, "left_s": step.left_s}})
 
-    chosen = sandbox(job["sandbox"], trusted=job["trusted"])
+    chosen = sandbox(job["sandbox"], trusted=job["trusted"], private=(Path(job["state"]),))
     receipt = submit_signed(signed, tracks, chosen, options=ScoringOptions(jobs=job["jobs"], progress=progress))
     return public_receipt(receipt, tracks)
+
+
+def _archive(job: Mapping[str, Any]) -> bytes:
+    """The upload as it was queued. Raises `OpMarkError` where its file was changed since."""
+    try:
+        content = read_bytes(Path(job["archive"]), at_most=LARGE_BYTES)
+    except ContentError:  # its path is the server's and says nothing to the sender
+        content = b""
+    if digest(content) != job["sha256"]:
+        raise OpMarkError("the stored upload was lost or changed since it came", hint="send it again")
+    return content
 
 
 def public_receipt(receipt: Receipt, tracks: list[Track]) -> dict[str, Any]:

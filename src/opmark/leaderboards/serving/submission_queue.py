@@ -1,6 +1,7 @@
 """The queue of uploaded submissions, in SQLite: every change of state is one transaction that outlives `kill -9`.
 
-A submission is `queued`, `running`, `scored`, `failed` or `withdrawn`. Keys are stored as hashes.
+A submission is `queued`, `running`, `scored`, `failed` or `withdrawn`. Keys are stored as hashes, receipts with a
+checksum, because SQLite notices no flipped bit.
 """
 
 import contextlib
@@ -14,10 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opmark.core.errors import OpMarkError
+from opmark.core.checksums import checksum_fits, with_checksum
+from opmark.core.errors import ContentError, OpMarkError
 from opmark.core.reading import parse_json
+from opmark.core.schema import convert
 
 QUEUED, RUNNING, SCORED, FAILED, WITHDRAWN = "queued", "running", "scored", "failed", "withdrawn"
+_STATES = frozenset({QUEUED, RUNNING, SCORED, FAILED, WITHDRAWN})
 HOUR_S, DAY_S = 3600.0, 86400.0
 TRIES_AT_MOST = 3
 _SCHEMA = """
@@ -39,6 +43,13 @@ class RefusedError(OpMarkError):
         super().__init__(message, hint=hint)
         self.status = status
         self.wait_s = wait_s
+
+
+class _DamagedError(RefusedError):
+    """A row of the queue does not hold what was written."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(500, f"this submission is damaged in the queue: {reason}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +89,16 @@ class SubmissionQueue:
     """The queue in the file `path`. Several threads and processes may use it."""
 
     def __init__(self, path: Path, limits: ServerLimits) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Open the queue. Raises `OpMarkError` naming the file where it is damaged or cannot be written."""
         self._path, self.limits = path, limits
-        with self._change() as base:
-            for statement in _SCHEMA.split(";"):
-                base.execute(statement)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with self._change() as base:
+                for statement in _SCHEMA.split(";"):
+                    base.execute(statement)
+        except RefusedError as error:
+            hint = "restore the folder from a backup, or name another one with --state"
+            raise OpMarkError(error.message, where=str(path), hint=hint) from error
 
     def add(
         self,
@@ -129,10 +145,13 @@ class SubmissionQueue:
             return _row(base, row)
 
     def newest(self, most: int = 100) -> list[QueuedSubmission]:
-        """The last submissions, newest first."""
+        """The last submissions, newest first, without those that are damaged."""
+        found = []
         with self._base() as base:
-            rows = base.execute("SELECT * FROM submissions ORDER BY number DESC LIMIT ?", (most,)).fetchall()
-            return [_row(base, row) for row in rows]
+            for row in base.execute("SELECT * FROM submissions ORDER BY number DESC LIMIT ?", (most,)).fetchall():
+                with contextlib.suppress(_DamagedError):
+                    found.append(_row(base, row))
+        return found
 
     def withdraw(self, wanted: str, key: str) -> None:
         """Take a submission out of the queue. Raises `RefusedError` unless it waits and belongs to the key."""
@@ -148,21 +167,25 @@ class SubmissionQueue:
             raise RefusedError(409, f"it is {found.state}, and only a queued submission can be withdrawn")
 
     def next(self) -> QueuedSubmission | None:
-        """The oldest queued submission, which now runs; None where nothing waits."""
-        with self._change() as base:
-            row = base.execute(
-                "SELECT id FROM submissions WHERE state = ? ORDER BY number LIMIT 1", (QUEUED,)
-            ).fetchone()
-            if row is None:
-                return None
-            base.execute(
-                "UPDATE submissions SET state = ?, started_s = ? WHERE id = ?", (RUNNING, time.time(), row["id"])
-            )
-        return self.find(row["id"])
+        """The oldest queued submission, which now runs; None where nothing waits. A damaged one fails."""
+        while True:
+            with self._change() as base:
+                row = base.execute(
+                    "SELECT id FROM submissions WHERE state = ? ORDER BY number LIMIT 1", (QUEUED,)
+                ).fetchone()
+                if row is None:
+                    return None
+                base.execute(
+                    "UPDATE submissions SET state = ?, started_s = ? WHERE id = ?", (RUNNING, time.time(), row["id"])
+                )
+            try:
+                return self.find(row["id"])
+            except _DamagedError as error:
+                self.failed(row["id"], error.message)
 
     def scored(self, wanted: str, receipt: Mapping[str, Any]) -> None:
         """Store the receipt of a running submission."""
-        self._end(wanted, SCORED, receipt=json.dumps(receipt))
+        self._end(wanted, SCORED, receipt=with_checksum(json.dumps({"receipt": receipt})))
 
     def failed(self, wanted: str, reason: str) -> None:
         """Store the reason why a running submission cannot be scored."""
@@ -239,11 +262,15 @@ class SubmissionQueue:
 
     @contextlib.contextmanager
     def _base(self) -> Iterator[sqlite3.Connection]:
-        with contextlib.closing(sqlite3.connect(self._path, timeout=30, isolation_level=None)) as base:
-            base.row_factory = sqlite3.Row
-            base.execute("PRAGMA journal_mode = WAL")
-            base.execute("PRAGMA synchronous = FULL")
-            yield base
+        """A connection. Raises `RefusedError` where the file is damaged, locked for long, or cannot be written."""
+        try:
+            with contextlib.closing(sqlite3.connect(self._path, timeout=30, isolation_level=None)) as base:
+                base.row_factory = sqlite3.Row
+                base.execute("PRAGMA journal_mode = WAL")
+                base.execute("PRAGMA synchronous = FULL")
+                yield base
+        except sqlite3.Error as error:
+            raise RefusedError(503, f"the queue cannot be used: {error}", hint="try again later", wait_s=60) from error
 
     @contextlib.contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
@@ -270,22 +297,24 @@ def _row(base: sqlite3.Connection, row: sqlite3.Row) -> QueuedSubmission:
             "SELECT COUNT(*) AS n FROM submissions WHERE state = ? OR (state = ? AND number < ?)",
             (RUNNING, QUEUED, row["number"]),
         ).fetchone()["n"]
-    return QueuedSubmission(
-        id=row["id"],
-        key=row["key"],
-        name=row["name"],
-        sha256=row["sha256"],
-        tracks=tuple(_stored(row, "tracks")),
-        state=row["state"],
-        received_s=row["received_s"],
-        started_s=row["started_s"],
-        ended_s=row["ended_s"],
-        receipt=_stored(row, "receipt") if row["receipt"] else None,
-        error=row["error"],
-        ahead=ahead,
-    )
+    columns = ("id", "key", "name", "sha256", "state", "received_s", "started_s", "ended_s", "error")
+    try:
+        content = {name: row[name] for name in columns} | {"ahead": ahead, "tracks": _parsed(row, "tracks")}
+        content["receipt"] = None if row["receipt"] is None else _receipt(row)
+        if content["state"] not in _STATES:
+            raise ContentError(f"no submission is {content['state']!r}")
+        return convert(content, QueuedSubmission, where="")
+    except ContentError as error:
+        raise _DamagedError(error.message) from error
 
 
-def _stored(row: sqlite3.Row, column: str) -> Any:
+def _parsed(row: sqlite3.Row, column: str) -> Any:
     """The JSON in a column, which somebody may have edited. Raises `ContentError`."""
-    return parse_json(row[column].encode(), f"submission {row['id']} of the queue, {column}")
+    return parse_json(str(row[column]).encode(), column)
+
+
+def _receipt(row: sqlite3.Row) -> Any:
+    """The receipt, if its checksum fits. Raises `ContentError`."""
+    if not checksum_fits(str(row["receipt"]).encode()):
+        raise ContentError("its receipt does not fit its checksum")
+    return _parsed(row, "receipt")["receipt"]
