@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmark.core.canonical import content_id
+from opmark.core.errors import OpMarkError
 from opmark.core.files import atomic_path, sha256
 from opmark.models.onnx_file import read
 from opmark.models.origin import code_id, installed, network_code, zoo_dimensions
@@ -28,7 +29,7 @@ def exported_zoo_model(model: str, cache: Path, dimensions: Mapping[str, int]) -
         return built.module, built.inputs
 
     # An export can take minutes, so a change of one family keeps the files of the others.
-    return _exported(build, model, ["zoo", model, sizes, network_code(model)], cache)
+    return _exported(build, model, ["zoo", model, sizes, network_code(model)], cache, where=model)
 
 
 def exported_program(path: Path, cache: Path, dimensions: Mapping[str, int]) -> Path:
@@ -39,7 +40,7 @@ def exported_program(path: Path, cache: Path, dimensions: Mapping[str, int]) -> 
 
         return program_of(path, dimensions)
 
-    return _exported(build, path.stem, ["pt2", sha256(path), dict(dimensions)], cache)
+    return _exported(build, path.stem, ["pt2", sha256(path), dict(dimensions)], cache, where=str(path))
 
 
 def quantised(path: Path, variant: str, cache: Path, *, dimensions: Mapping[str, int], name: str) -> Path:
@@ -61,7 +62,7 @@ def quantised(path: Path, variant: str, cache: Path, *, dimensions: Mapping[str,
     return target
 
 
-def _exported(build: "Callable[[], Network]", name: str, content: list[object], cache: Path) -> Path:
+def _exported(build: "Callable[[], Network]", name: str, content: list[object], cache: Path, *, where: str) -> Path:
     versions = [installed(package) for package in ("torch", "onnxscript", "onnx", "transformers")]
     key = content_id([*content, versions, code_id("models/capture/onnx_export.py")])
     path = cache / "exports" / f"{name}-{key}.onnx"
@@ -70,5 +71,8 @@ def _exported(build: "Callable[[], Network]", name: str, content: list[object], 
 
         module, inputs = build()
         with atomic_path(path) as temporary:
-            export(module, inputs, temporary)
+            try:
+                export(module, inputs, temporary)
+            except OpMarkError as error:  # which names the temporary file
+                raise type(error)(error.message, where=where, hint=error.hint) from error
     return path

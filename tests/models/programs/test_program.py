@@ -220,8 +220,25 @@ def _nothing_named(graph: Any, _code: str) -> None:
     graph["graph"]["nodes"][0]["outputs"][0] = {}
 
 
+def _endless_power(graph: Any, _code: str) -> None:
+    numbers = [{"name": name, "arg": {"as_int": number}, "kind": 1} for name, number in (("a", 3), ("b", 10**9))]
+    graph["graph"]["nodes"][0].update(target="_operator.pow", inputs=numbers)
+
+
+def test_a_program_that_cannot_be_exported_is_named(tmp_path: Path) -> None:
+    path = _in_graph(_endless_power)(honest(tmp_path / "damaged.pt2"), tmp_path / "marker")
+    with pytest.raises(OpMarkError, match="torch cannot export this network to ONNX") as refused:
+        graph_of(str(path), "onnxruntime-cpu-t1", cache=tmp_path / "cache")
+    assert refused.value.where == str(path)
+
+
 @pytest.mark.parametrize(
-    ("change", "sentence"), [(_no_arguments, "its operators cannot be run"), (_nothing_named, "not a program saved")]
+    ("change", "sentence"),
+    [
+        (_no_arguments, "its operators cannot be run"),
+        (_nothing_named, "not a program saved"),
+        (_endless_power, "its operators cannot be run: pow gives more than 64 bits"),
+    ],
 )
 def test_a_program_that_cannot_run_is_refused_in_one_sentence(
     tmp_path: Path, change: Callable[[Any, str], None], sentence: str

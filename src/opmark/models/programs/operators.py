@@ -7,9 +7,10 @@ listed here, or that torch's dispatcher knows as tensor operators, are looked up
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+_BITS_AT_MOST = 64
 _TENSOR_OPERATOR = re.compile(r"torch\.ops\.([a-z_]+)\.([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)")
 _LIBRARIES = frozenset({"aten", "prims", "quantized_decomposed", "torchvision"})
 # They open a file, or print.
@@ -66,8 +67,34 @@ def operator_of(target: str) -> Callable[..., Any]:
     ):
         if module == place and name in known:
             plain: Callable[..., Any] = getattr(holder, name)
-            return plain
+            return plain if name == "getitem" or holder is torch else bounded(plain)
     raise UnknownOperatorError(target)
+
+
+def bounded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` of numbers alone, whose whole results take at most 64 bits, as sizes do.
+
+    In Python, `3 ** 10 ** 9` takes hours, `[0] * 10 ** 10` all memory, and `%` writes texts of any length. The function
+    raises `ValueError` for those.
+    """
+    name = function.__name__
+
+    def call(*given: Any) -> Any:
+        if any(isinstance(one, str | bytes | list | tuple | Mapping) for one in given):
+            raise ValueError(f"{name} of what is no number")
+        if name in {"pow", "lshift"} and all(isinstance(one, int) for one in given):
+            base, exponent = given
+            least_bits = exponent if name == "lshift" else (base.bit_length() - 1) * exponent
+            if least_bits > _BITS_AT_MOST:
+                raise ValueError(f"{name} gives more than {_BITS_AT_MOST} bits")
+        found = function(*given)
+        if isinstance(found, int) and found.bit_length() > _BITS_AT_MOST:
+            raise ValueError(f"{name} gives more than {_BITS_AT_MOST} bits")
+        return found
+
+    # another name than that of Python's own function, for which torch would write an expression instead of the call
+    call.__name__ = call.__qualname__ = f"bounded_{name}"
+    return call
 
 
 def _load(library: str) -> None:
