@@ -292,3 +292,47 @@ def test_spoiled_texts_with_correct_checksums_are_one_clear_error(
     _with_texts(folder, change)
     with pytest.raises(ContentError, match="'gemm'"):
         CostModel(load(folder)).kernels([kernel for kernel in KERNELS if kernel.kind == "gemm"])
+
+
+def signed(folder: Path, path: tuple[str | int, ...], value: object) -> None:
+    """Change one entry of a bundle's manifest, and sign it as anybody can."""
+    content = json.loads((folder / "manifest.json").read_text())
+    at = content
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    content["id"] = content_id({key: one for key, one in content.items() if key not in {"schema", "id"}})
+    (folder / "manifest.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("constants", "gap_ns"), -1e308),
+        (("constants", "midpoint"), -1),
+        (("constants", "interval_scale"), 1e300),
+        (("anything", "ns_per_byte"), -5),
+        (("kinds", "gemm", "errors", "half_width"), 1e308),
+        (("kinds", "gemm", "roofline", "constant_ns"), 1e30),
+    ],
+)
+def test_numbers_that_no_prediction_can_use_are_named(
+    folder: Path, path: tuple[str | int, ...], value: object
+) -> None:
+    signed(folder, path, value)
+    with pytest.raises(ContentError, match=rf"manifest.json: {re.escape('.'.join(map(str, path)))}: must be from"):
+        load(folder)
+
+
+@pytest.mark.parametrize("value", [[], [0, 1024], [-1]])
+def test_caches_without_a_size_are_refused(folder: Path, value: list[int]) -> None:
+    signed(folder, ("hardware", "cache_bytes"), value)
+    with pytest.raises(ContentError, match=r"manifest.json: hardware: sizes must be positive"):
+        load(folder)
+
+
+@pytest.mark.parametrize(("field", "value"), [("low", []), ("high", [1.0]), ("codes", [[999, [1.0]]])])
+def test_a_range_that_does_not_fit_its_features_is_refused(folder: Path, field: str, value: list[object]) -> None:
+    signed(folder, ("kinds", "gemm", "range", field), value)
+    with pytest.raises(ContentError, match=r"manifest.json: kinds.gemm.range: does not fit its features"):
+        CostModel(load(folder)).kernels(law.kernels("gemm", 3))

@@ -84,10 +84,16 @@ class KindPredictor:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Bundle:
-    """A trained predictor of one target."""
+    """A trained predictor of one target; `path` is its folder, if it was read from one."""
 
     manifest: BundleManifest
     kinds: Mapping[str, KindPredictor]
+    path: Path | None = None
+
+    @property
+    def where(self) -> str:
+        """The file that errors name."""
+        return str(self.path / FILE) if self.path else str(self.target)
 
     @property
     def target(self) -> Target:
@@ -145,7 +151,7 @@ def load(folder: Path, *, target_name: str | None = None) -> Bundle:
             raise ContentError(f"{name!r} is not listed", where=f"{path}: files", hint=AGAIN)
         texts = Packed(members[name], str(folder / name))
         kinds[kind] = KindPredictor(kind=kind, estimator=manifest.estimator, entry=entry, texts=texts)
-    return Bundle(manifest=manifest, kinds=kinds)
+    return Bundle(manifest=manifest, kinds=kinds, path=folder)
 
 
 def _verified(folder: Path, name: str, expected: str) -> bytes:

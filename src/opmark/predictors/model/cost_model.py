@@ -1,5 +1,6 @@
 """Latencies of kernels and networks from a bundle, computed in one call per kind and then cached."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from opmark.predictors.inputs.fused_graph import CutGraph, cut
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.derived_kernels import RULES, derivation
 from opmark.predictors.model.intervals import NORMAL_90, outside, unseen
+from opmark.predictors.model.manifest import AGAIN
 from opmark.predictors.model.measured_kernels import MeasuredKernels
 from opmark.predictors.model.network import NetworkPrediction, Parts, predict_network
 
@@ -76,6 +78,8 @@ class CostModel:
         """
         run = self.as_run(graph)
         found = predict_network(run.graph, self.parts(run.graph), self.bundle.manifest)
+        if not all(0 <= one < math.inf for one in (found.low_ns, found.total_ns, found.high_ns)):
+            raise ContentError(f"gives {graph.name} no latency in nanoseconds", where=self.bundle.where, hint=AGAIN)
         node_ns = np.zeros(len(graph.nodes))
         node_ns[list(run.main)] = found.node_ns
         return replace(found, node_ns=node_ns)
@@ -167,13 +171,18 @@ class CostModel:
                 hint="train the predictor again",
             )
         latencies = predictor.latencies(inputs)
-        beyond = outside(inputs, predictor.entry.range)
+        zeros = np.zeros(len(kernels))
+        try:
+            beyond = outside(inputs, predictor.entry.range)
+            # published tables hold one operation of many kinds, which stands for the others
+            foreign = zeros if self.bundle.manifest.derives else unseen(inputs, predictor.entry.range)
+        except IndexError as error:
+            raise ContentError(
+                f"kinds.{kind}.range: does not fit its features", where=self.bundle.where, hint=AGAIN
+            ) from error
         errors = predictor.entry.errors
         width = np.where(beyond, errors.extrapolated_half_width, errors.half_width)
         by_bytes = np.full(len(kernels), float(kind == BYTES_MOVED))
-        zeros = np.zeros(len(kernels))
-        # published tables hold one operation of many kinds, which stands for the others
-        foreign = zeros if self.bundle.manifest.derives else unseen(inputs, predictor.entry.range)
         hot, rotated = latencies.hot_ns, latencies.rotated_ns
         rows = np.column_stack([hot, rotated, width, beyond, by_bytes, zeros, foreign, zeros])
         # a measured move of bytes stands for any operator with as many

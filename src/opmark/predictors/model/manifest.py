@@ -1,6 +1,6 @@
 """The manifest of a bundle: everything that a predictor consists of except its learners."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,20 @@ from opmark.predictors.model.intervals import KindErrors, TrainingRange
 SCHEMA = 2
 FILE = "manifest.json"
 AGAIN = "train or copy the bundle again"
+
+_NATS = (0.0, 50.0)
+_NS = (0.0, 1e15)
+# The numbers of constants, errors and rooflines by name, with their least and greatest values.
+_LIMITS = {
+    **dict.fromkeys(("ceiling", "activation_share"), (0.0, 10.0)),
+    "midpoint": (1e-9, 1e9),
+    "steepness": (0.0, 1e3),
+    **dict.fromkeys(("gap_ns", "matrix_gap_ns", "ns_per_fault", "constant_ns", "least_ns"), _NS),
+    **dict.fromkeys(("ns_per_flop", "ns_per_byte", "faults_per_byte"), (0.0, 1e6)),
+    **dict.fromkeys(("composition_deviation", "half_width", "extrapolated_half_width"), _NATS),
+    **dict.fromkeys(("kind_deviation", "group_deviation", "kernel_deviation", "label_error"), _NATS),
+    "interval_scale": (0.0, 1e3),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,14 +109,36 @@ class BundleManifest:
 
 
 def read_manifest(folder: Path) -> BundleManifest:
-    """Read a bundle's manifest and check its hash. Raises `ContentError` naming file and key."""
+    """Read a bundle's manifest; check its hash, and numbers that no prediction could be made with.
+
+    Raises `ContentError` naming file and key.
+    """
     path = folder / FILE
     _refuse_older(path)
     manifest = schema.load(path, BundleManifest, schema=SCHEMA)
     written = {key: value for key, value in read_json(path).items() if key not in {"schema", "id"}}
     if content_id(written) != manifest.id:
         raise ContentError("changed since it was written", where=str(path), hint=AGAIN)
+    if wrong := list(_wrong_numbers(manifest)):
+        raise ContentError("; ".join(wrong), where=str(path), hint=AGAIN)
     return manifest
+
+
+def _wrong_numbers(manifest: BundleManifest) -> Iterator[str]:
+    """The keys with numbers out of range, as sentences."""
+    hardware, constants = manifest.hardware, manifest.constants
+    sizes = (hardware.vector_bytes, *hardware.cache_bytes)
+    if not hardware.cache_bytes or min(sizes) < 1 or hardware.multiprocessors < 0:
+        yield "hardware: sizes must be positive"
+    places: dict[str, object] = {"constants": constants, "anything": manifest.anything}
+    places |= {f"constants.classes.{name}": one for name, one in constants.classes.items()}
+    places |= {f"kinds.{kind}.errors": entry.errors for kind, entry in manifest.kinds.items()}
+    places |= {f"kinds.{kind}.roofline": entry.roofline for kind, entry in manifest.kinds.items()}
+    for place, values in places.items():
+        for name, (low, high) in _LIMITS.items():
+            value = getattr(values, name, None)
+            if value is not None and not low <= value <= high:
+                yield f"{place}.{name}: must be from {low:g} to {high:g}, not {value:g}"
 
 
 def _refuse_older(path: Path) -> None:
