@@ -157,7 +157,7 @@ def test_a_file_that_is_no_queue_is_named(tmp_path: Path) -> None:
 
 def changed(folder: Path, column: str, value: object) -> None:
     with contextlib.closing(sqlite3.connect(folder / "queue.sqlite", isolation_level=None)) as base:
-        base.execute(f"UPDATE submissions SET {column} = ?", (value,))  # noqa: S608 (a name of this file)
+        base.execute(f"UPDATE submissions SET {column} = ?", (value,))
 
 
 def test_a_changed_receipt_is_refused(tmp_path: Path) -> None:
@@ -179,7 +179,8 @@ def test_a_changed_receipt_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "value"), [("tracks", '["t"'), ("tracks", '"t"'), ("name", b"\x05"), ("sha256", b"\x00"), ("received_s", "x")]
+    ("column", "value"),
+    [("tracks", '["t"'), ("tracks", '"t"'), ("name", b"\x05"), ("sha256", b"\x00"), ("received_s", "x")],
 )
 def test_a_damaged_submission_fails_and_is_in_nobodys_way(tmp_path: Path, column: str, value: object) -> None:
     queue = queue_in(tmp_path)

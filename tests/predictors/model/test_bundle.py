@@ -316,9 +316,7 @@ def signed(folder: Path, path: tuple[str | int, ...], value: object) -> None:
         (("kinds", "gemm", "roofline", "constant_ns"), 1e30),
     ],
 )
-def test_numbers_that_no_prediction_can_use_are_named(
-    folder: Path, path: tuple[str | int, ...], value: object
-) -> None:
+def test_numbers_that_no_prediction_can_use_are_named(folder: Path, path: tuple[str | int, ...], value: object) -> None:
     signed(folder, path, value)
     with pytest.raises(ContentError, match=rf"manifest.json: {re.escape('.'.join(map(str, path)))}: must be from"):
         load(folder)
