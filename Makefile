@@ -4,6 +4,7 @@
 #   make test     formatting, lint, types, layers, tests
 #   make lint     the first four of these       make format   fix formatting
 #   make docs     build the documentation       make clean    remove what can be built again
+#   make fuzz     damage files of every kind for a minute each, as every night; FUZZ_SECONDS, FUZZ_SEED
 #
 # PYTHON=python3.12 chooses the interpreter, VENV=folder the environment, PIP_FLAGS="..." adds options to pip (where to
 # find a CPU build of torch, say).
@@ -12,6 +13,8 @@ PYTHON ?= python3
 VENV ?= .venv
 PIP_FLAGS ?=
 DEMO_FLAGS ?=
+FUZZ_SECONDS ?= 60
+FUZZ_SEED ?= $(shell date +%j)
 PYTEST_FLAGS ?= -n 2 --dist loadfile --no-loadscope-reorder
 
 BIN := $(VENV)/bin
@@ -19,7 +22,7 @@ PIP := $(BIN)/python -m pip install --quiet $(PIP_FLAGS) -c constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test tests lint format docs wheel clean
+.PHONY: help demo test tests fuzz lint format docs wheel clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -31,6 +34,10 @@ test: lint tests
 
 tests: $(VENV)/.stamp-dev
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+fuzz: $(VENV)/.stamp-dev
+	$(BIN)/python -m pytest -n 2 -m fuzz tests/readers --fuzz-seconds $(FUZZ_SECONDS) --fuzz-seed $(FUZZ_SEED)
+	$(BIN)/python -m pytest -n 2 --timeout 0 tests/readers/test_flips.py --flips 2000
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff format --check .

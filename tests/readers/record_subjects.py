@@ -1,18 +1,21 @@
 """Files that OpMark keeps beside its content: catalogues, recipes, models and records of runs."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tests.leaderboards.fidelity.test_records import RECORD
 from tests.models import onnx_models
 from tests.predictors import law
 from tests.predictors.corun.test_fitting import LAW, gemm
 from tests.readers.subject import Subject, text_file
 
-from opmark.core.canonical import plain
-from opmark.core.files import json_text, write_sealed
+from opmark.core.canonical import content_id, plain
+from opmark.core.files import json_text, sha256, write_sealed
+from opmark.core.reading import read_json
 from opmark.leaderboards.fidelity.figures import fidelity_figures
 from opmark.leaderboards.fidelity.records import load_record, save_record
 from opmark.leaderboards.provisioning.catalogue import load_catalogue
@@ -25,9 +28,15 @@ from opmark.models.graphs import shipped
 from opmark.models.origin import GraphOrigin
 from opmark.models.weight_files import check_weight_files
 from opmark.predictors.corun.files import load_corun, save_corun
+from opmark.predictors.model.bundle import load as load_bundle
+from opmark.predictors.model.cost_model import CostModel
+from opmark.predictors.model.packing import pack, unpack
 from opmark.studies.active_sampling.curve import AccuracyCurve, AccuracyPoint, TargetAccuracy, read_curve, write_curve
 
-LEADERBOARDS = Path(__file__).resolve().parents[2] / "leaderboards"
+ROOT = Path(__file__).resolve().parents[2]
+LEADERBOARDS = ROOT / "leaderboards"
+BUNDLE = ROOT / "predictors" / "amd-26-2-1-2vcpu-l3-32m" / "1.0.1" / "onnxruntime-cpu-t1"
+MEMBER = "softmax.json.gz"
 POOLS = """schema: 1
 judge_s: 1.0
 candidates:
@@ -103,6 +112,33 @@ def _stored(path: Path) -> Any:
     return shipped.stored_graph(_ORIGIN, path.parents[1], any_version=True)
 
 
+def _learner(name: str) -> Callable[[Path], Path]:
+    """One text of a kind's learner beside its bundle."""
+
+    def make(folder: Path) -> Path:
+        shutil.copytree(BUNDLE, folder / "b", dirs_exist_ok=True)
+        (folder / name).write_text(unpack((folder / "b" / MEMBER).read_bytes(), MEMBER)[name])
+        return folder / name
+
+    return make
+
+
+def _learned(path: Path) -> Any:
+    """The predictions of a bundle that holds the text, with fitting checksums, as anybody can write them."""
+    folder = path.parent / "b"
+    texts = {**unpack((folder / MEMBER).read_bytes(), MEMBER), path.name: path.read_text(errors="replace")}
+    (folder / MEMBER).write_bytes(pack(texts))
+    content = read_json(folder / "manifest.json")
+    content["files"][MEMBER] = sha256(folder / MEMBER)
+    content["id"] = content_id({key: value for key, value in content.items() if key not in {"schema", "id"}})
+    (folder / "manifest.json").write_text(json.dumps(content))
+    found = CostModel(load_bundle(folder), exact=True).kernels(law.kernels("softmax", 6))
+    numbers = np.concatenate([found.hot_ns, found.rotated_ns, found.low_ns, found.high_ns])
+    assert np.isfinite(numbers).all()
+    assert (numbers > 0).all()
+    return numbers.tolist()
+
+
 def _onnx(folder: Path) -> Path:
     from onnx import TensorProto
 
@@ -137,6 +173,9 @@ RECORDS = (
         lambda path: submission_origins(load_track(path.parents[3], "t")),
         guarded=True,
     ),
+    Subject("trees of a learner", _learner("1.hot-trees.txt"), _learned, cases=20),
+    Subject("process of a learner", _learner("1.hot-smooth.json"), _learned, cases=20),
+    Subject("measured kernels of a learner", _learner("measured.json"), _learned, cases=20),
     Subject("shipped graph", _shipped, _stored),
     Subject("weights beside an ONNX file", _onnx, check_weight_files),
 )
