@@ -128,6 +128,8 @@ def _wrong_numbers(manifest: BundleManifest) -> Iterator[str]:
     """The keys with numbers out of range, as sentences."""
     hardware, constants = manifest.hardware, manifest.constants
     sizes = (hardware.vector_bytes, *hardware.cache_bytes)
+    if manifest.target.threads < 1:
+        yield f"target.threads: must be at least 1, not {manifest.target.threads}"
     if not hardware.cache_bytes or min(sizes) < 1 or hardware.multiprocessors < 0:
         yield "hardware: sizes must be positive"
     places: dict[str, object] = {"constants": constants, "anything": manifest.anything}
