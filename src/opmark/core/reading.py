@@ -34,7 +34,7 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
 )
 _DIGITS = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
-_QUICK_FROM_BYTES = 2**20
+_QUICK_FROM_BYTES = 2**12
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 

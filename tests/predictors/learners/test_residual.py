@@ -7,7 +7,7 @@ from tests.predictors import law
 from opmark.predictors.inputs.features import Inputs, features
 from opmark.predictors.learners.residual import LEAST_ROWS, fit_residual, residual_from, tried_residual
 from opmark.predictors.learners.roofline import fit_roofline
-from opmark.predictors.learners.trees import booster_from, fit_trees, predict_trees, settings
+from opmark.predictors.learners.trees import ensemble_from, fit_trees, settings
 
 
 def above_roofline(kernels: tuple) -> tuple[Inputs, np.ndarray]:
@@ -74,10 +74,10 @@ def test_trees_are_the_same_twice_and_survive_text() -> None:
     text, held_out = fit_trees(inputs.matrix, target, inputs.categorical, folds)
     second, _ = fit_trees(inputs.matrix, target, inputs.categorical, folds)
     assert text == second
-    predicted = predict_trees(booster_from(text), inputs.matrix)
+    predicted = ensemble_from(text).predict(inputs.matrix)
     assert np.abs(predicted - target).mean() < np.abs(held_out - target).mean()
     with pytest.raises(ValueError, match="not a LightGBM"):
-        booster_from("nonsense")
+        ensemble_from("nonsense")
 
 
 def test_few_rows_get_small_trees() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opmark.predictors.learners.tree_checks import check_trees
-from opmark.predictors.learners.trees import booster_from, compact_trees, predict_trees
+from opmark.predictors.learners.tree_checks import checked_trees
+from opmark.predictors.learners.trees import compact_trees, ensemble_from
 
 HEAD = """tree
 version=v4
@@ -50,9 +50,9 @@ TEXT = HEAD + TREES
 
 
 def test_honest_trees_pass_and_predict() -> None:
-    check_trees(TEXT)
+    checked_trees(TEXT)
     matrix = np.array([[0.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
-    assert predict_trees(booster_from(TEXT), matrix) == pytest.approx([1.25, 0.25002, -3.25])
+    assert ensemble_from(TEXT).predict(matrix) == pytest.approx([1.25, 0.25002, -3.25])
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_honest_trees_pass_and_predict() -> None:
 def test_each_wrong_number_is_refused(old: str, new: str) -> None:
     assert TEXT.count(old) >= 1
     with pytest.raises(ValueError, match=r".+"):
-        booster_from(TEXT.replace(old, new, 1))
+        ensemble_from(TEXT.replace(old, new, 1))
 
 
 def test_a_circle_that_the_root_does_not_reach_is_refused() -> None:
@@ -117,10 +117,10 @@ def test_a_circle_that_the_root_does_not_reach_is_refused() -> None:
     text = text.replace("num_leaves=3", "num_leaves=4").replace("=0 1\n", "=0 1 0\n").replace("0.5 0", "0.5 0 0")
     text = text.replace("decision_type=2 1", "decision_type=2 2 2").replace("leaf_value=1 ", "leaf_value=1 7 ")
     fine = text.replace("left_child=1 -1", "left_child=1 -1 -2").replace("right_child=-3 -2", "right_child=-4 2 -3")
-    check_trees(fine)
+    checked_trees(fine)
     circle = text.replace("left_child=1 -1", "left_child=-1 2 -2").replace("right_child=-3 -2", "right_child=-4 -3 1")
     with pytest.raises(ValueError, match="after its own child"):
-        check_trees(circle)
+        checked_trees(circle)
 
 
 @settings(max_examples=150, deadline=None)
@@ -128,10 +128,10 @@ def test_a_circle_that_the_root_does_not_reach_is_refused() -> None:
 def test_any_changed_character_is_refused_or_still_predicts(place: int, character: str) -> None:
     text = TEXT[:place] + character + TEXT[place + 1 :]
     try:
-        booster = booster_from(text)
+        ensemble = ensemble_from(text)
     except ValueError:
         return
-    assert np.isfinite(predict_trees(booster, np.array([[0.0, 1.0], [3.0, 0.0]]))).all()
+    assert np.isfinite(ensemble.predict(np.array([[0.0, 1.0], [3.0, 0.0]]))).all()
 
 
 def test_a_text_straight_from_lightgbm_is_brought_into_the_layout() -> None:
@@ -142,5 +142,5 @@ def test_a_text_straight_from_lightgbm_is_brought_into_the_layout() -> None:
     data = lightgbm.Dataset(matrix, matrix[:, 0] + (matrix[:, 1] == 2), categorical_feature=[1])
     booster = lightgbm.train({"objective": "regression", "verbose": -1}, data, num_boost_round=20)
     whole = booster.model_to_string()
-    assert np.array_equal(predict_trees(booster_from(whole), matrix), predict_trees(booster, matrix))
-    check_trees(compact_trees(whole))
+    assert np.array_equal(ensemble_from(whole).predict(matrix), booster.predict(matrix, num_threads=1))
+    checked_trees(compact_trees(whole))

@@ -5,7 +5,7 @@ import pytest
 from tests.predictors import law
 
 from opmark.predictors.inputs.features import features
-from opmark.predictors.learners.trees import booster_from, compact_trees, fit_trees, predict_trees
+from opmark.predictors.learners.trees import compact_trees, ensemble_from, fit_trees
 
 
 def trained(kind: str) -> tuple[str, np.ndarray, np.ndarray]:
@@ -22,10 +22,10 @@ def test_predictions_stay_and_two_thirds_of_the_text_go(kind: str) -> None:
     text, seen, unseen = trained(kind)
     compact = compact_trees(text)
     assert len(compact) < 0.55 * len(text)
-    before, after = booster_from(text), booster_from(compact)
-    assert after.num_trees() == before.num_trees() > 20
+    before, after = ensemble_from(text), ensemble_from(compact)
+    assert len(after) == len(before) > 20
     for matrix in (seen, unseen):
-        assert np.abs(predict_trees(before, matrix) - predict_trees(after, matrix)).max() < 1e-6
+        assert np.abs(before.predict(matrix) - after.predict(matrix)).max() < 1e-6
     assert "num_cat=1" in text or kind != "elementwise"
 
 

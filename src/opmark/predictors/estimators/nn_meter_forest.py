@@ -7,14 +7,15 @@ on milliseconds, 63 % of the rows per tree (as in a bootstrap) and 6 of 7 featur
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from opmark.predictors.inputs.arrays import Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.learners.per_label import LabelModel, PerLabel
-from opmark.predictors.learners.trees import FIXED, booster_from, predict_trees
+from opmark.predictors.learners.tree_ensemble import TreeEnsemble
+from opmark.predictors.learners.trees import FIXED, ensemble_from
 
 _TREES = 320
 _MOST_LEAVES = 4096
@@ -33,13 +34,13 @@ _FEWEST_SIZES = 3
 class Forest(LabelModel):
     """One label as a forest of milliseconds."""
 
-    booster: Any
+    ensemble: TreeEnsemble
     source: str
     least_ns: float
 
     def latency_ns(self, inputs: Inputs) -> Floats:
         """Average the trees."""
-        values = predict_trees(self.booster, nn_meter_features(inputs)) if len(inputs) else np.empty(0)
+        values = self.ensemble.predict(nn_meter_features(inputs)) if len(inputs) else np.empty(0)
         latency: Floats = np.maximum(values * 1e6, self.least_ns)
         return latency
 
@@ -78,12 +79,12 @@ class NnMeterForest(PerLabel):
             dataset = lightgbm.Dataset(np.repeat(matrix, 2, axis=0), np.repeat(latency_ns / 1e6, 2), params=settings)
         booster = lightgbm.train(settings, dataset, num_boost_round=_TREES)
         source: str = booster.model_to_string()
-        return Forest(booster=booster_from(source), source=source, least_ns=float(latency_ns.min()) / 4)
+        return Forest(ensemble=ensemble_from(source), source=source, least_ns=float(latency_ns.min()) / 4)
 
     def restore_label(self, text: str) -> Forest:
         """Read the trees."""
         first, _, source = text.partition("\n")
-        return Forest(booster=booster_from(source), source=source, least_ns=float(from_text(first)["least_ns"]))
+        return Forest(ensemble=ensemble_from(source), source=source, least_ns=float(from_text(first)["least_ns"]))
 
 
 def nn_meter_features(inputs: Inputs) -> Floats:

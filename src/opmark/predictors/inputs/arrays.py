@@ -43,13 +43,16 @@ def check_shapes(**shaped: tuple[Any, tuple[int, ...]]) -> None:
 
 
 @contextmanager
-def single_thread() -> Iterator[None]:
+def single_thread(*, scipy_too: bool = True) -> Iterator[None]:
     """Limit numpy's and scipy's linear algebra to one thread within the block.
 
-    On few and busy cores, two threads that wait for each other take ten times as long as one.
+    On few and busy cores, two threads that wait for each other take ten times as long as one. Where nothing in the
+    block loads scipy, importing it can be left out.
     """
-    import scipy.linalg  # noqa: F401 (only libraries that are loaded can be limited)
     from threadpoolctl import threadpool_limits
+
+    if scipy_too:
+        import scipy.linalg  # noqa: F401 (only libraries that are loaded can be limited)
 
     with threadpool_limits(limits=1, user_api="blas"):
         yield

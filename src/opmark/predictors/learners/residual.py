@@ -15,12 +15,12 @@ from opmark.predictors.inputs.arrays import Flags, Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
 from opmark.predictors.learners.gaussian_process import GaussianProcess, fit_process, process_from
+from opmark.predictors.learners.tree_ensemble import TreeEnsemble
 from opmark.predictors.learners.trees import (
-    booster_from,
     compact_trees,
+    ensemble_from,
     grown_trees,
     held_out_trees,
-    predict_trees,
 )
 
 # With fewer rows there is nothing to hold out; from here on a smooth surface halves the error of a median.
@@ -55,7 +55,7 @@ class Residual:
     codes: Mapping[int, tuple[float, ...]]
     trees: str = ""
     process: GaussianProcess | None = None
-    booster: Any = None
+    ensemble: TreeEnsemble | None = None
     held_out: Floats | None = field(default=None)
 
     def predict(self, inputs: Inputs) -> Floats:
@@ -65,9 +65,9 @@ class Residual:
             return total
         if self.process is not None:
             total += self.smooth_share * self.process.predict(_smooth_columns(inputs, self.codes))
-        if self.booster is not None:
-            total += (1 - self.smooth_share) * predict_trees(self.booster, inputs.matrix)
-        if self.process is None and self.booster is None:
+        if self.ensemble is not None:
+            total += (1 - self.smooth_share) * self.ensemble.predict(inputs.matrix)
+        if self.process is None and self.ensemble is None:
             total += self.median
         clipped: Floats = np.clip(total, self.low, self.high)
         return clipped
@@ -84,7 +84,7 @@ class Residual:
             "process": None if self.process is None else {**_listed(self.process), "rows": next(iter(rows))},
         }
         found = {f"{label}-smooth.json": to_text(values), **rows}
-        if self.booster is not None:
+        if self.ensemble is not None:
             found[f"{label}-trees.txt"] = self.trees
         return found
 
@@ -103,7 +103,7 @@ def residual_from(files: Mapping[str, str], label: str) -> Residual:
         codes={int(column): tuple(codes) for column, codes in values["codes"].items()},
         trees=trees,
         process=None if values["process"] is None else _process_from(values["process"], files),
-        booster=_booster(trees, f"{label}-trees.txt") if trees else None,
+        ensemble=_ensemble(trees, f"{label}-trees.txt") if trees else None,
     )
 
 
@@ -148,7 +148,7 @@ class TriedResidual:
             codes=_codes(self.inputs),
             trees=trees,
             process=self.process if self.smooth_share > 0 else None,
-            booster=booster_from(trees),
+            ensemble=ensemble_from(trees),
             held_out=self.held_out,
         )
 
@@ -238,9 +238,9 @@ def _rows_file(process: GaussianProcess) -> dict[str, str]:
     return {f"rows-{content_id(text)}.json": text}
 
 
-def _booster(trees: str, name: str) -> Any:
+def _ensemble(trees: str, name: str) -> TreeEnsemble:
     try:
-        return booster_from(trees)
+        return ensemble_from(trees)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
 

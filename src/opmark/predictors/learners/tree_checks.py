@@ -1,4 +1,4 @@
-"""Checks of a LightGBM text model before LightGBM reads it: it trusts every index, and a wrong one crashes the process.
+"""Read a LightGBM text model as arrays, and refuse one that cannot be followed: LightGBM itself would crash on it.
 
 The text must have the layout of `compact_trees`, which leaves nothing to guess. An ensemble has up to 1,500 trees, so
 one expression takes all of them apart, and their numbers are checked together as arrays.
@@ -7,10 +7,11 @@ one expression takes all of them apart, and their numbers are checked together a
 import re
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from opmark.predictors.inputs.arrays import Integers
+from opmark.predictors.inputs.arrays import Flags, Floats, Integers
 
 END = "end of trees"
 # A text straight from LightGBM goes on with its parameters.
@@ -41,28 +42,53 @@ _HEADER = re.compile(
 )
 _MOST_LEAVES = 2**17
 _NEW_LINE, _SPACE = b"\n "
-# The first bit of a decision marks a split by categories, the next three say where missing values go.
-_CATEGORICAL, _MOST_DECISION = 1, 15
+# The first bit of a decision marks a split by categories, the second says where missing values go, the others which.
+_CATEGORICAL, _MISSING_LEFT, _MISSING_SHIFT, _MOST_DECISION = 1, 2, 2, 15
 
 
-def check_trees(text: str) -> None:
-    """Refuse a text in the layout of `compact_trees` that LightGBM could not follow.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TreeArrays:
+    """The trees of an ensemble of `columns` columns as arrays; with `average` their mean counts, else their sum.
+
+    `root` has one entry per tree, `leaf_value` one per leaf, all others but `bits` one per split. Splits of all trees
+    are numbered from 0 and leaves follow the last split: `root`, `left` and `right` hold such numbers. `missing` says
+    which values are missing (0 none, 1 zero, 2 NaN) and `missing_left` where these go. A split by category goes left
+    for the codes whose bit is set in its `words` words of `bits`, from `first_word` on.
+    """
+
+    columns: int
+    average: bool
+    root: Integers
+    feature: Integers
+    threshold: Floats
+    left: Integers
+    right: Integers
+    missing: Integers
+    missing_left: Flags
+    by_category: Flags
+    first_word: Integers
+    words: Integers
+    bits: Integers
+    leaf_value: Floats
+
+
+def checked_trees(text: str) -> TreeArrays:
+    """Read a text in the layout of `compact_trees`; refuse one that LightGBM could not follow.
 
     Raises `ValueError` for another layout, an index out of range, a split or leaf that is reached twice or never, a
     bitset of categories out of range, and a threshold or leaf that is no finite number.
     """
     head, first, _ = text.partition("\n\nTree=0\n")
-    features = _features(head)
+    columns, average = _header(head)
     body = text[len(head) : -len(COMPACT_END)]
     trees = _TREE.findall(body)
     # what an expression skipped would be missing from the sum of the lengths of its parts
     if not first or not text.endswith(COMPACT_END) or _length(trees) != len(body):
         raise ValueError("its trees have another layout")
-    numbers, *columns = zip(*trees, strict=True)
+    numbers, *lines = zip(*trees, strict=True)
     if list(map(int, numbers)) != list(range(len(trees))):
         raise ValueError("its trees are out of order")
-    names = (*LINES, *CATEGORY_LINES)
-    _check(dict(zip(names, columns, strict=True)), features)
+    return _read(dict(zip((*LINES, *CATEGORY_LINES), lines, strict=True)), columns, average=average)
 
 
 _FIXED = len("\n\nTree=") + sum(len(f"\n{name}=") for name in LINES)
@@ -75,75 +101,98 @@ def _length(trees: Sequence[Sequence[str]]) -> int:
     return _FIXED * len(trees) + _FIXED_CATEGORIES * with_categories + sum(len("".join(tree)) for tree in trees)
 
 
-def _features(head: str) -> int:
-    """The number of features that a header describes."""
+def _header(head: str) -> tuple[int, bool]:
+    """The number of columns that a header describes, and whether the trees are averaged."""
     found = _HEADER.fullmatch(head)
     count = int(found["last"]) + 1 if found else 0
     if not found or {len(found[name].split(" ")) for name in ("names", "infos")} != {count}:
         raise ValueError("its header does not describe a regression on its features")
-    return count
+    return count, bool(found["average"])
 
 
-def _check(lines: dict[str, Sequence[str]], features: int) -> None:
+def _read(lines: dict[str, Sequence[str]], columns: int, *, average: bool) -> TreeArrays:
     leaves = _small(lines["num_leaves"], "num_leaves", _MOST_LEAVES)
     categories = _small(lines["num_cat"], "num_cat", _MOST_LEAVES)
     if leaves.min() < 1:
         raise ValueError("num_leaves: a tree without a leaf")
     nodes = leaves - 1
-    # the signs of a decimal are checked, not its value: LightGBM refuses what is no number
-    for name, counts in (("leaf_value", leaves), ("threshold", nodes)):
-        _joined(lines[name], name, counts)
+    leaf_value, threshold = _decimals(lines, "leaf_value", leaves), _decimals(lines, "threshold", nodes)
     feature = _integers(lines["split_feature"], "split_feature", nodes)
-    _refuse((feature < 0) | (feature >= features), "split_feature")
+    _refuse((feature < 0) | (feature >= columns), "split_feature")
     decision = _integers(lines["decision_type"], "decision_type", nodes)
     _refuse((decision < 0) | (decision > _MOST_DECISION), "decision_type")
-    left, right = (_integers(lines[name], name, nodes) for name in ("left_child", "right_child"))
-    _check_children(leaves, left, right)
+    children = [_integers(lines[name], name, nodes) for name in ("left_child", "right_child")]
+    left, right = _numbered(leaves, children)
     tree = np.repeat(np.arange(len(leaves)), nodes)
     by_category = (decision & _CATEGORICAL) > 0
     _refuse(by_category & (categories[tree] == 0), "decision_type: categories that its tree does not have")
-    _check_categories(lines, categories, nodes, by_category)
+    first_word, words, bits = _bitsets(lines, categories, tree, np.where(by_category, threshold, np.nan))
+    return TreeArrays(
+        columns=columns,
+        average=average,
+        root=np.where(nodes > 0, _starts(nodes), len(tree) + _starts(leaves)),
+        feature=feature,
+        threshold=threshold,
+        left=left,
+        right=right,
+        missing=decision >> _MISSING_SHIFT,
+        missing_left=(decision & _MISSING_LEFT) > 0,
+        by_category=by_category,
+        first_word=first_word,
+        words=words,
+        bits=bits,
+        leaf_value=leaf_value,
+    )
 
 
-def _check_children(leaves: Integers, left: Integers, right: Integers) -> None:
-    """Each split but the first has one parent, which comes before it, and each leaf has one parent."""
+def _numbered(leaves: Integers, children: Sequence[Integers]) -> list[Integers]:
+    """The left and the right children in numbers that are unique over all trees: splits from 0, then leaves.
+
+    Raises `ValueError` unless each split but the first has one parent, which comes before it, and each leaf has one.
+    """
     nodes = leaves - 1
     first_node, first_leaf = _starts(nodes), _starts(leaves)
-    # numbers that are unique over all trees: splits from 0, leaves after the last split
     parent = np.arange(int(nodes.sum()))
     offset = np.repeat(first_node, nodes)
     limits = np.repeat(leaves, nodes)
     seen = np.zeros(len(parent) + int(leaves.sum()), dtype=np.int64)
-    for children in (left, right):
-        is_leaf = children < 0
-        number = np.where(is_leaf, ~children, children)
+    found = []
+    for side in children:
+        is_leaf = side < 0
+        number = np.where(is_leaf, ~side, side)
         _refuse(number >= limits - ~is_leaf, "left_child or right_child: out of range")
-        _refuse(~is_leaf & (children + offset <= parent), "left_child or right_child: a split after its own child")
+        _refuse(~is_leaf & (side + offset <= parent), "left_child or right_child: a split after its own child")
         number += np.where(is_leaf, len(parent) + np.repeat(first_leaf, nodes), offset)
         seen += np.bincount(number, minlength=len(seen))
+        found.append(number)
     expected = np.ones(len(seen), dtype=np.int64)
     # nothing leads to the root, nor to the leaf of a tree that has no split
     expected[first_node[nodes > 0]] = 0
     expected[len(parent) + first_leaf[nodes == 0]] = 0
     _refuse(seen != expected, "left_child or right_child: a split or leaf that is reached twice or never")
+    return found
 
 
-def _check_categories(
-    lines: dict[str, Sequence[str]], categories: Integers, nodes: Integers, by_category: np.ndarray
-) -> None:
-    """A split by categories names a bitset of its tree, and the bitsets lie one after another."""
+def _bitsets(
+    lines: dict[str, Sequence[str]], categories: Integers, tree: Integers, wanted: Floats
+) -> tuple[Integers, Integers, Integers]:
+    """The first word and the number of words of each split's bitset, and the words of all trees.
+
+    `tree` and `wanted` have the tree of each split and the bitset that it names, NaN for a split by size. The bitsets
+    of a tree lie one after another.
+    """
+    first_word, words = (np.zeros(len(tree), dtype=np.int64) for _ in range(2))
     chosen = np.flatnonzero(categories)
     if not len(chosen):
-        return
-    some = {name: [lines[name][tree] for tree in chosen.tolist()] for name in ("threshold", *CATEGORY_LINES)}
+        return first_word, words, np.zeros(0, dtype=np.int64)
+    some = {name: [lines[name][one] for one in chosen.tolist()] for name in CATEGORY_LINES}
     counts = categories[chosen]
-    inside = np.repeat(np.isin(np.arange(len(nodes)), chosen), nodes)
-    threshold = _parsed(" ".join(filter(None, some["threshold"])), "threshold", np.dtype(np.float64))
-    if len(threshold) != int(inside.sum()):
-        raise ValueError("threshold: not numbers")
-    wanted = threshold[by_category[inside]]
-    limits = np.repeat(counts, nodes[chosen])[by_category[inside]]
-    _refuse((wanted < 0) | (wanted >= limits) | (wanted != np.floor(wanted)), "threshold: no bitset of categories")
+    by_category = ~np.isnan(wanted)
+    place = np.searchsorted(chosen, tree[by_category])
+    number = wanted[by_category]
+    _refuse(
+        (number < 0) | (number >= counts[place]) | (number != np.floor(number)), "threshold: no bitset of categories"
+    )
     bounds = _integers(some["cat_boundaries"], "cat_boundaries", counts + 1)
     starts = _starts(counts + 1)
     steps = np.diff(bounds)
@@ -151,8 +200,13 @@ def _check_categories(
     steps[starts[1:] - 1] = 1
     _refuse((bounds[starts] != 0) | (bounds[starts + counts] > _MOST_LEAVES), "cat_boundaries")
     _refuse((steps < 1) | (steps > _MOST_LEAVES), "cat_boundaries")
-    bits = _integers(some["cat_threshold"], "cat_threshold", bounds[starts + counts])
+    lengths = bounds[starts + counts]
+    bits = _integers(some["cat_threshold"], "cat_threshold", lengths)
     _refuse((bits < 0) | (bits >= 2**32), "cat_threshold")
+    bitset = starts[place] + number.astype(np.int64)
+    first_word[by_category] = _starts(lengths)[place] + bounds[bitset]
+    words[by_category] = bounds[bitset + 1] - bounds[bitset]
+    return first_word, words, bits
 
 
 def _small(texts: Sequence[str], name: str, most: int) -> Integers:
@@ -171,6 +225,14 @@ def _integers(texts: Sequence[str], name: str, counts: Integers) -> Integers:
         values = _parsed(joined, name, np.dtype(np.int64))
     if len(values) != int(counts.sum()):
         raise ValueError(f"{name}: not whole numbers")
+    return values
+
+
+def _decimals(lines: dict[str, Sequence[str]], name: str, counts: Integers) -> Floats:
+    joined = _joined(lines[name], name, counts)
+    values: Floats = _parsed(joined, name, np.dtype(np.float64)) if joined.strip() else np.zeros(0)
+    if len(values) != int(counts.sum()) or not np.isfinite(values).all():
+        raise ValueError(f"{name}: not finite numbers")
     return values
 
 

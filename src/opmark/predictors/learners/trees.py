@@ -13,7 +13,8 @@ from opmark.predictors.inputs.arrays import Floats, Integers, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
 from opmark.predictors.learners.per_label import LabelModel, PerLabel
-from opmark.predictors.learners.tree_checks import CATEGORY_LINES, COMPACT_END, END, LINES, check_trees
+from opmark.predictors.learners.tree_checks import CATEGORY_LINES, COMPACT_END, END, LINES
+from opmark.predictors.learners.tree_ensemble import TreeEnsemble
 
 _PATIENCE = 40
 _MOST_ROUNDS = 1500
@@ -112,26 +113,11 @@ FIXED = {
 }
 
 
-def predict_trees(booster: Any, matrix: Floats) -> Floats:
-    """Predict on one thread. Raises `ValueError` where the trees know other columns."""
-    if booster.num_feature() != matrix.shape[1]:
-        raise ValueError(f"trees of {booster.num_feature()} columns cannot predict from {matrix.shape[1]}")
-    values: Floats = np.asarray(booster.predict(matrix, num_threads=1), dtype=np.float64)
-    return values
-
-
-def booster_from(text: str) -> Any:
+def ensemble_from(text: str) -> TreeEnsemble:
     """Read the text of `model_to_string`. Raises `ValueError` on foreign text and on trees that cannot be followed."""
-    import lightgbm
-
     if not text.startswith("tree\n"):
         raise ValueError("not a LightGBM text model")
-    layout = text if text.endswith(COMPACT_END) else _needed(text)
-    check_trees(layout)
-    try:
-        return lightgbm.Booster(model_str=layout)
-    except lightgbm.basic.LightGBMError as error:
-        raise ValueError(str(error)) from error
+    return TreeEnsemble.of(text if text.endswith(COMPACT_END) else _needed(text))
 
 
 def _dataset(matrix: Floats, target: Floats, categorical: Sequence[int], weight: Floats | None) -> Any:
@@ -198,14 +184,14 @@ def _decimal(number: float) -> str:
 class TreeModel(LabelModel):
     """One label as a LightGBM ensemble of the latency or of its logarithm."""
 
-    booster: Any
+    ensemble: TreeEnsemble
     source: str
     logarithmic: bool
     least_ns: float
 
     def latency_ns(self, inputs: Inputs) -> Floats:
         """Predict latencies, never below a quarter of the least one measured."""
-        values = predict_trees(self.booster, inputs.matrix) if len(inputs) else np.empty(0)
+        values = self.ensemble.predict(inputs.matrix) if len(inputs) else np.empty(0)
         latency: Floats = np.maximum(np.exp(values) if self.logarithmic else values, self.least_ns)
         return latency
 
@@ -227,7 +213,7 @@ class TreeEstimator(PerLabel):
         target = np.log(latency_ns) if self.logarithmic else latency_ns
         source, _ = fit_trees(inputs.matrix, target, inputs.categorical, folds)
         return TreeModel(
-            booster=booster_from(source),
+            ensemble=ensemble_from(source),
             source=source,
             logarithmic=self.logarithmic,
             least_ns=float(latency_ns.min()) / 4,
@@ -236,4 +222,4 @@ class TreeEstimator(PerLabel):
     def restore_label(self, text: str) -> TreeModel:
         """Read trees. Raises `KeyError` or `ValueError` on foreign text."""
         first, _, source = text.partition("\n")
-        return TreeModel(booster=booster_from(source), source=source, **from_text(first))
+        return TreeModel(ensemble=ensemble_from(source), source=source, **from_text(first))

@@ -56,6 +56,7 @@ class CostModel:
         self.exact = exact
         self._row_of: dict[Kernel, int] = {}
         self._table = np.empty((0, 8))
+        self._last: tuple[Graph, NetworkPrediction] | None = None
 
     def kernels(self, kernels: Sequence[Kernel]) -> KernelPredictions:
         """Predict `kernels`. Raises `ContentError` listing every kind that the bundle does not know."""
@@ -76,6 +77,12 @@ class CostModel:
         that of its main operator's node. Raises `ContentError` as `kernels` does, and for matrix work that no kind
         describes.
         """
+        # a caller often asks twice: whether a network can be predicted at all, then for its units
+        if self._last is None or self._last[0] is not graph:
+            self._last = graph, self._network(graph)
+        return self._last[1]
+
+    def _network(self, graph: Graph) -> NetworkPrediction:
         run = self.as_run(graph)
         found = predict_network(run.graph, self.parts(run.graph), self.bundle.manifest)
         if not all(0 <= one < math.inf for one in (found.low_ns, found.total_ns, found.high_ns)):
@@ -129,7 +136,7 @@ class CostModel:
     def _rows(self, kernels: Sequence[Kernel]) -> Integers:
         unknown = list(dict.fromkeys(kernel for kernel in kernels if kernel not in self._row_of))
         if unknown:
-            with single_thread():
+            with single_thread(scipy_too=False):  # learners predict with numpy alone
                 self._add(unknown)
         return np.array([self._row_of[kernel] for kernel in kernels], dtype=np.int64)
 
