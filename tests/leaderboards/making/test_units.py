@@ -216,3 +216,22 @@ def test_a_device_without_graph_or_with_a_contradicting_type_is_named() -> None:
     graphs, costs = {"ort": fused(), "torch": traced()}, {"ort": Costs(), "torch": Costs()}
     with pytest.raises(ContentError, match="type 'same' already stands for target 'ort'"):
         make_problem("p", graphs, replace(cluster(), devices=devices), costs)
+
+
+def test_graphs_of_one_trace_have_the_units_of_each_alone() -> None:
+    # a second view reads the first one, and nothing costly makes what `shape` gives
+    nodes = [
+        node("shape", "in", "s", free=True, scope="body.0"),
+        node("a", "in w1", "x", scope="body.0"),
+        node("view", "x", "v", free=True),
+        node("view2", "v s", "u", free=True, scope="body.1"),
+        node("b", "u", "y", scope="body.1"),
+        node("out", "y x", "out", scope="head"),
+    ]
+    alone = network("aten", *nodes, target="one")
+    slower = [replace(one, kernel=Kernel.of("elementwise", {"name": f"slow {one.name}"})) for one in nodes]
+    both = units_of({"one": alone, "two": network("aten", *slower, target="two")})
+    assert both == tuple({"one": unit["one"], "two": unit["one"]} for unit in units_of({"one": alone}))
+    # a graph without the scopes joins its views elsewhere, so it must be asked, too
+    bare = network("aten", *(replace(one, scope="") for one in nodes), target="three")
+    assert [unit["three"] for unit in units_of({"one": alone, "three": bare})] != [unit["one"] for unit in both]

@@ -33,7 +33,7 @@ TRAINS = "torch"
 
 @dataclass(slots=True, kw_only=True)
 class Sources:
-    """The sources of a recipe's graphs and costs; the costs of each target are loaded once.
+    """The sources of a recipe's graphs and costs; the costs of each target and the graphs of a network are loaded once.
 
     `missing` decides the cost of a kernel whose kind the bundle of a measured device does not know.
     """
@@ -41,6 +41,8 @@ class Sources:
     workspace: Workspace
     missing: str = "bytes-moved"
     _costs: dict[str, tuple[TargetCosts, str]] | None = None
+    # By runtime, those of the network asked for last: GPUs of several types run one graph.
+    _graphs: tuple[object, dict[str, Graph]] | None = None
 
     def costs(self, target: str, table: DeviceTable) -> tuple[TargetCosts, str]:
         """The cost model of a device, and a sentence that names its source. Raises as loading a bundle does."""
@@ -51,10 +53,19 @@ class Sources:
 
     def graph(self, model: str, table: DeviceTable, dimensions: Mapping[str, int], seed: int) -> Graph:
         """The graph of kernels that `model` runs on a device. Raises as `graph_of` does."""
+        network = (model, tuple(sorted(dimensions.items())), seed)
+        if self._graphs is None or self._graphs[0] != network:
+            self._graphs = network, {}
+        runtime = table.bundle.rpartition("/")[2] or table.runtime
+        known = self._graphs[1]
+        if runtime not in known:
+            known[runtime] = self._graph(model, runtime, dimensions, seed)
+        return known[runtime]
+
+    def _graph(self, model: str, runtime: str, dimensions: Mapping[str, int], seed: int) -> Graph:
         from opmark.models.cuda_graph import CUDA_RUNTIME, as_on_gpu
         from opmark.models.resolve import graph_of
 
-        runtime = table.bundle.rpartition("/")[2] or table.runtime
         if is_drawn(model):
             drawn = drawn_network(model, seed)
             return as_on_gpu(drawn) if runtime.startswith(CUDA_RUNTIME) else drawn

@@ -1,11 +1,13 @@
 """Match the kernels of one network on several targets: find the finest units that are unions of kernels on each."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
 from opmark.core.errors import ContentError
 from opmark.core.kernels.graph import Graph, Node
+from opmark.leaderboards.problem.graph import disjoint_sets
 
 _INSERTED = "inserted"
 # A kernel: the number of its graph, and its node number there.
@@ -21,6 +23,15 @@ def units_of(graphs: Mapping[str, Graph]) -> tuple[dict[str, tuple[int, ...]], .
     outputs.
     Raises `ContentError` where the graphs share no name.
     """
+    several = tuple(graphs.values())
+    if several and _one_trace(several) and all(_scopes(graph) == _scopes(several[0]) for graph in several):
+        # every target runs the same nodes, so the units of one are those of all
+        first = next(iter(graphs))
+        return tuple(dict.fromkeys(graphs, unit[first]) for unit in _matched({first: graphs[first]}))
+    return _matched(graphs)
+
+
+def _matched(graphs: Mapping[str, Graph]) -> tuple[dict[str, tuple[int, ...]], ...]:
     joined = _Joined(tuple(graphs.values()))
     joined.by_name()
     joined.complete()
@@ -38,11 +49,9 @@ class _Joined:
     """Disjoint sets over the kernels of all graphs; each set is on its way to become a unit."""
 
     def __init__(self, graphs: Sequence[Graph]) -> None:
-        from scipy.cluster.hierarchy import DisjointSet
-
         self.graphs = graphs
         self._kernels = [(number, node) for number, graph in enumerate(graphs) for node in range(len(graph.nodes))]
-        self.sets = DisjointSet(self._kernels)
+        self.sets = disjoint_sets(self._kernels)
         self._edges = [list(_edges(graph)) for graph in graphs]
         self._before: dict[Kernel, list[Kernel]] = {kernel: [] for kernel in self._kernels}
         self._after: dict[Kernel, list[Kernel]] = {kernel: [] for kernel in self._kernels}
@@ -101,17 +110,26 @@ class _Joined:
 
     def cycles(self) -> None:
         """Join units that form a cycle on some target."""
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import connected_components
-
         number = {root: index for index, root in enumerate(sorted({self.sets[kernel] for kernel in self._kernels}))}
         pairs = [
             (number[self.sets[graph, maker]], number[self.sets[graph, reader]])
             for graph, edges in enumerate(self._edges)
             for maker, reader in edges
         ]
-        if not pairs:
-            return
+        before: dict[int, set[int]] = {}
+        for maker, reader in pairs:
+            if maker != reader:
+                before.setdefault(reader, set()).add(maker)
+        try:
+            TopologicalSorter(before).prepare()
+        except CycleError:
+            self._join_cycles(number, pairs)
+
+    def _join_cycles(self, number: Mapping[Kernel, int], pairs: Sequence[tuple[int, int]]) -> None:
+        """Join the units on each cycle; `number` numbers the units that `pairs` link."""
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import connected_components
+
         rows, columns = np.array(pairs).T
         matrix = csr_array((np.ones(len(pairs)), (rows, columns)), shape=(len(number), len(number)))
         _, labels = connected_components(matrix, directed=True, connection="strong")
@@ -162,13 +180,23 @@ def _edges(graph: Graph) -> Iterator[tuple[int, int]]:
 
 def _part_names_of(graphs: Sequence[Graph]) -> Callable[[int, Node], tuple[str, ...]]:
     """A function from a kernel (node number and node) to the names of its parts, which all these graphs share."""
-    if all(_wiring(graph) == _wiring(graphs[0]) for graph in graphs):
+    if _one_trace(graphs):
         return lambda number, _: (str(number),)
     if {graph.language for graph in graphs} == {"onnx"}:
         return lambda _, node: tuple(name for name in node.origins if name != _INSERTED)
     return lambda _, node: (node.scope,) if node.scope else ()
 
 
+def _one_trace(graphs: Sequence[Graph]) -> bool:
+    """True where graphs differ in nothing but their kernels, as those of one trace on several targets do."""
+    first = graphs[0]
+    return all(graph is first or _wiring(graph) == _wiring(first) for graph in graphs)
+
+
+def _scopes(graph: Graph) -> list[str]:
+    return [node.scope for node in graph.nodes]
+
+
 def _wiring(graph: Graph) -> tuple[object, ...]:
-    """Everything about a graph but its kernels: two targets' graphs of one trace differ in kernels only."""
+    """Everything about a graph but its kernels."""
     return (graph.language, *((node.name, node.inputs, node.outputs, node.free, node.phase) for node in graph.nodes))

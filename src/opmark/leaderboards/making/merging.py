@@ -6,6 +6,7 @@ from dataclasses import replace
 from opmark.leaderboards.making.prediction_error import weighted_interval
 from opmark.leaderboards.problem.checks import checked
 from opmark.leaderboards.problem.fields import Tensor, Unit
+from opmark.leaderboards.problem.graph import disjoint_sets
 from opmark.leaderboards.problem.problem import Problem
 
 
@@ -13,9 +14,7 @@ class NamedSets:
     """Disjoint sets of names; a merged set keeps the name of the set that it was merged into."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        from scipy.cluster.hierarchy import DisjointSet
-
-        self._sets = DisjointSet(names)
+        self._sets = disjoint_sets(names)
         self._name: dict[str, str] = {}
 
     def name(self, member: str) -> str:

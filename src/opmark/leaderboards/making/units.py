@@ -64,7 +64,8 @@ def make_problem(
     main = next(device.target for device in cluster.devices if device.name == host)
     names = _names(used[main], [group[main] for group in groups])
     tensors, inside = _tensors(used[main], [group[main] for group in groups], names)
-    tensors += _other_edges({target: graph for target, graph in used.items() if target != main}, groups, names, tensors)
+    others = {target: graph for target, graph in used.items() if graph is not used[main]}
+    tensors += _other_edges(others, groups, names, tensors)
     layouts = {
         kind: unit_layout_ns(used[target], [group[target] for group in groups], names, costs[target])
         for kind, target in target_of.items()

@@ -1,8 +1,9 @@
 """The graph of a problem before it is compiled: numbered edges, cycles, and units that must share a device."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, repeat
+from typing import Any
 
 import numpy as np
 
@@ -122,6 +123,16 @@ def named_cycle(before: Mapping[str, Sequence[str]]) -> str:
     return ""
 
 
+def disjoint_sets(members: Iterable[Any] = ()) -> Any:
+    """SciPy's `DisjointSet` of `members`, without the rest of its package, whose imports take longer than most uses."""
+    try:
+        from scipy._lib._disjoint_set import DisjointSet
+    except ImportError:  # it may move: only its public place is promised
+        from scipy.cluster.hierarchy import DisjointSet
+
+    return DisjointSet(members)
+
+
 def class_names(problem: ProblemFields) -> list[str]:
     """The colocation class of each unit, "" for none; joined classes are called after their first unit's.
 
@@ -130,9 +141,7 @@ def class_names(problem: ProblemFields) -> list[str]:
     updated = problem.updated_weights
     if not updated and not any(unit.colocation for unit in problem.units):
         return [""] * len(problem.units)
-    from scipy.cluster.hierarchy import DisjointSet
-
-    joined = DisjointSet()
+    joined = disjoint_sets()
     first: list[str] = []
     for unit in problem.units:
         keys = [f"class {unit.colocation}"] if unit.colocation else []
