@@ -1,8 +1,12 @@
 """The quality of `opmark provision` over time, and its growth with devices and types.
 
     python benchmarks/provision.py [--models resnet-50,bert-base] [--catalogue public-cloud] [--devices 8]
-        [--seconds 30] [--final 60] [--jobs 2] [--tables time,growth]
+        [--seconds 30] [--final 60] [--jobs 2] [--tables start,time,growth]
 
+The first table has the time from starting the command to its first answer that meets the goal, the graph stored and the
+search compiled: the median of three starts, in seconds and in processor seconds. Beside it stand the processor seconds
+of its parts, in a process of their own: imports; reading the catalogue, predictors and graphs, and predicting; cutting
+the network into units; the first placement.
 For each network and goal: the seconds to the first answer that meets the goal, and the goal's value over time, as a
 multiple of the value at the end. Without a goal a second row has the front: the mean time over all budgets up to the
 price of eight of the dearest devices. The search is the command's with `--seconds` of planning, and then goes on until
@@ -16,12 +20,17 @@ import bisect
 import concurrent.futures
 import multiprocessing
 import os
+import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
+from opmark.cli.commands.provision import FIRST_ANSWER
 from opmark.cli.text.terminal import show_table
 from opmark.core.workspace import Workspace
 from opmark.leaderboards.making.instances import Sources
@@ -38,7 +47,11 @@ AT_S = (2.0, 5.0, 10.0, 20.0)
 SIZES = (1, 2, 4, 8)
 # Reading the front takes time itself.
 FRONT_EVERY_S = 0.5
-TABLES = ("time", "growth")
+TABLES = ("start", "time", "growth")
+# Starts of the command, after one that fills the caches.
+STARTS = 3
+FIRST_LINE = f"note: {FIRST_ANSWER}"
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 MISSING = "–"
 
 
@@ -130,6 +143,60 @@ def over_time(asked: Asked, job: Job, goal: Goal) -> tuple[Curve, Curve]:
     return values, fronts
 
 
+def start(asked: Asked, options: Sequence[str]) -> tuple[float, float]:
+    """The seconds and processor seconds from starting the command to its first answer."""
+    command = [sys.executable, "-m", "opmark", "--workspace", str(ROOT), "provision", asked.model]
+    command += ["--catalogue", asked.catalogue, "--devices-at-most", str(asked.devices), *options]
+    environment = {name: value for name, value in os.environ.items() if name not in THREADS}
+    begun = time.perf_counter()
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        if not any(line.startswith(FIRST_LINE) for line in process.stderr):
+            raise SystemExit(f"{' '.join(command)} gave no first answer")
+        spent_s = time.perf_counter() - begun
+        processor = psutil.Process(process.pid).cpu_times()
+        process.kill()
+    return spent_s, processor.user + processor.system
+
+
+def parts(asked: Asked) -> list[float]:
+    """The processor seconds of this new process: imports, predicting, cutting into units, the first placement."""
+    marks = [time.process_time()]
+    workspace = Workspace(ROOT)
+    catalogue = load_catalogue(workspace.leaderboards, asked.catalogue)
+    steps: list[float] = []
+    job = job_of(asked.model, catalogue, Sources(workspace=workspace), tell=lambda _: steps.append(time.process_time()))
+    marks += [steps[-1], time.process_time()]
+    exploration = Exploration(job, Goal(), devices_at_most=1)
+    exploration.look_at_all(lambda: bool(exploration.answers))
+    marks.append(time.process_time())
+    return [after - before for before, after in zip([0.0, *marks], marks, strict=False)]
+
+
+def options_of(goal: Goal) -> list[str]:
+    """A goal as options of the command."""
+    if goal.latency_at_most_ns is not None:
+        return ["--at-most", f"{goal.latency_at_most_ns / 1e6:.6f}ms"]
+    if goal.samples_per_second is not None:
+        return ["--samples-per-second", f"{goal.samples_per_second:.6f}"]
+    return [] if goal.price_per_hour_at_most is None else ["--budget", f"{goal.price_per_hour_at_most:.6f}/h"]
+
+
+def starts(asked: Asked, job: Job) -> list[tuple[str, ...]]:
+    """A row per goal: the time to the first answer of the command, and the parts of one without a goal."""
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        split = [f"{one:.2f}" for one in pool.submit(parts, asked).result()]
+    rows = []
+    for name, goal in goals(job).items():
+        start(asked, options_of(goal))
+        found = [start(asked, options_of(goal)) for _ in range(STARTS)]
+        medians = (statistics.median(column) for column in zip(*found, strict=True))
+        rows.append((asked.model, name, *(f"{one:.2f}" for one in medians), *split))
+    return rows
+
+
 def growth(job: Job) -> list[tuple[str, ...]]:
     """A row per number of types and devices: fleets, those that a bound rules out, and seconds for all of them."""
     rows = []
@@ -154,7 +221,7 @@ def growth(job: Job) -> list[tuple[str, ...]]:
 
 
 def measured(asked: Asked) -> dict[str, list[tuple[str, ...]]]:
-    """The rows of both tables for one network."""
+    """The rows of all tables for one network."""
     workspace = Workspace(ROOT)
     for name in ("opmark", "heft", "pipedream"):
         PLACERS.load(name).prepare()
@@ -164,6 +231,8 @@ def measured(asked: Asked) -> dict[str, list[tuple[str, ...]]]:
         f"{asked.model}: kernels of {len(job.catalogue.types)} types in {time.process_time() - begun:.1f} s", flush=True
     )
     found: dict[str, list[tuple[str, ...]]] = {table: [] for table in TABLES}
+    if "start" in asked.tables:
+        found["start"] = starts(asked, job)
     at_s = (*AT_S, asked.seconds)
     for name, goal in goals(job).items() if "time" in asked.tables else ():
         values, fronts = over_time(asked, job, goal)
@@ -177,7 +246,7 @@ def measured(asked: Asked) -> dict[str, list[tuple[str, ...]]]:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print all tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", type=lambda text: text.split(","), default=["resnet-50", "bert-base"])
     parser.add_argument("--catalogue", default="public-cloud")
@@ -188,7 +257,7 @@ def main() -> None:
     parser.add_argument("--tables", type=lambda text: tuple(text.split(",")), default=TABLES)
     given = parser.parse_args()
     # A thread of a library beside the search would count as processor time.
-    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+    os.environ.update(dict.fromkeys(THREADS, "1"))
     asked = [
         Asked(
             model=model,
@@ -204,6 +273,9 @@ def main() -> None:
         max_workers=given.jobs, mp_context=multiprocessing.get_context("spawn"), initializer=by_processor_time
     ) as pool:
         found = list(pool.map(measured, asked))
+    if "start" in given.tables:
+        columns = ("network", "goal", "first answer s", "CPU s", "imports", "kernels", "units", "placement")
+        show_table(columns, [row for one in found for row in one["start"]], left=2)
     if "time" in given.tables:
         columns = ("network", "goal", "first s", *(f"at {seconds:g} s" for seconds in (*AT_S, given.seconds)))
         show_table((*columns, "last value", "found at s"), [row for one in found for row in one["time"]], left=2)

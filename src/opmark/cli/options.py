@@ -79,18 +79,24 @@ class FiniteRange(click.FloatRange):
 
 
 class DurationType(click.ParamType[float]):
-    """A duration such as `90`, `90s`, `10m` or `2h`, converted to seconds."""
+    """A duration such as `90`, `90s`, `10m` or `2h`, converted to seconds; with `positive`, zero is refused."""
 
     name = "duration"
+
+    def __init__(self, *, positive: bool = False) -> None:
+        self._positive = positive
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return seconds; a malformed or negative duration is a usage error."""
         if isinstance(value, (int, float)):
             return float(value)
         try:
-            return parse_duration_s(value)
+            seconds = parse_duration_s(value)
         except UsageError as error:
             self.fail(f"{error.message}; {error.hint}", param, ctx)
+        if self._positive and not seconds:
+            self.fail(f"{value!r} is no time; write a positive duration such as 40ms", param, ctx)
+        return seconds
 
 
 class PercentType(click.ParamType[float]):
@@ -111,6 +117,7 @@ class PercentType(click.ParamType[float]):
 
 
 DURATION = DurationType()
+POSITIVE_DURATION = DurationType(positive=True)
 PERCENT = PercentType()
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -157,7 +164,7 @@ def chosen_sizes(dimensions: tuple[str, ...], batch: int | None, size: int | Non
     for pair in dimensions:
         name, equals, value = pair.partition("=")
         if not (name and equals and value.isdecimal() and len(value) <= _DIGITS and int(value) > 0):
-            raise UsageError(f"{pair!r} is not a dimension", hint="write it like batch=8")
+            raise UsageError(f"--dimension: {pair!r} is not a dimension", hint="write it like batch=8")
         sizes[name] = int(value)
     for name, given in (("batch", batch), ("size", size)):
         if given is not None and sizes.setdefault(name, given) != given:

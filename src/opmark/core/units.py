@@ -19,7 +19,9 @@ def parse_duration_s(text: str) -> float:
     match = _DURATION.fullmatch(text)
     seconds = float(match["value"]) * _SECONDS_PER_UNIT[match["unit"] or "s"] if match else math.inf
     if seconds > _MOST_SECONDS:
-        raise UsageError(f"{text[:40]!r} is not a duration", hint="write it like 90, 90s, 10m or 2h; ten years at most")
+        raise UsageError(
+            f"{text[:40]!r} is not a duration", hint="write it like 90, 90s, 500ms, 10m or 2h; ten years at most"
+        )
     return seconds
 
 

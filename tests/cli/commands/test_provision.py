@@ -58,8 +58,16 @@ def test_a_goal_out_of_reach_names_the_closest_fleet():
     [
         (("--at-most", "1s", "--budget", "2/h"), "a goal has one limit"),
         (("--budget", "cheap"), "is not a price per hour"),
-        (("--budget", "0/h"), "must be positive"),
-        (("--budget", "9" * 400), "is not a finite price"),
+        (("--budget", "0/h"), "'--budget': '0/h' is not a positive, finite price per hour; write it like 6/h"),
+        (("--budget=-1/h",), "'--budget': '-1/h' is not a price per hour; write it like 6/h"),
+        (("--budget", "nan"), "'--budget': 'nan' is not a price per hour; write it like 6/h"),
+        (("--budget", "9" * 400), "is not a positive, finite price per hour"),
+        (("--at-most", "0ms"), "'--at-most': '0ms' is no time; write a positive duration such as 40ms"),
+        (("--at-most=-3ms",), "'--at-most': '-3ms' is not a duration; write it like 90, 90s, 500ms"),
+        (("--at-most", "nan"), "'--at-most': 'nan' is not a duration"),
+        (("--at-most", "1e999"), "'--at-most': '1e999' is not a duration"),
+        (("--samples-per-second", "0"), "'--samples-per-second'"),
+        (("--dimension", "batch=0"), "--dimension: 'batch=0' is not a dimension"),
         (("--devices-at-most", "1000000000"), "is not in the range"),
     ],
 )
@@ -109,4 +117,6 @@ def test_an_interrupted_search_keeps_what_it_found(capsys):
     exploration = Interrupted(diamond(), Goal(), devices_at_most=2)
     _explore(exploration, 60.0)
     assert recommend(exploration, 1.0, draws=5).recommended.fleet.size == 1
-    assert "stopped early" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "stopped early" in said
+    assert "note: first answer: 1 " in said

@@ -12,6 +12,7 @@ from opmark.cli import completers
 from opmark.cli.options import (
     DURATION,
     FILE,
+    POSITIVE_DURATION,
     FiniteRange,
     chosen_sizes,
     json_option,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 _PER_HOUR = re.compile(r"\$?\s*(?P<value>\d+(?:\.\d+)?)\s*(?:/\s*h)?", re.ASCII)
 # Draws of the predictors' errors where somebody does not want to wait.
 FEW_DRAWS = 20
+FIRST_ANSWER = "first answer"
 
 
 class PerHourType(click.ParamType[float]):
@@ -51,16 +53,16 @@ class PerHourType(click.ParamType[float]):
         """Return the price; anything else is a usage error."""
         match = _PER_HOUR.fullmatch(str(value).strip())
         if match is None:
-            self.fail(f"{value!r} is not a price per hour; write it like 6/h", param, ctx)
+            self.fail(f"{str(value)[:40]!r} is not a price per hour; write it like 6/h", param, ctx)
         price = float(match["value"])
-        if not math.isfinite(price):
-            self.fail(f"{value!r} is not a finite price", param, ctx)
+        if not 0 < price < math.inf:
+            self.fail(f"{str(value)[:40]!r} is not a positive, finite price per hour; write it like 6/h", param, ctx)
         return price
 
 
 _goal_options = together(
     (
-        click.option("--at-most", type=DURATION, help="The latency limit of one batch or step, such as 40ms."),
+        click.option("--at-most", type=POSITIVE_DURATION, help="The latency limit of one batch or step, such as 40ms."),
         click.option(
             "--samples-per-second", type=FiniteRange(min=0, min_open=True), help="The throughput that is needed."
         ),
@@ -115,7 +117,6 @@ def provision(
     from opmark.leaderboards.provisioning.exploration import Exploration
     from opmark.leaderboards.provisioning.goal import Goal
     from opmark.leaderboards.provisioning.layers_job import any_job
-    from opmark.leaderboards.provisioning.page import provisioning_page
 
     goal = Goal(
         latency_at_most_ns=None if at_most is None else at_most * 1e9,
@@ -126,30 +127,41 @@ def provision(
     catalogue = load_catalogue(workspace.leaderboards, catalogue_name)
     sizes = chosen_sizes(dimensions, batch, size)
     sources = Sources(workspace=workspace, missing=missing)
-    with long_step(f"predicting the kernels of {model} on {len(catalogue.types)} device types"):
-        job = any_job(model, catalogue, sources, dimensions=sizes, in_a_pipeline=goal.in_a_pipeline)
+    with long_step(f"predicting the kernels of {model} on {len(catalogue.types)} device types") as tell:
+        job = any_job(model, catalogue, sources, dimensions=sizes, in_a_pipeline=goal.in_a_pipeline, tell=tell)
     for kind, reason in job.left_out.items():
         show_warning(f"{kind} is left out: {reason}")
     exploration = Exploration(job, goal, devices_at_most=devices_at_most, seed=seed)
     begun = time.monotonic()
     _explore(exploration, planning_time)
     found = _recommended(exploration, time.monotonic() - begun)
-    if output is not None:
-        write_text(output, provisioning_page(found))
     if as_json:
         show_json(found.document())
-        return
-    _show(found)
+    else:
+        _show(found)
     if output is not None:
-        click.echo(f"Page: {output}")
+        from opmark.leaderboards.provisioning.page import provisioning_page
+
+        write_text(output, provisioning_page(found))
+        if not as_json:
+            click.echo(f"Page: {output}")
 
 
 def _explore(exploration: "Exploration", planned_s: float) -> None:
-    """Search with a progress bar; Ctrl-C ends it, and what was found until then counts."""
+    """Search with a progress bar; Ctrl-C ends it, and what was found until then counts.
+
+    Where no bar can be drawn, a line tells the first answer that meets the goal.
+    """
+    goal, currency = exploration.goal, exploration.job.catalogue.currency
     with progress_bar(transient=True) as bar:
         task = bar.add_task("fleets", total=None)
+        told = bar.console.is_terminal
 
         def show(now: "ExplorationProgress") -> None:
+            nonlocal told
+            if not told and now.best is not None and goal.shortfall(now.best) <= 1.0:
+                told = True
+                show_note(f"{FIRST_ANSWER}: {now.best.fleet.title} at {goal.value_words(now.best, currency)}")
             best = "" if now.best is None else f"best so far: {now.best.fleet.title}"
             bar.update(
                 task, completed=now.looked_at + now.ruled_out, description=best, left_s=now.planned_s - now.spent_s
@@ -158,6 +170,8 @@ def _explore(exploration: "Exploration", planned_s: float) -> None:
         try:
             exploration.run(planned_s, progress=show)
         except KeyboardInterrupt:
+            if exploration.best() is None:
+                raise
             show_note("stopped early; this is the best answer so far")
 
 

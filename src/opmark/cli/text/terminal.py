@@ -194,17 +194,20 @@ def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
 
 
 @contextlib.contextmanager
-def long_step(doing: str) -> Iterator[None]:
-    """Show on stderr that one step goes on: a live line on a terminal, a line every few seconds elsewhere."""
+def long_step(doing: str) -> "Iterator[Callable[[str], None]]":
+    """Show on stderr that one step goes on: a live line on a terminal, a line every few seconds elsewhere.
+
+    The block gets a function that says what is done now.
+    """
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(file=unguarded(sys.stderr), no_color="NO_COLOR" in os.environ)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    progress.add_task(one_line(doing), total=None)
+    task = progress.add_task(one_line(doing), total=None)
     with progress, contextlib.nullcontext() if console.is_terminal else progress_lines(progress, LINE_EVERY_S):
-        yield
+        yield lambda now: progress.update(task, description=one_line(now))
 
 
 @contextlib.contextmanager

@@ -124,7 +124,7 @@ class Exploration:
     def look_at_all(self, over: Callable[[], bool]) -> None:
         """Give every fleet that can matter a short look, in the order of `fleets`."""
         for fleet in self.fleets():
-            if fleet.size > 1 and over():
+            if over() and fleet.size > 1:
                 return
             if fleet in self._looked:
                 continue

@@ -1,6 +1,6 @@
 """The job that devices are rented for: one network, with its costs on every device type of a catalogue."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,8 +58,9 @@ def job_of(
     batch: int | None = None,
     dimensions: Mapping[str, int] | None = None,
     units_at_most: int = UNITS_AT_MOST,
+    tell: Callable[[str], object] = lambda _: None,
 ) -> Job:
-    """The job of running `model` (a file or a zoo name) in batches on the types of `catalogue`.
+    """The job of running `model` (a file or a zoo name) in batches on the types of `catalogue`; `tell` hears each step.
 
     Types whose runtime cannot run the network, or whose predictor lacks one of its kernels, are left out. Raises
     `UnknownNameError` for a network that nobody knows, `ContentError` where no type is left.
@@ -67,7 +68,8 @@ def job_of(
     sizes = dict(dimensions or {}) | ({} if batch is None else {"batch": batch})
     graphs, costs, words = {}, {}, {}
     left_out: dict[str, str] = {}
-    for kind, table in catalogue.tables.items():
+    for number, (kind, table) in enumerate(catalogue.tables.items(), 1):
+        tell(f"predicting the kernels of {model} on {kind}, {number} of {len(catalogue.tables)} device types")
         target = table.target(catalogue.offers[kind].device)
         try:
             model_costs, source = sources.costs(target, table)
@@ -82,6 +84,7 @@ def job_of(
     kept = [kind for kind in catalogue.types if kind not in left_out]
     if not kept:
         raise ContentError(f"no device type can run {model}: {reasons_of(left_out)}", where=catalogue.name)
+    tell(f"cutting {model} into units")
     usable = catalogue.only(kept)
     one_each = _one_each(usable)
     made = make_problem(model, graphs, one_each, costs, model=model, bundles=words)

@@ -3,7 +3,7 @@
 Each type needs a profile of the model without tensor parallelism; types without one are left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from opmark.core.errors import ContentError, OpMarkError, UsageError
@@ -93,9 +93,13 @@ def any_job(
     dimensions: Mapping[str, int],
     in_a_pipeline: bool,
     units_at_most: int = UNITS_AT_MOST,
+    tell: Callable[[str], object] = lambda _: None,
 ) -> Job:
-    """The job of `model`, of measured layers where the catalogue has them, else of kernels. Raises as these do."""
+    """The job of `model`, of measured layers where the catalogue has them, else of kernels. Raises as these do.
+
+    `tell` hears each step of the latter.
+    """
     if has_layers(catalogue):
         leaderboards, sequences = sources.workspace.leaderboards, dimensions.get("batch")
         return layers_job(model, catalogue, leaderboards, sequences=sequences, in_a_pipeline=in_a_pipeline)
-    return job_of(model, catalogue, sources, dimensions=dimensions, units_at_most=units_at_most)
+    return job_of(model, catalogue, sources, dimensions=dimensions, units_at_most=units_at_most, tell=tell)
