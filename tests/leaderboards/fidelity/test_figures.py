@@ -2,7 +2,14 @@
 
 import pytest
 
-from opmark.leaderboards.fidelity.figures import fidelity_figures, noise_floor, pair_signs, regret_of
+from opmark.leaderboards.fidelity.figures import (
+    fidelity_figures,
+    noise_floor,
+    pair_signs,
+    regret_floor,
+    regret_of,
+    tau_ceiling,
+)
 from opmark.leaderboards.fidelity.records import ExecutedPlacement, FidelityRecord
 from opmark.leaderboards.fidelity.told import MeasuredPlacement, raw_placements
 from opmark.leaderboards.problem.placement import Solution
@@ -78,3 +85,19 @@ def test_devices_stand_apart() -> None:
 
 def test_regret_is_that_of_the_best_prediction() -> None:
     assert regret_of(measured(placement(100, 150), placement(110, 120), placement(500, 600))) == pytest.approx(0.25)
+
+
+def test_one_visit_in_place_of_the_prediction_limits_tau_and_regret() -> None:
+    # The first visit finds a, then b best; the second b, then a. c is last in both.
+    own = measured(placement(100, 100, 120), placement(120, 110, 100), placement(300, 300, 310))
+    assert tau_ceiling([own], 0.05) == pytest.approx((2 - 1) / 3)
+    assert tau_ceiling([own], 0.5) == 1
+    assert regret_floor([own]) == pytest.approx((0.2 + 0.1) / 2)
+    (found,) = fidelity_figures([record(placement(100, 100, 120), placement(120, 110, 100))])
+    assert (found.tau_ceiling, found.regret_floor) == (-1, pytest.approx(0.15))
+
+
+def test_single_visits_limit_nothing() -> None:
+    own = measured(placement(100, 100), placement(200, 210))
+    assert tau_ceiling([own], 0.0) is None
+    assert regret_floor([own]) is None

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations
 from statistics import fmean, median
 
 from opmark.leaderboards.fidelity.records import FidelityRecord
@@ -18,9 +18,10 @@ class FidelityFigures:
     placements. `tau`: Kendall's rank correlation between predicted and measured makespans of one problem, over all
     pairs whose predictions differ by more than the noise floor (None without such a pair). `regret`: the extra time of
     the placement that was predicted to be best over the one that was, the mean over problems. `noise_floor`: the
-    difference between two visits to one placement, the median. `standard_error`: that of a measured makespan, the
-    median. `parts`: what measured minus predicted consists of, as shares of the makespan, medians. The `raw` figures
-    are those of the clock.
+    difference between two visits to one placement, the median. `tau_ceiling` and `regret_floor` are the figures of one
+    visit in place of the prediction, judged by another visit: no prediction can be expected to do better.
+    `standard_error`: that of a measured makespan, the median. `parts`: what measured minus predicted consists of, as
+    shares of the makespan, medians. The `raw` figures are those of the clock.
     """
 
     device: str
@@ -33,6 +34,8 @@ class FidelityFigures:
     pairs: int
     regret: float
     noise_floor: float | None
+    tau_ceiling: float | None = None
+    regret_floor: float | None = None
     standard_error: float | None = None
     parts: Mapping[str, float] = field(default_factory=dict)
     raw_median_error: float | None = None
@@ -91,6 +94,8 @@ def _figures(device: str, track: str, records: Sequence[FidelityRecord]) -> Fide
         pairs=len(told.signs),
         regret=told.regret,
         noise_floor=told.floor,
+        tau_ceiling=tau_ceiling(problems, told.floor or 0.0),
+        regret_floor=regret_floor(problems),
         standard_error=median(known) if known else None,
         parts={name: median(one.parts[name] for one in placements) for name in PARTS},
         raw_median_error=median(map(abs, raw.errors)),
@@ -124,3 +129,26 @@ def regret_of(placements: Sequence[MeasuredPlacement]) -> float:
     """The extra time of the placement with the best prediction, as a share of the best measured time."""
     chosen = min(placements, key=lambda one: one.predicted_ns)
     return chosen.measured_ns / min(one.measured_ns for one in placements) - 1
+
+
+def tau_ceiling(problems: Iterable[Sequence[MeasuredPlacement]], noise: float) -> float | None:
+    """Kendall's tau between two visits, over the pairs that `pair_signs` judges; None without such a pair."""
+    signs = []
+    for own in problems:
+        for one, other in combinations(own, 2):
+            low, high = sorted((one.predicted_ns, other.predicted_ns))
+            if high > low * (1 + noise):
+                changes = [a - b for a, b in zip(one.visits_ns, other.visits_ns, strict=False)]
+                signs += [(a * b > 0) - (a * b < 0) for a, b in combinations(changes, 2)]
+    return fmean(signs) if signs else None
+
+
+def regret_floor(problems: Iterable[Sequence[MeasuredPlacement]]) -> float | None:
+    """The mean regret, by another visit, of the placement that one visit found best; None where visits are single."""
+    found = []
+    for own in problems:
+        visits = zip(*(one.visits_ns for one in own), strict=False)
+        for one, other in permutations(list(visits), 2):
+            chosen = min(range(len(one)), key=one.__getitem__)
+            found.append(other[chosen] / min(other) - 1)
+    return fmean(found) if found else None
