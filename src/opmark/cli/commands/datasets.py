@@ -9,7 +9,7 @@ import click
 from opmark.cli.completers import releases
 from opmark.cli.lookup import graph_finder, release_folder
 from opmark.cli.options import FILE, FOLDER, json_option, workspace
-from opmark.cli.text.terminal import MISSING, show_json, show_table
+from opmark.cli.text.terminal import MISSING, long_step, show_json, show_table
 from opmark.core.errors import ContentError, UsageError
 from opmark.core.units import counted, format_bytes, format_ns
 
@@ -80,7 +80,8 @@ def validate(ctx: click.Context, path: str, as_json: bool) -> None:
     from opmark.datasets.validation.validate import validate as check
 
     folder = Path(path) if Path(path).is_dir() else path_of(path, release_folder(ctx, path))
-    found = check(folder)
+    with long_step("checking the release"):
+        found = check(folder)
     errors = [finding for finding in found if finding.level == ERROR]
     if as_json:
         show_json({"path": str(folder), "valid": not errors, "findings": found})
@@ -115,7 +116,10 @@ def build(
 
     here = workspace(ctx)
     chosen = journals or tuple(sorted(here.journals.glob("*.jsonl")))
-    found = build_release(chosen, here.datasets, version=version, with_journals=with_journals, find=graph_finder(ctx))
+    with long_step("building the release"):
+        found = build_release(
+            chosen, here.datasets, version=version, with_journals=with_journals, find=graph_finder(ctx)
+        )
     _show_built(found, as_json)
 
 
@@ -134,7 +138,9 @@ def merge(ctx: click.Context, sources: tuple[str, ...], version: str | None, as_
 
     folder = workspace(ctx).datasets
     paths = [Path(source) if Path(source).is_file() else path_of(source, folder) for source in sources]
-    _show_built(merge_sources(paths, folder, version=version), as_json)
+    with long_step("merging"):
+        found = merge_sources(paths, folder, version=version)
+    _show_built(found, as_json)
 
 
 @group.command(epilog="Example: opmark datasets diff DEVICE/1.0.0 DEVICE/1.1.0")
