@@ -47,6 +47,9 @@ KINDS = {
     "loads and memory": lambda problem: replace(loads(problem), memory_mode="liveness"),
     "contiguous": lambda problem: replace(loads(problem), contiguous=True),
     "contiguous schedules": lambda problem: replace(problem, contiguous=True),
+    "full pipeline": lambda problem: replace(loads(problem), memory_mode="stash"),
+    "full pipeline of contiguous parts": lambda problem: replace(loads(problem), memory_mode="stash", contiguous=True),
+    "schedules, full pipeline": lambda problem: replace(problem, memory_mode="stash"),
     "price": lambda problem: replace(problem, objective="cost", unit="$"),
     "contention-free": lambda problem: replace(problem, profile="contention_free"),
     "multicast": lambda problem: replace(problem, profile="source_bus_multicast"),
@@ -76,6 +79,22 @@ def test_a_run_finds_what_costs_as_much_as_it_says(kind: str, memory_bytes: int)
     assert math.ceil(kept) == found.energy
     if problem.contiguous:
         assert returning_unit(problem, annealer.search.groups.spread(found.chosen)) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_code_judges_as_the_simulator_does(kind: str) -> None:
+    annealer = annealer_of(KINDS[kind](branchy(memory_bytes=1100, blocks=5)))
+    if not annealer.compiled:
+        return
+    search, draw = annealer.search, np.random.default_rng(0)
+    for _ in range(30):
+        able = [draw.choice(np.flatnonzero(row)) for row in search.groups.allowed]
+        state = search.state(np.array(able, dtype=np.int64))
+        tally = annealer._begin(state, 1, HOT._replace(unevenness=0.0)).state.tally[0]
+        costs, excess = search.costs(search.groups.spread(state.chosen)[None, :], state.priority)
+        assert tally["cost"] == costs[0]
+        if math.isfinite(costs[0]):  # else nobody looks at the memory
+            assert tally["excess"] == pytest.approx(excess[0])
 
 
 def test_a_step_of_micro_batches_is_annealed_too() -> None:

@@ -167,14 +167,17 @@ def _judge_of(search: Search) -> "CandidateJudge":
     from opmark.leaderboards.simulator.load_tracker import load_tracker
 
     problem, rules = search.problem, search.rules
-    plain = rules.model is None and problem.memory_mode != "stash" and not problem.limits
-    plain = plain and passes_of(problem) is None
+    plain = rules.model is None and not problem.limits and passes_of(problem) is None
+    stashed = plain and problem.memory_mode == "stash"
     tracked = plain and problem.objective == "throughput"
     tracked_memory = tracked and problem.memory_mode == "sum"
-    simulated = plain and not tracked_memory and problem.objective in ("latency", "throughput")
+    simulated = plain and problem.objective in ("latency", "throughput") and not tracked_memory
+    # The memory of a full pipeline and its loads need no schedule.
+    simulated = simulated and not (tracked and stashed)
     return CandidateJudge(
         tracked=int(tracked),
         tracked_memory=int(tracked_memory),
+        stashed=int(stashed),
         simulated=int(simulated),
         contiguous=int(problem.contiguous),
         memory=problem.arrays.device_memory_bytes,

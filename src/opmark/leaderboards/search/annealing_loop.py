@@ -12,7 +12,14 @@ import numpy as np
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.tables import internal, uncounted
 from opmark.leaderboards.search.moves import Moves, below, move_groups, move_unit, undo, uniform
-from opmark.leaderboards.search.schedules import Schedules, least_ns, returns, simulated_ns
+from opmark.leaderboards.search.schedules import (
+    Schedules,
+    excess_of,
+    least_ns,
+    returns,
+    simulated_ns,
+    stashed_excess,
+)
 from opmark.leaderboards.simulator.engine import INVALID
 from opmark.leaderboards.simulator.load_tracker import LoadTracker, busiest_ns, mean_square_ns, put_unit
 
@@ -48,11 +55,13 @@ class RunState(NamedTuple):
 class CandidateJudge(NamedTuple):
     """The ways to judge candidates: `tracked` by loads kept up to date, `simulated`, or both (loads for the cost).
 
-    `tracked_memory`: the tracker's bytes count, not the simulation's. With `contiguous` no path may return to a device.
+    `tracked_memory`: the tracker's bytes count, not the simulation's; `stashed`: those of a full pipeline do. With
+    `contiguous` no path may return to a device.
     """
 
     tracked: int
     tracked_memory: int
+    stashed: int
     simulated: int
     contiguous: int
     memory: Integers
@@ -153,16 +162,6 @@ def propose(run):  # type: ignore[no-untyped-def]
 
 
 @internal
-def excess_of(held, memory):  # type: ignore[no-untyped-def]
-    """Bytes beyond each device's memory, as shares of it, summed."""
-    total = 0.0
-    for d in range(len(memory)):
-        if held[d] > memory[d]:
-            total += (held[d] - memory[d]) / memory[d]
-    return total
-
-
-@internal
 def judged(run, moved, limit):  # type: ignore[no-untyped-def]
     """The verdict on the state; `moved` says whether any device changed."""
     judge, state = run.judge, run.state
@@ -179,6 +178,8 @@ def judged(run, moved, limit):  # type: ignore[no-untyped-def]
             return REJECTED
     if judge.contiguous and returns(state.device, schedules):
         return REJECTED
+    if judge.stashed:
+        excess = stashed_excess(state.device, judge.memory, schedules)
     if judge.simulated:
         if schedules.bounded and moved and least_ns(state.device, schedules) > limit:
             return REJECTED
@@ -188,7 +189,7 @@ def judged(run, moved, limit):  # type: ignore[no-untyped-def]
             return REJECTED
         if not judge.tracked:
             cost = float(ns)
-        if not judge.tracked_memory:
+        if not judge.tracked_memory and not judge.stashed:
             excess = excess_of(schedules.room.peak, judge.memory)
     return Verdict(cost, uneven, excess)
 

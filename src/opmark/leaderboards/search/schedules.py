@@ -1,4 +1,4 @@
-"""Schedules within an annealing run, compiled: a lower bound and the simulation.
+"""Schedules within an annealing run, compiled: a lower bound, the simulation, and the memory of full pipelines.
 
 Imported lazily. The bound says before the simulation that a candidate cannot pass, as in branch and bound.
 """
@@ -12,10 +12,11 @@ from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.packing import Room
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.sweeps import returning_rows
-from opmark.leaderboards.problem.tables import compiled, uncounted
+from opmark.leaderboards.problem.tables import compiled, internal, uncounted
 from opmark.leaderboards.search.lists.travel import travel_ns
 from opmark.leaderboards.simulator import engine
 from opmark.leaderboards.simulator.events import room_for
+from opmark.leaderboards.simulator.loads import stash_rows
 
 # No tensor of a bound takes longer than 18 minutes, so that sums over a path stay below 2^63.
 LONGEST_NS = 2**40
@@ -27,7 +28,8 @@ class Schedules(NamedTuple):
 
     `run_ns` is U×D, `travel_ns` M×D×D on empty links; `tails_ns` is the least time from each unit's end to the end of
     the pass. Devices are free to choose: `no_order` is empty rows. `bounded` is 0 where the rules break the bound.
-    `forward` is 1 for forward units. `end`, `work`, `head` and `tail` are the bound's.
+    `forward` is 1 for forward units. A full pipeline keeps at most `micro_batches` samples (0: all), and `alone` is
+    one replica per device. `end`, `work`, `head` and `tail` are the bound's.
     """
 
     data: Integers
@@ -45,6 +47,8 @@ class Schedules(NamedTuple):
     device_slots: Integers
     no_order: Integers
     forward: Integers
+    micro_batches: int
+    alone: Integers
     room: Room
     end: Integers
     work: Integers
@@ -71,6 +75,8 @@ def schedules_of(problem: Problem, rules: EventRules, *, needed: bool) -> Schedu
         no_order=np.zeros(arrays.devices + 1, dtype=np.int64),
         room=room_for(arrays),
         forward=np.array([unit.phase == "forward" for unit in problem.units], dtype=np.int64),
+        micro_batches=problem.micro_batches,
+        alone=np.ones(arrays.devices, dtype=np.int64),
         end=np.zeros(arrays.units, dtype=np.int64),
         work=np.zeros(arrays.devices, dtype=np.int64),
         head=np.zeros(arrays.devices, dtype=np.int64),
@@ -133,3 +139,20 @@ def simulated_ns(device, rank, tables):  # type: ignore[no-untyped-def]
 def returns(device, tables):  # type: ignore[no-untyped-def]
     """True where a path over forward units leaves a device and returns to it."""
     return returning_rows(tables.data, tables.starts, tables.topological, tables.forward, device)[0] == 1
+
+
+@internal
+def excess_of(held, memory):  # type: ignore[no-untyped-def]
+    """Bytes beyond each device's memory, as shares of it, summed."""
+    total = 0.0
+    for d in range(len(memory)):
+        if held[d] > memory[d]:
+            total += (held[d] - memory[d]) / memory[d]
+    return total
+
+
+@compiled(no_cpython_wrapper=True)
+def stashed_excess(device, memory, tables):  # type: ignore[no-untyped-def]
+    """The excess of a full pipeline, in which every sample in flight keeps its forward tensors."""
+    peak = stash_rows(tables.data, tables.starts, device, tables.alone, tables.forward, tables.micro_batches)
+    return excess_of(peak, memory)
