@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from tests.contracts.test_placers import branchy, training
 
+from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.problem.contiguity import returning_unit
-from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.problem import Problem, smallest_problem
 from opmark.leaderboards.search.annealing import LARGEST_PENALTY_FACTOR, PENALTY_GROWTH, Annealer, Cooling, warm_up
 from opmark.leaderboards.search.incumbent import Incumbent
 from opmark.leaderboards.search.states import Search, State
@@ -163,3 +164,19 @@ def test_published_chains_move_one_group_at_a_time() -> None:
     single = Cooling(temperature_first=1e9, temperature_last=1e9, reorder=0.0, twice=0.0, regions=False, guided=False)
     found = annealer.run(start, 1, single)
     assert (found.chosen != start.chosen).sum() <= 1
+
+
+def test_every_problem_meets_the_same_compiled_code() -> None:
+    """A table with a layout of its own would have the whole loop compiled once more, within somebody's budget."""
+    from numba import typeof
+
+    wide, alone = branchy(), branchy().units[0]
+    only = Cluster(name="one", devices=(replace(wide.cluster.devices[1], memory_bytes=2**30),))
+    shapes = (
+        wide,
+        replace(wide, cluster=only),
+        replace(wide, units=(alone,), tensors=()),
+        smallest_problem(),
+        *(KINDS[kind](wide) for kind in ("loads", "contiguous", "multicast")),
+    )
+    assert len({typeof(annealer_of(problem)._judge) for problem in shapes}) == 1

@@ -83,7 +83,8 @@ class ProblemArrays(PackedFields):
     @cached_property
     def run_ns(self) -> Integers:
         """U×D: the time for which a unit holds a slot of each device, dispatch included; -1 if it cannot run there."""
-        table = self.exec_ns.reshape(self.units, -1)[:, self.device_type]
+        # `take` keeps rows together. Another layout would have all compiled code that reads it compiled once more.
+        table = self.exec_ns.reshape(self.units, -1).take(self.device_type, axis=1)
         return np.where(table > 0, table + self.device_dispatch_ns, table)
 
     @cached_property

@@ -142,7 +142,7 @@ def _costs(problem: Problem, *, contention: bool) -> "ListCosts":
     arrays = problem.arrays
     types = int(arrays.sizes[3])
     return ListCosts(
-        run_ns=np.ascontiguousarray(arrays.run_ns),
+        run_ns=arrays.run_ns,
         input_offsets=arrays.input_offsets,
         input_tensors=arrays.input_tensors,
         tensor_producer=arrays.tensor_producer,
