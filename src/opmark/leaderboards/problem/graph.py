@@ -12,7 +12,7 @@ from opmark.leaderboards.problem.integers import Integers
 
 # The number of a name that nothing has.
 UNKNOWN = -2
-_KNOWN = "numbered"
+_KNOWN, _CLASSES = "numbered", "classes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +138,13 @@ def class_names(problem: ProblemFields) -> list[str]:
 
     Units that name a weight which an update unit names (its forward, backward and update) belong together.
     """
+    known: list[str] | None = problem.worked_out.get(_CLASSES)
+    if known is None:  # every answer to the problem asks for them
+        known = problem.worked_out[_CLASSES] = _joined_classes(problem)
+    return known
+
+
+def _joined_classes(problem: ProblemFields) -> list[str]:
     updated = problem.updated_weights
     if not updated and not any(unit.colocation for unit in problem.units):
         return [""] * len(problem.units)

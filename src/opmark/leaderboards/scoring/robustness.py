@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from opmark.leaderboards.problem.fields import GoalLimits
 from opmark.leaderboards.problem.integers import Integers
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.rules.objective import OBJECTIVES
 from opmark.leaderboards.problem.rules.profile import PublishedModel, profile_named
 from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.simulator.evaluation import Evaluation
@@ -50,35 +52,76 @@ def has_intervals(problem: Problem) -> bool:
 def robustness_of_all(
     problem: Problem, placements: Sequence[Placement], *, factors: Factors, profile: PublishedModel | None = None
 ) -> tuple[Robustness, ...]:
-    """`robustness` of several placements over the same draws; each draw is compiled once."""
+    """`robustness` of several placements over the same draws: each draw is compiled once, equal placements run once."""
+    rules = profile_named(problem.profile) if profile is None else profile
     fixed = [
         replace(placement, priority=problem.arrays.default_priority) if placement.priority is None else placement
         for placement in placements
     ]
-    plain = [place for place, one in enumerate(fixed) if not (one.order or one.replicas or one.schedule)]
-    devices = np.array([fixed[place].device for place in plain], dtype=np.int64)
-    priorities = np.array([fixed[place].priority for place in plain], dtype=np.int64)
-    costs = np.zeros((len(factors), len(fixed)), dtype=np.int64)
-    others = sorted(set(range(len(fixed))).difference(plain))
-    rules = profile_named(problem.profile) if profile is None else profile
-    # Samples that follow one another cost the load of the busiest server: transfers load it alike in all draws.
-    steady = problem.objective == "throughput" and rules.model is None
-    transfers = {place: transfer_loads(problem, fixed[place], rules) for place in others} if steady else {}
+    # Samples that follow one another cost the load of the busiest server: the order of units does not matter.
+    steady = problem.objective == "throughput" and rules.model is None and not problem.limits
+    number: dict[Any, int] = {}
+    number_of = [number.setdefault(_identity(one, steady=steady), len(number)) for one in fixed]
+    distinct = [fixed[number_of.index(one)] for one in range(len(number))]
+    run = _steady_costs if steady else _simulated_costs
+    costs = [tuple(own) for own in run(problem, distinct, factors, rules).T.tolist()]
+    return tuple(Robustness(costs=costs[one]) for one in number_of)
+
+
+def _identity(placement: Placement, *, steady: bool) -> Any:
+    """Equal for placements that cost the same; `steady` is True where only loads count."""
+    replicas = tuple(sorted((device, tuple(others)) for device, others in placement.replicas.items()))
+    if steady:
+        return placement.device.tobytes(), replicas
+    order = tuple(sorted((device, tuple(units)) for device, units in (placement.order or {}).items()))
+    priority = np.asarray(placement.priority, dtype=np.int64)
+    return placement.device.tobytes(), replicas, order, priority.tobytes(), placement.schedule
+
+
+def _simulated_costs(
+    problem: Problem, placements: Sequence[Placement], factors: Factors, rules: PublishedModel
+) -> Integers:
+    """The cost per draw and placement. Raises `PlacementError` as `simulate` does."""
+    plain = [place for place, one in enumerate(placements) if not (one.order or one.replicas or one.schedule)]
+    devices = np.array([placements[place].device for place in plain], dtype=np.int64)
+    priorities = np.array([placements[place].priority for place in plain], dtype=np.int64)
+    costs = np.zeros((len(factors), len(placements)), dtype=np.int64)
+    others = sorted(set(range(len(placements))).difference(plain))
     # Replicas that share a pass run parts, whose times are not compiled.
-    replicated = not problem.pipelined and any(fixed[place].replicas for place in others)
+    replicated = not problem.pipelined and any(placements[place].replicas for place in others)
     for draw, row in enumerate(factors):
         whole = _drawn(problem, row)
         if plain:
-            costs[draw, plain] = simulate_many(whole, devices, priorities, profile=profile, enforce_memory=False)
+            costs[draw, plain] = simulate_many(whole, devices, priorities, profile=rules, enforce_memory=False)
         anew = drawn_problem(problem, row) if replicated else whole
         for place in others:
-            if steady:
-                loads = loads_beside(whole, fixed[place], rules, transfers[place])
-                costs[draw, place] = math.ceil(loads.bottleneck_ns)
-            else:
-                drawn = anew if fixed[place].replicas else whole
-                costs[draw, place] = simulate(drawn, fixed[place], profile).cost_ns
-    return tuple(Robustness(costs=tuple(own)) for own in costs.T.tolist())
+            drawn = anew if placements[place].replicas else whole
+            costs[draw, place] = simulate(drawn, placements[place], rules).cost_ns
+    return costs
+
+
+def _steady_costs(
+    problem: Problem, placements: Sequence[Placement], factors: Factors, rules: PublishedModel
+) -> Integers:
+    """The load of the busiest server per draw and placement; transfers load a server alike in all draws.
+
+    The simulation of one pass tells once which placements cannot run. Raises `PlacementError` as `simulate` does.
+    """
+    single = [place for place, one in enumerate(placements) if not one.replicas]
+    devices = np.array([placements[place].device for place in single], dtype=np.int64)
+    shared = {
+        place: transfer_loads(problem, one, rules) for place, one in enumerate(placements) if place not in set(single)
+    }
+    costs = np.zeros((len(factors), len(placements)), dtype=np.int64)
+    first = simulate_many(problem, devices, profile=rules, enforce_memory=False) if single else devices
+    for draw, row in enumerate(factors):
+        whole = _drawn(problem, row)
+        if single:
+            costs[draw, single] = OBJECTIVES.load(problem.objective).costs(whole, devices, first, rules)
+        for place, transfers in shared.items():
+            loads = loads_beside(whole, placements[place], rules, transfers)
+            costs[draw, place] = math.ceil(loads.bottleneck_ns)
+    return costs
 
 
 def robustness(
@@ -100,20 +143,34 @@ def robustness(
 def front_robustness(
     problem: Problem, evaluation: Evaluation, *, factors: Factors, profile: PublishedModel | None = None
 ) -> Robustness:
-    """The cost of a front over draws. A placement that a draw takes beyond the reference time adds nothing there."""
+    """The cost of a front over draws: see `robustness_of_fronts`."""
+    return robustness_of_fronts(problem, [evaluation], factors=factors, profile=profile)[0]
+
+
+def robustness_of_fronts(
+    problem: Problem, evaluations: Sequence[Evaluation], *, factors: Factors, profile: PublishedModel | None = None
+) -> tuple[Robustness, ...]:
+    """The costs of fronts over the same draws.
+
+    A placement that a draw takes beyond the reference time adds nothing there.
+    """
     objective = "throughput" if problem.limits.period_ns else "latency"
     free = replace(problem, objective=objective, unit="ns", limits=GoalLimits())
-    placements = [one.placement for one in evaluation.front]
-    rows = robustness_of_all(free, placements, factors=factors, profile=profile)
-    prices = [one.point(problem).price_per_hour for one in evaluation.front]
-    costs = []
-    for times_ns in zip(*(row.costs for row in rows), strict=True):
-        points = [
-            MoneyAndTime(price_per_hour=price, time_ns=Fraction(time_ns))
-            for price, time_ns in zip(prices, times_ns, strict=True)
-        ]
-        costs.append(math.ceil(mean_time_ns(problem.limits, points)))
-    return Robustness(costs=tuple(costs))
+    placements = [one.placement for evaluation in evaluations for one in evaluation.front]
+    rows = iter(robustness_of_all(free, placements, factors=factors, profile=profile))
+    found = []
+    for evaluation in evaluations:
+        prices = [one.point(problem).price_per_hour for one in evaluation.front]
+        own = [next(rows).costs for _ in evaluation.front]
+        costs = []
+        for times_ns in zip(*own, strict=True):
+            points = [
+                MoneyAndTime(price_per_hour=price, time_ns=Fraction(time_ns))
+                for price, time_ns in zip(prices, times_ns, strict=True)
+            ]
+            costs.append(math.ceil(mean_time_ns(problem.limits, points)))
+        found.append(Robustness(costs=tuple(costs)))
+    return tuple(found)
 
 
 def shares_won(costs: Mapping[str, Sequence[int]]) -> dict[str, float]:

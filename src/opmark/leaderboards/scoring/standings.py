@@ -14,10 +14,10 @@ from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.metric import METRICS, Drawn, Result
 from opmark.leaderboards.scoring.robustness import (
     drawn_factors,
-    front_robustness,
     has_intervals,
     robustness,
     robustness_of_all,
+    robustness_of_fronts,
     shares_won,
 )
 from opmark.leaderboards.scoring.score_formulas import (
@@ -256,7 +256,10 @@ def drawn_costs(
         # Parts have the kind and the shape group of their unit, so that an answer that splits has the same draws.
         drawn = {name: robustness(one.decided, one.placement) for name, one in valid.items() if one.decided is not None}
         factors = drawn_factors(problem)
-        drawn |= {name: front_robustness(problem, one, factors=factors) for name, one in valid.items() if one.front}
+        fronts = {name: one for name, one in valid.items() if one.front}
+        if fronts:
+            of_fronts = robustness_of_fronts(problem, list(fronts.values()), factors=factors)
+            drawn |= dict(zip(fronts, of_fronts, strict=True))
         same = {name: one.placement for name, one in valid.items() if one.decided is None and not one.front}
         if same:
             together = robustness_of_all(problem, list(same.values()), factors=factors)
