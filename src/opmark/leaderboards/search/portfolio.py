@@ -121,14 +121,24 @@ def elite(states: Sequence[State]) -> list[State]:
 
 def enumerated(search: Search) -> list[State]:
     """The best of all placements, where they are few."""
-    able = [np.flatnonzero(row).tolist() for row in search.groups.allowed]
-    if math.prod(map(len, able)) > ENUMERATED_AT_MOST:
+    allowed = search.groups.allowed
+    free = np.flatnonzero(allowed.sum(axis=1) > 1).tolist()
+    able = [np.flatnonzero(allowed[group]) for group in free]
+    count = math.prod(map(len, able))
+    if count > ENUMERATED_AT_MOST:
         return []
+    first = allowed.argmax(axis=1).astype(np.int64)
+    rank = search.state(first).priority[None, :]
     best: list[State] = []
-    rank = search.state(np.array([row[0] for row in able], dtype=np.int64)).priority[None, :]
-    every = itertools.product(*able)
-    while search.incumbent.left_s > 0 and (chunk := list(itertools.islice(every, ROWS))):
-        best = [min([*best, *search.states(np.array(chunk, dtype=np.int64), rank)], key=lambda one: one.merit)]
+    for begun in range(0, count, ROWS):
+        if search.incumbent.left_s <= 0:
+            break
+        numbers = np.arange(begun, min(begun + ROWS, count))
+        rows = np.tile(first, (len(numbers), 1))
+        if free:
+            places = np.unravel_index(numbers, [len(devices) for devices in able])
+            rows[:, free] = np.column_stack([devices[place] for devices, place in zip(able, places, strict=True)])
+        best = [min([*best, search.best_of(rows, rank)], key=lambda one: one.merit)]
     for state in best:
         search.report(state)
     return best

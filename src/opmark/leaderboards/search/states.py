@@ -74,6 +74,13 @@ class Search:
             for k in range(len(rows))
         ]
 
+    def best_of(self, rows: Integers, ranks: Integers) -> State:
+        """The state of most merit among rows of devices per group, with one row of priorities for all."""
+        energies, excess = self.energies(rows, ranks)
+        fits = (excess == 0) & np.isfinite(energies)
+        best = int(np.lexsort((energies, ~fits))[0])
+        return State(chosen=rows[best].copy(), priority=ranks[0], energy=float(energies[best]), fits=bool(fits[best]))
+
     def energies(self, rows: Integers, ranks: Integers) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """The energy per row (infinite where it cannot run), and its excess: bytes beyond memory, as shares of it."""
         costs, excess = self.costs(self.groups.spread(rows), ranks)
