@@ -1,6 +1,7 @@
 """Kind, parameters, key and element type of a row belong together."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from opmark.core.canonical import canonical_json
@@ -22,17 +23,24 @@ def _problems(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "kind", f"no kind is called {row['kind']!r}"
         return
     try:
-        kernel = kernel_of(row["kind"], row["parameters"])
-        KINDS.load(kernel.kind).parse(kernel)
+        canonical, key, dtype = _derived(row["kind"], row["parameters"])
     except OpMarkError as error:
         yield "parameters", error.message
         return
-    if row["parameters"] != canonical_json(kernel.params):
+    if row["parameters"] != canonical:
         yield "parameters", "not written canonically (sorted keys, no spaces)"
-    if row["kernel_key"] != kernel.key:
-        yield "kernel_key", f"{row['kernel_key']!r} is not the key of this kernel, {kernel.key!r} is"
-    if row["dtype"] != kernel.params.get("dtype"):
-        yield "dtype", f"{row['dtype']!r} is not the parameters' {kernel.params.get('dtype')!r}"
+    if row["kernel_key"] != key:
+        yield "kernel_key", f"{row['kernel_key']!r} is not the key of this kernel, {key!r} is"
+    if row["dtype"] != dtype:
+        yield "dtype", f"{row['dtype']!r} is not the parameters' {dtype!r}"
+
+
+@lru_cache(maxsize=65536)  # a kernel has a row per target
+def _derived(kind: str, parameters: str) -> tuple[str, str, object]:
+    """The canonical text, the key and the element type of a kernel. Raises `OpMarkError` where it is none."""
+    kernel = kernel_of(kind, parameters)
+    KINDS.load(kind).parse(kernel)
+    return canonical_json(kernel.params), kernel.key, kernel.params.get("dtype")
 
 
 CHECK = Check(

@@ -13,7 +13,7 @@ def findings(tables: ReleaseTables) -> Iterator[Finding]:
         (KERNEL_TABLES, "latency_hot_ns", "standard_error_hot"),
         (NETWORK_TABLES, "latency_ns", "standard_error"),
     ):
-        for file, number, row in tables.rows(*names):
+        for file, number, row in tables.rows(*names, columns=("status", "reason", "role", label, error)):
             for column, message in _problems(row, label, error):
                 yield Finding(check=CHECK.name, level=ERROR, file=file, row=number, column=column, message=message)
 

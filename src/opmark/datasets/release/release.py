@@ -102,27 +102,25 @@ class Release:
     def measurements(self, target_name: str) -> tuple[Measurement, ...]:
         """List the kernel trials of one target without repeats. Raises `UnknownNameError`, `ContentError`."""
         self.target(target_name)
-        return tuple(
-            measurement_of(row) for row in self.tables[KERNELS.name].to_pylist() if row["target"] == target_name
-        )
+        return tuple(map(measurement_of, self._rows(KERNELS.name, target_name)))
 
     def network_measurements(self, target_name: str) -> tuple[NetworkMeasurement, ...]:
         """List the network trials of one target without repeats. Raises `UnknownNameError`, `ContentError`."""
         self.target(target_name)
-        return tuple(network_of(row) for row in self.tables[NETWORKS.name].to_pylist() if row["target"] == target_name)
+        return tuple(map(network_of, self._rows(NETWORKS.name, target_name)))
 
     def network_retests(self, target_name: str) -> tuple[tuple[NetworkMeasurement, NetworkMeasurement], ...]:
         """Pair usable network trials of one target with usable repeats of the same graph."""
         usable = (one for one in self.network_measurements(target_name) if one.status in USABLE)
         first = {(one.network, one.batch, one.graph_id): one for one in usable}
-        repeats = (network_of(row) for row in self._rows(NETWORK_REPEATS.name) if row["target"] == target_name)
+        repeats = map(network_of, self._rows(NETWORK_REPEATS.name, target_name))
         pairs = ((first.get((one.network, one.batch, one.graph_id)), one) for one in repeats if one.status in USABLE)
         return tuple((trial, again) for trial, again in pairs if trial is not None)
 
     def fusions(self, target_name: str) -> tuple[FusionMeasurement, ...]:
         """List the pairs of operators of one target, if they were measured. Raises `UnknownNameError`."""
         self.target(target_name)
-        return tuple(fusion_of(row) for row in self._rows(FUSION.name) if row["target"] == target_name)
+        return tuple(map(fusion_of, self._rows(FUSION.name, target_name)))
 
     @cached_property
     def links(self) -> tuple[LinkMeasurement, ...]:
@@ -163,8 +161,17 @@ class Release:
             provenance=self.manifest.provenance,
         )
 
-    def _rows(self, name: str) -> "list[dict[str, Any]]":
-        return self.tables[name].to_pylist() if name in self.tables else []
+    def _rows(self, name: str, target_name: str = "") -> "list[dict[str, Any]]":
+        """The rows of a table that may be absent, of one target where one is named."""
+        if name not in self.tables:
+            return []
+        table = self.tables[name]
+        if target_name:
+            from pyarrow import compute
+
+            table = table.filter(compute.equal(table.column("target"), target_name))
+        found: list[dict[str, Any]] = table.to_pylist()
+        return found
 
     def _frame(self, name: str) -> "pandas.DataFrame":
         frame: pandas.DataFrame = self.tables[name].to_pandas()

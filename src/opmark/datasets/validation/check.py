@@ -1,6 +1,6 @@
 """The interface of a check of releases; each file of `opmark.datasets.checks` implements one."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -48,15 +48,29 @@ class ReleaseTables:
 
     @cached_property
     def _rows(self) -> dict[str, list[dict[str, Any]]]:
-        # every check walks the rows, and converting Arrow to Python takes most of the time
-        return {name: table.to_pylist() for name, table in self.tables.items()}
+        # most checks walk the rows, and converting Arrow to Python takes most of the time
+        return {}
 
-    def rows(self, *names: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
-        """Iterate over (file, row number, row) of the tables called `names`, by default of all."""
+    def rows(self, *names: str, columns: Sequence[str] = ()) -> Iterator[tuple[str, int, dict[str, Any]]]:
+        """Iterate over (file, row number, row) of the tables called `names`, by default of all.
+
+        With `columns`, a row has at least those of them that its table has, and the lists of samples are not converted.
+        """
         for name in names or TABLES:
             if name in self.tables:
-                for number, row in enumerate(self._rows[name]):
+                for number, row in enumerate(self._converted(name, columns)):
                     yield TABLES[name].file, number, row
+
+    def _converted(self, name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+        table = self.tables[name]
+        if name not in self._rows:
+            if columns:
+                found: list[dict[str, Any]] = table.select(
+                    [one for one in columns if one in table.column_names]
+                ).to_pylist()
+                return found
+            self._rows[name] = table.to_pylist()
+        return self._rows[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
