@@ -175,7 +175,8 @@ class ScoringLoop:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # it ended before it had read the job
+                process.stdin.close()
             process.stdout.close()
         return last
 
