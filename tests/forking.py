@@ -97,11 +97,15 @@ class ForkedProcess:
             self.wait()
         return self.returncode
 
-    def kill(self) -> None:
-        """Kill the process, unless it has ended."""
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the process, unless it has ended."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
-                os.kill(self.pid, 9)
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill the process, unless it has ended."""
+        self.send_signal(9)
 
     def _number(self) -> int:
         content = self._connection.recv(4, socket.MSG_WAITALL)

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.leaderboards.examples import heft_canonical
+from tests.forking import ForkedProcess
+from tests.leaderboards.examples import HEFT_EDGES, HEFT_NS, canonical
+from tests.leaderboards.serving.forked_server import start_server
 
 from opmark.core.workspace import ROOMS
 from opmark.leaderboards.problem.files import save_problem
@@ -32,16 +34,22 @@ device = problem["cluster"]["devices"][0]["name"]
 print(json.dumps({{"device": {{unit["name"]: device for unit in problem["units"]}}}}))
 """
 BUDGET_S = 60
+# The first tasks of the HEFT paper: the reference of each twin is found at once.
+PROBLEM = canonical(HEFT_NS[:5], {pair: size for pair, size in HEFT_EDGES.items() if max(pair) <= 5})
 
 
 @dataclass
 class LiveServer:
-    """The server of the workspace `root`; it may be started, killed and started again."""
+    """The server of the workspace `root`; it may be started, killed and started again.
+
+    It is forked from a process that has imported everything, unless `real` commands start it and its processes.
+    """
 
     root: Path
     options: tuple[str, ...] = ()
     port: int = 0
-    process: "subprocess.Popen[bytes] | None" = None
+    real: bool = False
+    process: "subprocess.Popen[bytes] | ForkedProcess | None" = None
     client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=60, trust_env=False))
 
     @property
@@ -53,9 +61,12 @@ class LiveServer:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        command = [sys.executable, "-m", "opmark", "--workspace", str(self.root), "leaderboards", "serve"]
-        command += ["--port", str(self.port), "--sandbox", "none", "--i-trust-this", *self.options]
-        self.process = subprocess.Popen(command, cwd=self.root)
+        words = ["--workspace", str(self.root), "leaderboards", "serve"]
+        words += ["--port", str(self.port), "--sandbox", "none", "--i-trust-this", *self.options]
+        if self.real:
+            self.process = subprocess.Popen([sys.executable, "-m", "opmark", *words], cwd=self.root)
+        else:
+            self.process = start_server(words, self.root)
         self.wait(lambda: self.client.get(f"{self.url}/api/health").status_code == 200)
 
     def end(self, number: int = signal.SIGTERM) -> int:
@@ -63,7 +74,11 @@ class LiveServer:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
-        return self.process.wait(timeout=60)
+        code = self.process.wait(timeout=60)
+        for stream in (self.process.stdin, self.process.stdout):
+            if stream is not None:
+                stream.close()
+        return code
 
     def send(self, content: bytes, key: str = "", **query: str) -> httpx.Response:
         """Upload an archive as the body of a request."""
@@ -99,7 +114,7 @@ def workspace_in(folder: Path) -> Path:
     track.mkdir()
     (track / "track.yaml").write_text(f"schema: 1\ntitle: A small track\nversion: 1.0.0\nbudget_s: {BUDGET_S}\n")
     for name in PROBLEMS:
-        problem = replace(heft_canonical(), name=name)
+        problem = replace(PROBLEM, name=name)
         save_problem(problem, track / ("validation" if name == "d" else "problems") / f"{name}.json")
     return folder
 
