@@ -12,39 +12,42 @@ from hypothesis import HealthCheck, settings
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 # Freed memory stays with its process. Clearing new pages for a matrix takes longer than most arithmetic on it.
 MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**26), "MALLOC_TRIM_THRESHOLD_": str(2**28)}
-# Workers of a local Dask cluster are forked from one process that has imported all they need.
+# Workers of a local Dask cluster, and other processes of tests, are forked from one that has imported all they need.
 FORKED = {"DASK_DISTRIBUTED__WORKER__MULTIPROCESSING_METHOD": "forkserver"}
 IMPORTED = (
     "distributed",
     "opmark.core.parallel.dask_map",
     "opmark.bench.run.measuring_host",
     "opmark.leaderboards.scoring.scoring_jobs",
+    "tests.leaderboards.submissions.test_ownership",
     "opmark.predictors.judging.scores",
+    "tests.leaderboards.loaded_search",
 )
 # A collection of garbage for every so many new objects: five thousand tests are a large heap to look through.
 COLLECTED_EVERY = 50_000
 # Files that take longest come first, so that all processes end at about the same time; those in front compile nothing.
 LONGEST = (
-    "bench/run/test_cluster_run.py",
     "predictors/judging/test_published_tables.py",
     "studies/active_sampling/test_run.py",
     "house/test_docs.py",
     "content/test_schemas.py",
+    "content/test_datasets.py",
+    "bench/run/test_runner.py",
+    "cli/commands/predictors/test_bundles.py",
+    "predictors/transfer/test_adapted_bundle.py",
+    "leaderboards/scoring/test_track.py",
+    "content/test_tracks.py",
+    "contracts/test_placers.py",
     "leaderboards/submissions/test_counting.py",
+    "bench/run/test_cluster_run.py",
     "leaderboards/serving/test_server.py",
     "leaderboards/submissions/test_ownership.py",
-    "leaderboards/scoring/test_track.py",
-    "contracts/test_placers.py",
     "leaderboards/bounds/test_relaxations.py",
     "e2e/test_pipeline.py",
-    "cli/commands/predictors/test_bundles.py",
     "leaderboards/placers/test_searching_placers.py",
     "leaderboards/scoring/test_scoring_jobs.py",
     "leaderboards/scoring/test_first_answer.py",
     "leaderboards/serving/test_server_in_browser.py",
-    "predictors/transfer/test_adapted_bundle.py",
-    "bench/run/test_runner.py",
-    "content/test_datasets.py",
 )
 # Folders with tests that place or simulate.
 COMPILED = frozenset({"search", "placers", "simulator", "bounds", "scoring", "contracts", "e2e", "readers"})
@@ -91,7 +94,7 @@ def forked_processes() -> None:
 
 @pytest.fixture(scope="session")
 def forked_cluster() -> None:
-    """Workers of local clusters find everything imported. Dask chooses imports itself at its first look alone."""
+    """What the fork server of this process forks finds everything imported. Dask chooses imports at its first look."""
     from distributed.utils import get_mp_context
 
     get_mp_context().set_forkserver_preload(list(IMPORTED))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.leaderboards.examples import heft_canonical, peft_canonical
+from tests.leaderboards.forked_placers import address, fork_placers
 
 from opmark.core.canonical import plain
 from opmark.core.errors import MissingExtraError, SubmissionError
@@ -101,6 +102,7 @@ def test_a_cluster_gives_the_same_bytes_although_a_worker_is_killed(tmp_path: Pa
     score_track(here, UNTIMED, jobs=1)
     steps: list[ScoringProgress] = []
     with OnDask("local:2") as cluster:
+        cluster.client.run(fork_placers, address())
         processes = list(cluster.client.run(os.getpid).values())
 
         def kill_one(step: ScoringProgress) -> None:

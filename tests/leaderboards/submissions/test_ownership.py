@@ -24,9 +24,8 @@ from opmark.leaderboards.submissions.signature import own_key, sign
 from opmark.leaderboards.submissions.submit import ScoringOptions, submit, submit_signed
 
 __all__ = ["track"]
-# Processes of their own, forked from one that has imported everything and begun nothing.
+# Processes of their own, forked from one that has imported everything and begun nothing: see `forked_cluster`.
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload([__name__])
 NOTICE = "notice.txt"
 
 
@@ -88,6 +87,7 @@ def _score(leaderboards: Path, names: tuple[str, ...]) -> str:
     return ""
 
 
+@pytest.mark.usefixtures("forked_cluster")
 def test_submits_at_once_lose_nothing(track: Track, tmp_path: Path) -> None:
     """Five processes write one track: four entries of different owners, and OpMark's own placers."""
     names = ["mine-a", "mine-b", "mine-c", "mine-d"]
@@ -107,6 +107,7 @@ def test_submits_at_once_lose_nothing(track: Track, tmp_path: Path) -> None:
     assert (track.folder / "standings.json").read_bytes() == track.write_standings(track.standings()).read_bytes()
 
 
+@pytest.mark.usefixtures("forked_cluster")
 def test_one_name_at_once_belongs_to_one_key(track: Track, tmp_path: Path) -> None:
     folders = [program(tmp_path / f"s{number}", f"print('''{on('P1')}''')  # {number}") for number in range(3)]
     with _processes(3) as pool:
@@ -118,6 +119,7 @@ def test_one_name_at_once_belongs_to_one_key(track: Track, tmp_path: Path) -> No
     assert owner in {own_key(tmp_path / f"s{number}.pem").public for number in range(3)}
 
 
+@pytest.mark.usefixtures("forked_cluster")
 def test_a_second_run_of_an_entry_waits(track: Track, tmp_path: Path) -> None:
     key = tmp_path / "key.pem"
     signed = sign("mine", b"archive", own_key(key))

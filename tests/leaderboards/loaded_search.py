@@ -1,0 +1,10 @@
+"""Importing this module loads the search where it is compiled: every process forked from this one has it."""
+
+from opmark.leaderboards.problem.problem import smallest_problem
+from opmark.leaderboards.scoring.attempt import prepare
+from opmark.leaderboards.scoring.compilation import is_compiled
+from opmark.leaderboards.scoring.placer_worker import compile_simulator
+
+if is_compiled():
+    compile_simulator(smallest_problem())
+    prepare("opmark")
