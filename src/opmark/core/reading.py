@@ -33,7 +33,11 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
-_DIGITS = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
+# Digits as 0, exponents as e+, all else as spaces: so a long number and a large exponent are found at once.
+_DIGITS = bytes(
+    {**dict.fromkeys(b"0123456789", 48), **dict.fromkeys(b"eE", 101), 43: 43}.get(byte, 32) for byte in range(256)
+)
+_LARGE = (b"0" * 19, b"0e000", b"0e+000")
 _QUICK_FROM_BYTES = 2**12
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
@@ -149,6 +153,15 @@ def unpacked(content: bytes, where: str, *, at_most: int = USUAL_BYTES) -> bytes
     return b"".join(pieces)
 
 
+def may_hold_large_numbers(content: bytes) -> bool:
+    """True for JSON text that may hold a number beyond 64 bits or the range of a float.
+
+    The quick reader would take it, and a checksum excuses neither: anybody can compute one.
+    """
+    digits = content.translate(_DIGITS)
+    return any(pattern in digits for pattern in _LARGE)
+
+
 def _parsed_quickly(content: bytes, written_by_us: bool) -> Any:
     """The value of JSON text without anything that is refused; None where the slow reader must look.
 
@@ -158,8 +171,7 @@ def _parsed_quickly(content: bytes, written_by_us: bool) -> Any:
     from pydantic_core import from_json, to_json
 
     try:
-        # Anybody can compute a checksum: it excuses no number beyond 64 bits.
-        if b"0" * 19 in content.translate(_DIGITS):
+        if may_hold_large_numbers(content):
             return None
         found = from_json(content, allow_inf_nan=False, cache_strings="keys")
         if written_by_us:

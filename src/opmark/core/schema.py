@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from opmark.core.checksums import sealed_parts
 from opmark.core.errors import ContentError
-from opmark.core.reading import PACKED, USUAL_BYTES, read_bytes, read_json
+from opmark.core.reading import PACKED, USUAL_BYTES, may_hold_large_numbers, read_bytes, read_json
 from opmark.core.yaml_file import read_yaml
 
 
@@ -97,7 +97,7 @@ def sealed_text(path: Path, *, schema: int, at_most: int = USUAL_BYTES) -> bytes
         return None
     parts = sealed_parts(read_bytes(path, at_most=at_most))
     first = _FIRST_ENTRY.match(parts[0]) if parts else None
-    if parts is None or first is None or int(first[1]) != schema:
+    if parts is None or first is None or int(first[1]) != schema or may_hold_large_numbers(parts[0].tobytes()):
         return None
     return b"".join((b"{", parts[0][first.end() :], parts[1]))  # files may be large: one copy
 

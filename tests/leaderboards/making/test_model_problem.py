@@ -93,6 +93,9 @@ def test_a_kind_without_predictor_and_another_bundle_are_refused(workspace: Work
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     with pytest.raises(ContentError, match="type 'core' already stands for target"):
         problem_of_model(model, load_cluster(tmp_path / "cluster.yaml"), workspace, missing="bytes-moved")
+    (tmp_path / "cluster.yaml").write_text(CLUSTER.replace(f"target: {TARGET}, ", ""))
+    with pytest.raises(ContentError, match=r"here\.yaml: devices\.a\.target: missing"):
+        problem_of_model(model, load_cluster(tmp_path / "cluster.yaml"), workspace, where="here.yaml")
 
 
 def test_slots_of_one_device_slow_each_other_where_that_was_measured(workspace: Workspace, tmp_path: Path) -> None:

@@ -180,7 +180,14 @@ def test_a_changed_receipt_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("tracks", '["t"'), ("tracks", '"t"'), ("name", b"\x05"), ("sha256", b"\x00"), ("received_s", "x")],
+    [
+        ("tracks", '["t"'),
+        ("tracks", '"t"'),
+        ("name", b"\x05"),
+        ("name", "a\ufffd"),
+        ("sha256", b"\x00"),
+        ("received_s", "x"),
+    ],
 )
 def test_a_damaged_submission_fails_and_is_in_nobodys_way(tmp_path: Path, column: str, value: object) -> None:
     queue = queue_in(tmp_path)

@@ -32,13 +32,15 @@ def problem_of_model(
     bundles: Sequence[Path] = (),
     missing: str = "error",
     dimensions: Mapping[str, int] | None = None,
+    where: str = "",
 ) -> Problem:
     """The problem of running `model` (an `.onnx` or `.pt2` file, or a zoo name) on `cluster`.
 
     A device's `target` is a target name or `<device>/<version>/<target>`. Its bundle is the one for that target name in
     `bundles`, else the newest of the workspace. `missing` decides the cost of a kernel without a predictor. Devices of
     several slots get the slowdown between their slots where it was measured.
-    Raises `ContentError` where a bundle is missing or belongs to another target, or where a kind has no predictor.
+    Raises `ContentError` where a bundle is missing or belongs to another target, where a kind has no predictor, or
+    where a device has no target; then it names `where`, the cluster's file.
     """
     from opmark.models.resolve import graph_of
     from opmark.predictors.model.bundle import load as load_bundle
@@ -49,7 +51,7 @@ def problem_of_model(
     graphs, costs, sources = {}, {}, {}
     for device in cluster.devices:
         if not device.target:
-            raise ContentError("missing", where=f"{cluster.name}: devices.{device.name}.target")
+            raise ContentError("missing", where=f"{where or cluster.name}: devices.{device.name}.target")
         if device.target in graphs:
             continue
         target = device.target.rpartition("/")[2]

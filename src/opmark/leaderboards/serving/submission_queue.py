@@ -19,6 +19,7 @@ from opmark.core.checksums import checksum_fits, with_checksum
 from opmark.core.errors import ContentError, OpMarkError
 from opmark.core.reading import parse_json
 from opmark.core.schema import convert
+from opmark.core.slug import Slug
 
 QUEUED, RUNNING, SCORED, FAILED, WITHDRAWN = "queued", "running", "scored", "failed", "withdrawn"
 _STATES = frozenset({QUEUED, RUNNING, SCORED, FAILED, WITHDRAWN})
@@ -73,7 +74,7 @@ class QueuedSubmission:
 
     id: str
     key: str
-    name: str
+    name: Slug
     sha256: str
     tracks: tuple[str, ...]
     state: str
@@ -266,6 +267,8 @@ class SubmissionQueue:
         try:
             with contextlib.closing(sqlite3.connect(self._path, timeout=30, isolation_level=None)) as base:
                 base.row_factory = sqlite3.Row
+                # a damaged text is refused where its row is read, and hides no other row
+                base.text_factory = lambda text: text.decode(errors="replace")
                 base.execute("PRAGMA journal_mode = WAL")
                 base.execute("PRAGMA synchronous = FULL")
                 yield base

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opmark.core.canonical import plain
-from opmark.core.errors import ContentError, PlacementError
+from opmark.core.errors import ContentError, PlacementError, UnknownNameError
 from opmark.core.hardware.cluster import Device, Link
 from opmark.core.reading import LARGE_BYTES, read_json
 from opmark.core.schema import convert
@@ -279,6 +279,8 @@ def check_trace_file(problem: Problem, path: Path, solution: Solution | None = N
         stated, profile = facts["cost_ns"], profile_named(facts["profile"])
     except PlacementError as error:
         raise PlacementError(error.message, where=error.where or str(path), hint=error.hint) from error
+    except UnknownNameError as error:
+        raise ContentError(error.message, where=f"{path}: otherData.profile", hint=error.hint) from error
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ContentError(
             f"not a trace that OpMark wrote: {type(error).__name__} {error}",

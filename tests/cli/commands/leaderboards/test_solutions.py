@@ -136,3 +136,13 @@ def test_a_problem_of_a_track_goes_by_its_name(tmp_path: Path, monkeypatch: pyte
     # A file of that name goes first.
     save_problem(replace(heft_canonical(), name="mine"), tmp_path / "p-two")
     assert "mine" in run("bound", "p-two").stdout
+
+
+def test_an_unknown_profile_of_a_trace_is_named_with_its_file(files: tuple[Path, Path, Path]) -> None:
+    problem, _, trace = files
+    content = json.loads(trace.read_text())
+    content["otherData"]["profile"] = "opsim9"
+    trace.write_text(json.dumps(content))
+    wrong = run("check-trace", problem, trace)
+    assert wrong.exit_code == ExitCode.CONTENT
+    assert "trace.json: otherData.profile: no profile is called 'opsim9'" in wrong.stderr

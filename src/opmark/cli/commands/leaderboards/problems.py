@@ -157,7 +157,14 @@ def make_problem(
     )
     with long_step(f"capturing the kernels of {model}"):
         plain = problem_of_model(
-            model, cluster, workspace(ctx), name=name, bundles=bundles, missing=missing, dimensions=sizes
+            model,
+            cluster,
+            workspace(ctx),
+            name=name,
+            bundles=bundles,
+            missing=missing,
+            dimensions=sizes,
+            where=str(cluster_file),
         )
     problem = with_workload(plain, workload)
     save_problem(problem, output)
