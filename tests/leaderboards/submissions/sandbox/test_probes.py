@@ -244,3 +244,17 @@ def test_placers_of_opmark_do_not_inherit_the_seed(monkeypatch: pytest.MonkeyPat
         inherited = Path(f"/proc/{process._process.pid}/environ").read_text()
     assert "PATH=" in inherited
     assert seed not in inherited
+
+
+def test_a_track_inside_a_hidden_workspace_is_hidden_with_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scoring hides both; bubblewrap cannot lay anything over a folder of an empty one."""
+    space = tmp_path / "prefix" / "space"
+    track = space / "leaderboards" / "t"
+    track.mkdir(parents=True)
+    (track / "references.json").write_text("secret")
+    monkeypatch.setattr(runtime, "_SYSTEM", ("/usr", str(tmp_path / "prefix")))
+    assert View((track, space)).masked == View((space, track)).masked == (str(space),)
+    found = said(run(folder, f"say(listed=os.listdir({str(space)!r}))", Bubblewrap().hiding(space, track)))
+    assert found == {"listed": []}

@@ -86,7 +86,9 @@ class View:
                 )
                 found += [path for path in wanted if Path(one.host, Path(path).relative_to(one.inside)).is_dir()]
         content = self.inside(_PACKAGE / "content") if (_PACKAGE / "content").is_dir() else None
-        return tuple(dict.fromkeys([*found, *([content] if content else [])]))
+        paths = dict.fromkeys([*found, *([content] if content else [])])
+        # nothing can be laid over a folder inside an empty one
+        return tuple(path for path in paths if not any(parent in paths for parent in map(str, Path(path).parents)))
 
     @property
     def interpreter(self) -> str:
