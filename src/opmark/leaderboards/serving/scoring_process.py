@@ -38,8 +38,11 @@ def main() -> int:
     os.dup2(2, 1)
 
     def say(message: Mapping[str, Any]) -> None:
-        answers.write(json.dumps(message, separators=(",", ":")) + "\n")
-        answers.flush()
+        try:
+            answers.write(json.dumps(message, separators=(",", ":")) + "\n")
+            answers.flush()
+        except BrokenPipeError:  # the server has just ended
+            os._exit(1)
 
     try:
         with locked(Path(job["state"]) / "scoring.lock"):
