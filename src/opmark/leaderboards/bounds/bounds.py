@@ -1,16 +1,21 @@
 """Lower bounds on the cost of a problem, which no placement can beat."""
 
+import time
+
 from opmark.leaderboards.bounds.fleet_bound import proved_bound
 from opmark.leaderboards.bounds.relaxation import RELAXATIONS
 from opmark.leaderboards.bounds.solver_bound import solver_bound
+from opmark.leaderboards.bounds.stages.stages_bound import stages_bound
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import groups_of
+from opmark.leaderboards.simulator.simulate import fits, simulate
 
 # A linear program of this size is solved in a few hundredths of a second.
 PROGRAM_VARIABLES_AT_MOST = 600
-# The share of the solvers' time that the integer program gets, where constraint programming applies too.
-PROGRAM_SHARE = 0.2
+# The shares of the solvers' time that the integer program and the programming over stages get beside constraint
+# programming; what they do not use is left to it.
+PROGRAM_SHARE, STAGES_SHARE = 0.3, 0.5
 
 
 def lower_bound(problem: Problem) -> int:
@@ -32,7 +37,7 @@ def bounds(problem: Problem, *, solver_s: float = 0.0, known: Placement | None =
     """Every bound that applies to the problem, by name, in whole cost steps.
 
     A bound that is stored with the problem, such as a solver's, counts too. The solvers look for better ones for
-    `solver_s` seconds; constraint programming needs a `known` valid answer to start from.
+    `solver_s` seconds; most need a `known` valid answer to start from.
     """
     groups = groups_of(problem)
     found = dict(problem.reference.bounds) if problem.reference else {}
@@ -41,11 +46,30 @@ def bounds(problem: Problem, *, solver_s: float = 0.0, known: Placement | None =
         if value is not None:
             found[name.replace("-", "_")] = value
     if solver_s > 0:
-        proved = {
-            "solver": solver_bound(problem, seconds=solver_s * PROGRAM_SHARE),
-            "intervals": None
-            if known is None
-            else proved_bound(problem, known, seconds=solver_s * (1 - PROGRAM_SHARE)),
-        }
-        found |= {name: max(value, found.get(name, 0)) for name, value in proved.items() if value is not None}
+        for name, proved in _proved(problem, solver_s, known).items():
+            if proved is not None:
+                found[name] = max(proved, found.get(name, 0))
     return found
+
+
+def _proved(problem: Problem, seconds: float, known: Placement | None) -> dict[str, int | None]:
+    """The bounds of all solvers that apply; the later ones are left out once a bound meets the known answer."""
+    deadline = time.monotonic() + seconds
+    limit = _cost(problem, known)
+    found: dict[str, int | None] = {}
+    if limit is not None:
+        found["stages"] = stages_bound(problem, limit, seconds=STAGES_SHARE * seconds)
+    if found.get("stages") is None:
+        found["solver"] = solver_bound(problem, seconds=PROGRAM_SHARE * seconds, limit_ns=limit)
+    if known is not None and limit not in found.values():
+        least = max([value for value in found.values() if value is not None], default=0)
+        found["intervals"] = proved_bound(problem, known, seconds=deadline - time.monotonic(), least=least)
+    return found
+
+
+def _cost(problem: Problem, known: Placement | None) -> int | None:
+    """The time of the known answer; None without one, where it does not fit, and for other objectives."""
+    if known is None or problem.objective not in {"latency", "throughput"}:
+        return None
+    schedule = simulate(problem, known)
+    return schedule.cost_ns if fits(problem, schedule) else None

@@ -68,10 +68,11 @@ def beats_nothing(problem: Problem, below: int, *, grid_ns: int, seconds: float,
     return found or None
 
 
-def proved_bound(problem: Problem, known: Placement, *, seconds: float) -> int | None:
-    """The bound by constraint programming of any problem; None where none is proved."""
-    prove = pool_bound if is_pool(problem) else interval_bound
-    return prove(problem, known, seconds=seconds)
+def proved_bound(problem: Problem, known: Placement, *, seconds: float, least: int = 0) -> int | None:
+    """The bound by constraint programming of any problem; None where none is proved. `least` is proved already."""
+    if is_pool(problem):
+        return pool_bound(problem, known, seconds=seconds)
+    return interval_bound(problem, known, seconds=seconds, least=least)
 
 
 def decided_again(problem: Problem, below: int, *, grid_ns: int, seconds: float) -> bool | None:

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+# The status of scipy.optimize.milp for a program without a solution.
+INFEASIBLE = 2
+
 
 class IntegerProgram:
     """Minimise variable 0; every row states Σ coefficient x variable >= least."""
@@ -51,12 +54,25 @@ class IntegerProgram:
         values = self._result(seconds, gap=1e-4).x
         return None if values is None else np.asarray(values, dtype=np.float64)
 
+    def relaxed(self, seconds: float) -> npt.NDArray[np.float64] | None:
+        """The best values where every variable may be a fraction, or None if there were none in time."""
+        if seconds <= 0:
+            return None
+        result = self._result(seconds, gap=1e-6, whole=False)
+        return np.asarray(result.x, dtype=np.float64) if result.status == 0 else None
+
     def prove(self, seconds: float) -> float | None:
         """A proven lower bound on variable 0, or None if there was none in time."""
+        if seconds <= 0:
+            return None
         proved = getattr(self._result(seconds, gap=1e-6), "mip_dual_bound", None)
         return None if proved is None or not math.isfinite(proved) else float(proved)
 
-    def _result(self, seconds: float, *, gap: float) -> Any:
+    def is_infeasible(self, seconds: float) -> bool:
+        """True if it is proved that no values meet all rows."""
+        return seconds > 0 and self._result(seconds, gap=1e-6).status == INFEASIBLE
+
+    def _result(self, seconds: float, *, gap: float, whole: bool = True) -> Any:
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
 
@@ -66,7 +82,7 @@ class IntegerProgram:
         return milp(
             objective,
             constraints=LinearConstraint(matrix, lb=np.array(self._least)),
-            integrality=np.array(self._whole),
+            integrality=np.array(self._whole) * whole,
             bounds=Bounds(np.zeros(self.variables), np.array(self._upper)),
             options={"time_limit": seconds, "mip_rel_gap": gap},
         )

@@ -5,11 +5,13 @@ starts from a known answer and proves that nothing is better, or how much better
 "The CP-SAT-LP solver", CP 2023.
 """
 
+import math
 import time
 from typing import Any
 
 from opmark.leaderboards.bounds.interval_model import IntervalModel
 from opmark.leaderboards.bounds.relaxation import EVENT_PROFILES, has_splits, is_latency, profile_of
+from opmark.leaderboards.bounds.solver_bound import window_rows
 from opmark.leaderboards.bounds.windows import windows_of
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
@@ -21,12 +23,17 @@ from opmark.leaderboards.simulator.simulate import fits, simulate
 STEPS = 60_000
 # (tensor, source, destination) combinations beyond which the program would only be built.
 PASSAGES_AT_MOST = 60_000
-# The share of the time in which the program must be written down.
-BUILD_SHARE = 0.3
+# The share of the time in which the program must be written down, and that in which rows for it are looked for.
+BUILD_SHARE, ROWS_SHARE = 0.3, 0.15
+# The share of the time in which the solver minimises; then it decides whether anything is better than these shares.
+MINIMISE_SHARE = 0.4
+GOALS = (0.049, 0.019, 0.0)
 
 
-def interval_bound(problem: Problem, known: Placement, *, seconds: float, seed: int = 0) -> int | None:
-    """A proven lower bound in ns, at most the cost of the valid placement `known`.
+def interval_bound(
+    problem: Problem, known: Placement, *, seconds: float, seed: int = 0, least: int = 0
+) -> int | None:
+    """A proven lower bound in ns, at most the cost of the valid placement `known`; `least` is proved already.
 
     None where the program does not apply, is too large, or proves nothing in time, and without OR-tools.
     """
@@ -42,12 +49,20 @@ def interval_bound(problem: Problem, known: Placement, *, seconds: float, seed: 
     limit_ns = schedule.cost_ns
     grid_ns = grid_of(problem, limit_ns)
     begun = time.monotonic()
-    model = _program(problem, cp_model, grid_ns, limit_ns)
+    model = _program(problem, cp_model, grid_ns, limit_ns, ROWS_SHARE * seconds)
     if not model.build(begun + BUILD_SHARE * seconds):
         return None
     model.hint(known)
-    steps = _proved(model, cp_model, seconds - (time.monotonic() - begun), seed)
-    return None if steps is None else min(limit_ns, steps * grid_ns)
+    steps = _proved(model, cp_model, begun + MINIMISE_SHARE * seconds - time.monotonic(), seed)
+    found = None if steps is None else min(limit_ns, steps * grid_ns)
+    for goal in GOALS:
+        wanted, left_s = math.ceil(limit_ns / (1 + goal)), begun + seconds - time.monotonic()
+        if wanted <= max(least, found or 0):
+            continue
+        if not is_impossible(problem, wanted, grid_ns=grid_ns, seconds=left_s, seed=seed):
+            break
+        found = wanted
+    return found
 
 
 def is_impossible(problem: Problem, below_ns: int, *, grid_ns: int, seconds: float, seed: int = 1) -> bool | None:
@@ -60,8 +75,10 @@ def is_impossible(problem: Problem, below_ns: int, *, grid_ns: int, seconds: flo
 
     if below_ns < grid_ns:
         return True
+    if seconds <= 0:
+        return None
     begun = time.monotonic()
-    model = _program(problem, cp_model, grid_ns, below_ns - 1)
+    model = _program(problem, cp_model, grid_ns, below_ns - 1, ROWS_SHARE * seconds)
     if not model.build(begun + BUILD_SHARE * seconds):
         return None
     model.model.clear_objective()
@@ -85,14 +102,16 @@ def _applies(problem: Problem) -> bool:
     return len(arrays.tensor_bytes) * arrays.devices * (arrays.devices - 1) <= PASSAGES_AT_MOST
 
 
-def _program(problem: Problem, cp_model: Any, grid_ns: int, limit_ns: int) -> IntervalModel:
+def _program(problem: Problem, cp_model: Any, grid_ns: int, limit_ns: int, rows_s: float) -> IntervalModel:
+    latency = problem.objective == "latency"
     return IntervalModel(
         problem,
         cp_model,
         contention=profile_named(problem.profile).contention,
         grid_ns=grid_ns,
         limit_ns=limit_ns,
-        windows=windows_of(problem) if problem.objective == "latency" else None,
+        windows=windows_of(problem, limit_ns=limit_ns) if latency else None,
+        rows=window_rows(problem, limit_ns, seconds=rows_s) if latency else (),
     )
 
 

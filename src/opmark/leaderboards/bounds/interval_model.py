@@ -1,8 +1,8 @@
 """A constraint program of a problem: units as optional intervals on devices, hops of transfers on the ports of links.
 
 One transfer per tensor and destination. For throughput only the loads of devices and ports count, for
-dnn-partitioning's maximum load what every device does and exchanges. What must be contiguous is. Memory counts weights,
-and where nothing is ever freed also workspaces and what is made. So every schedule of the simulator is a solution of
+dnn-partitioning's maximum load what every device does and exchanges. What must be contiguous is. Memory counts what
+every schedule keeps (`memory_rows`). So every schedule of the simulator is a solution of
 the program, and what the program excludes is impossible.
 
 Times may be whole steps of a coarse grid. Every duration is rounded down to it, so that each schedule, rounded down,
@@ -10,12 +10,15 @@ is still a solution, and bounds stay valid.
 """
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opmark.leaderboards.bounds.load_constraints import add_contiguity, add_exchange
+from opmark.leaderboards.bounds.memory_rows import memory_rows
 from opmark.leaderboards.bounds.relaxation import NEVER_NS, is_latency, profile_of
+from opmark.leaderboards.bounds.window_loads import WindowRow
 from opmark.leaderboards.bounds.windows import Windows, hops_ns
 from opmark.leaderboards.problem.placement import Placement
 from opmark.leaderboards.problem.problem import Problem
@@ -27,7 +30,7 @@ class IntervalModel:
     """Times in steps of `grid_ns`; a literal per group and device, starts and ends per unit.
 
     With `windows` nothing may begin before its earliest start, or so late that its tail would end after
-    `limit_ns`, the cost of a known answer.
+    `limit_ns`, the cost of a known answer. `rows` tie the work of devices to the cost once more.
     """
 
     def __init__(
@@ -39,9 +42,10 @@ class IntervalModel:
         grid_ns: int = 1,
         limit_ns: int | None = None,
         windows: Windows | None = None,
+        rows: Sequence[WindowRow] = (),
     ) -> None:
         self.problem, self.groups = problem, groups_of(problem)
-        self.grid_ns, self.windows = grid_ns, windows
+        self.grid_ns, self.windows, self.rows = grid_ns, windows, rows
         self.model = cp_model.CpModel()
         arrays = problem.arrays
         self.latency = is_latency(problem)
@@ -53,6 +57,7 @@ class IntervalModel:
         self.contention = contention
         self.cost = self.model.new_int_var(0, self.horizon, "cost")
         self.on: list[dict[int, Any]] = []
+        self.again: dict[int, dict[int, Any]] = {}
         self.start: list[Any] = []
         self.end: list[Any] = []
         self.busy: list[list[Any]] = [[] for _ in range(arrays.devices)]
@@ -97,6 +102,7 @@ class IntervalModel:
                 self.model.add_no_overlap(spans)
             elif self.contention:
                 self.model.add(self._at_least(1) >= sum(literal * ns for literal, ns in self.port_load[port]))
+        self._window_rows()
         self.model.minimize(self.cost)
         return True
 
@@ -106,41 +112,44 @@ class IntervalModel:
         return whole if self.grid_ns == 1 else whole + slots * self.grid_ns - 1
 
     def _memory(self) -> None:
-        """Weights count once per device; under `sum`, so does all that units make. The simulator counts the rest."""
-        arrays, problem = self.problem.arrays, self.problem
-        numbers = {name: number for number, name in enumerate(sorted(problem.weights))}
-        users: dict[str, set[int]] = {}
-        for unit, group in zip(problem.units, self.groups.of_unit.tolist(), strict=True):
-            for name in unit.weights:
-                users.setdefault(name, set()).add(group)
-        made, given = self._kept_bytes()
-        for device in range(arrays.devices):
-            terms = [row[device] * size for row, size in zip(self.on, made, strict=True) if size and device in row]
-            for name, groups in sorted(users.items()):
-                here = self.model.new_bool_var(f"w{numbers[name]}d{device}")
-                for group in sorted(groups):
-                    if device in self.on[group]:
-                        self.model.add_implication(self.on[group][device], here)
-                terms.append(here * problem.held_bytes[name])
-            if terms:
-                self.model.add(sum(terms) <= int(arrays.device_memory_bytes[device]) - given[device])
+        """Rows of what every solution keeps; the simulator counts the rest."""
+        for row in memory_rows(self.problem, self.groups):
+            terms = []
+            for item in row.kept:
+                sure, spared = ([[self.on[group][row.device] for group in sorted(one)] for one in sets] for sets in (item.wanted, item.spared))
+                if spared or len(sure) > 1 or len(sure[0]) > 1:
+                    held = self.model.new_bool_var("")
+                    again = list(self._again(item.producer).values()) if spared else []
+                    for literals in sure:
+                        self.model.add_bool_or([held, *(literal.negated() for literal in literals)])
+                    for literals in spared:
+                        self.model.add_bool_or([held, *again, *(literal.negated() for literal in literals)])
+                else:
+                    held = sure[0][0]
+                terms.append(held * item.size_bytes)
+            self.model.add(sum(terms) <= row.capacity_bytes)
 
-    def _kept_bytes(self) -> tuple[list[int], list[int]]:
-        """Bytes per group that stay where it runs, and per device those of inputs; 0 unless nothing is ever freed."""
-        arrays = self.problem.arrays
-        made, given = [0] * self.groups.count, [0] * arrays.devices
-        if self.problem.memory_mode != "sum":
-            return made, given
-        of_unit = self.groups.of_unit.tolist()
-        for group, size in zip(of_unit, arrays.workspace_bytes.tolist(), strict=True):
-            made[group] += size
-        columns = (arrays.tensor_producer, arrays.tensor_home, arrays.tensor_bytes)
-        for maker, home, size in zip(*(column.tolist() for column in columns), strict=True):
-            if maker >= 0:
-                made[of_unit[maker]] += size
-            else:
-                given[home] += size
-        return made, given
+    def _again(self, unit: int) -> dict[int, Any]:
+        """Per device a literal that is true if the unit runs once more there, which takes its time again."""
+        if unit not in self.again:
+            self.again[unit] = {}
+            for device, literal in self.on[int(self.groups.of_unit[unit])].items():
+                twice = self.model.new_bool_var("")
+                self.model.add_implication(twice, literal)
+                self.load[device].append((twice, int(self.problem.arrays.run_ns[unit, device])))
+                self.again[unit][device] = twice
+        return self.again[unit]
+
+    def _window_rows(self) -> None:
+        """Redundant for the intervals, but not for the linear relaxation of the program."""
+        for row in self.rows:
+            literals = [(self.on[int(self.groups.of_unit[unit])].get(row.device), unit) for unit in row.units]
+            work = sum(
+                literal * int(self.problem.arrays.run_ns[unit, row.device])
+                for literal, unit in literals
+                if literal is not None
+            )
+            self.model.add(self._at_least(row.slots) >= work + row.slots * row.around_ns)
 
     def _unit(self, unit: int) -> None:
         arrays = self.problem.arrays

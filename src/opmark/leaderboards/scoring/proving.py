@@ -7,8 +7,8 @@ from opmark.core.errors import CheckFailedError
 from opmark.core.parallel.task_map import InTurn, MapProgress, TaskMap
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.certificate import (
-    PROVED,
     BoundCertificate,
+    best_proof,
     certificate_of,
     holds,
     read_certificates,
@@ -48,9 +48,11 @@ def prove_bounds(
             better = {name: value for name, value in found.items() if value > reference.bounds.get(name, 0)}
             bound_ns = max(reference.bound_ns, *found.values())
             if better:
-                if PROVED in better:
+                proof = best_proof(found)
+                if proof in better:
                     answer_ns = simulate(problem, known).cost_ns
-                    _keep(track, problem.name, certificate_of(problem, better[PROVED], answer_ns, seconds))
+                    made = certificate_of(problem, better[proof], answer_ns, seconds, bound=proof)
+                    _keep(track, problem.name, made)
                 written = replace(reference, bounds={**reference.bounds, **better}, bound_ns=bound_ns)
                 save_problem(replace(problem, reference=written), track.path_of(problem.name))
             gained[problem.name] = bound_ns - reference.bound_ns
