@@ -7,7 +7,7 @@ import pytest
 from tests.contracts.test_placers import training
 from tests.leaderboards.examples import heft_canonical
 
-from opmark.core.errors import CheckFailedError
+from opmark.core.errors import CheckFailedError, NothingSelectedError
 from opmark.leaderboards.bounds.certificate import read_certificates, write_certificates
 from opmark.leaderboards.problem.files import save_problem
 from opmark.leaderboards.problem.placement import Solution
@@ -53,6 +53,13 @@ def test_a_bound_above_a_valid_answer_is_refused(track: Track, monkeypatch: pyte
     with pytest.raises(CheckFailedError, match="the bound wrong is"):
         prove_bounds(track, seconds=1)
     assert "wrong" not in reference(track).bounds
+
+
+def test_only_the_named_problems_are_proved(track: Track) -> None:
+    with pytest.raises(NothingSelectedError, match="no problem is called 'other'"):
+        prove_bounds(track, seconds=1, only=["other"])
+    assert prove_bounds(track, seconds=30, only=["canonical"]).keys() == {"canonical"}
+    assert check_bounds(track, seconds=30, only=["canonical"]) == {"canonical": True}
 
 
 def test_a_weaker_bound_changes_nothing(track: Track, monkeypatch: pytest.MonkeyPatch) -> None:

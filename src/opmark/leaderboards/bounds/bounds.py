@@ -3,6 +3,7 @@
 import time
 
 from opmark.leaderboards.bounds.fleet_bound import proved_bound
+from opmark.leaderboards.bounds.interval_bound import limit_of
 from opmark.leaderboards.bounds.relaxation import RELAXATIONS
 from opmark.leaderboards.bounds.solver_bound import solver_bound
 from opmark.leaderboards.bounds.stages.stages_bound import stages_bound
@@ -55,7 +56,7 @@ def bounds(problem: Problem, *, solver_s: float = 0.0, known: Placement | None =
 def _proved(problem: Problem, seconds: float, known: Placement | None) -> dict[str, int | None]:
     """The bounds of all solvers that apply; the later ones are left out once a bound meets the known answer."""
     deadline = time.monotonic() + seconds
-    limit = _cost(problem, known)
+    limit = _limit(problem, known)
     found: dict[str, int | None] = {}
     if limit is not None:
         found["stages"] = stages_bound(problem, limit, seconds=STAGES_SHARE * seconds)
@@ -67,9 +68,9 @@ def _proved(problem: Problem, seconds: float, known: Placement | None) -> dict[s
     return found
 
 
-def _cost(problem: Problem, known: Placement | None) -> int | None:
-    """The time of the known answer; None without one, where it does not fit, and for other objectives."""
+def _limit(problem: Problem, known: Placement | None) -> int | None:
+    """The best cost that is known; None without a valid answer, and for other objectives."""
     if known is None or problem.objective not in {"latency", "throughput"}:
         return None
     schedule = simulate(problem, known)
-    return schedule.cost_ns if fits(problem, schedule) else None
+    return limit_of(problem, schedule.cost_ns) if fits(problem, schedule) else None

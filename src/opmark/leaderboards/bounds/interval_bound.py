@@ -46,15 +46,14 @@ def interval_bound(
     schedule = simulate(problem, known)
     if not fits(problem, schedule):
         return None
-    limit_ns = schedule.cost_ns
-    grid_ns = grid_of(problem, limit_ns)
+    grid_ns, limit_ns = grid_of(problem, schedule.cost_ns), limit_of(problem, schedule.cost_ns)
     begun = time.monotonic()
     model = _program(problem, cp_model, grid_ns, limit_ns, ROWS_SHARE * seconds)
     if not model.build(begun + BUILD_SHARE * seconds):
         return None
     model.hint(known)
-    steps = _proved(model, cp_model, begun + MINIMISE_SHARE * seconds - time.monotonic(), seed)
-    found = None if steps is None else min(limit_ns, steps * grid_ns)
+    found = _proved(model, cp_model, begun + MINIMISE_SHARE * seconds - time.monotonic(), seed)
+    found = None if found is None else min(limit_ns, found)
     for goal in GOALS:
         wanted, left_s = math.ceil(limit_ns / (1 + goal)), begun + seconds - time.monotonic()
         if wanted <= max(least, found or 0):
@@ -91,6 +90,11 @@ def grid_of(problem: Problem, cost_ns: int) -> int:
     return max(1, cost_ns // STEPS) if problem.objective == "latency" else 1
 
 
+def limit_of(problem: Problem, cost_ns: int) -> int:
+    """The least of a valid answer's cost and the frozen best known one: bounds above it are not looked for."""
+    return cost_ns if problem.reference is None else min(cost_ns, problem.reference.best_known_ns)
+
+
 def _applies(problem: Problem) -> bool:
     arrays = problem.arrays
     latency = is_latency(problem) and problem.objective == "latency"
@@ -124,11 +128,13 @@ def _solver(cp_model: Any, seconds: float, seed: int) -> Any:
 
 
 def _proved(model: IntervalModel, cp_model: Any, seconds: float, seed: int) -> int | None:
-    """The steps that the solver proves, None where it proves nothing."""
+    """The ns that the solver proves, None where it proves nothing."""
     if seconds <= 0:
         return None
     solver = _solver(cp_model, seconds, seed)
     status = solver.solve(model.model)
+    if status == cp_model.INFEASIBLE:  # nothing is below the limit
+        return (model.horizon + 1) * model.grid_ns
     if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN}:
         return None
-    return max(0, int(solver.best_objective_bound + 0.5))
+    return max(0, int(solver.best_objective_bound + 0.5)) * model.grid_ns

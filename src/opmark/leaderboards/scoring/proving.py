@@ -1,9 +1,9 @@
 """Better lower bounds for a track's problems, proved by solvers from the best stored answers, and checked again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
-from opmark.core.errors import CheckFailedError
+from opmark.core.errors import CheckFailedError, NothingSelectedError
 from opmark.core.parallel.task_map import InTurn, MapProgress, TaskMap
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.certificate import (
@@ -25,20 +25,21 @@ def prove_bounds(
     track: Track,
     *,
     seconds: float,
+    only: Collection[str] = (),
     progress: Callable[[str, MapProgress], None] = lambda _name, _progress: None,
     place: TaskMap | None = None,
 ) -> dict[str, int]:
     """Prove bounds for every scored problem whose bound is below its best known cost; the gains by problem.
 
-    Each problem gets `seconds`. A bound is stored with its problem as soon as it is proved, and never falls, so that an
-    interrupted run goes on from where it was; its certificate stands in `bounds.json`. The standings are ranked and
-    written again.
+    With `only`, for the problems of these names, in that order. Each problem gets `seconds`. A bound is stored with its
+    problem as soon as it is proved, and never falls, so that an interrupted run goes on from where it was; its
+    certificate stands in `bounds.json`. The standings are ranked and written again.
     """
     gained: dict[str, int] = {}
     with track.lock():
         asked = [
             (problem, known, seconds)
-            for problem, known in _best_answers(track)
+            for problem, known in _best_answers(track, only)
             if problem.reference is not None and problem.reference.bound_ns < problem.reference.best_known_ns
         ]
         for done, (number, found) in enumerate((place or InTurn()).run(_proved, asked, shared=None), start=1):
@@ -66,14 +67,16 @@ def check_bounds(
     track: Track,
     *,
     seconds: float,
+    only: Collection[str] = (),
     progress: Callable[[str, MapProgress], None] = lambda _name, _progress: None,
     place: TaskMap | None = None,
 ) -> dict[str, bool]:
     """Decide again, within `seconds` each, what the track's certificates claim; True by problem where it was decided.
 
-    A certificate that was decided again is not decided a third time. Raises `CheckFailedError` for a wrong one.
+    With `only`, for the problems of these names. A certificate that was decided again is not decided a third time.
+    Raises `CheckFailedError` for a wrong one.
     """
-    problems = {problem.name: problem for problem in track.problems()}
+    problems = _problems(track, only)
     found: dict[str, bool] = {}
     with track.lock():
         known = {name: one for name, one in read_certificates(track.folder).items() if name in problems}
@@ -111,9 +114,18 @@ def _proved(_shared: None, asked: tuple[Problem, Placement, float]) -> dict[str,
     return found
 
 
-def _best_answers(track: Track) -> list[tuple[Problem, Placement]]:
+def _problems(track: Track, only: Collection[str]) -> dict[str, Problem]:
+    """The problems by name, all of them or `only` some. Raises `NothingSelectedError` for an unknown name."""
+    problems = {problem.name: problem for problem in track.problems()}
+    unknown = [name for name in only if name not in problems]
+    if unknown:
+        raise NothingSelectedError(f"no problem is called {unknown[0]!r}", where=track.name)
+    return {name: problems[name] for name in only or problems}
+
+
+def _best_answers(track: Track, only: Collection[str]) -> list[tuple[Problem, Placement]]:
     """The problems with a valid stored answer, each with the cheapest one that leaves all units whole and alone."""
-    standings = track.standings()
+    standings = track.standings(draws=False)
     entries = track.solutions()
     costs = {
         (result.problem, row.name): result.cost
@@ -122,7 +134,7 @@ def _best_answers(track: Track) -> list[tuple[Problem, Placement]]:
         if result.cost is not None
     }
     found = []
-    for problem in track.problems():
+    for problem in _problems(track, only).values():
         own = sorted((cost, entry) for (name, entry), cost in costs.items() if name == problem.name)
         answers = (entries[entry][problem.name] for _, entry in own)
         plain = (one for one in answers if isinstance(one, Solution) and not (one.splits or one.recompute))

@@ -139,19 +139,28 @@ def freeze(
 @click.command(epilog="Example: opmark leaderboards prove --track training-step --budget 60s")
 @track_option
 @click.option("--budget", type=DURATION, default="60s", show_default=True, help="The solvers' time per problem.")
+@click.option("--problem", "only", multiple=True, help="Only this problem; several in this order. Default: all.")
 @click.option("--check", is_flag=True, help="Decide stored bounds again instead of proving better ones.")
 @cluster_option
 @json_option
 @click.pass_context
 def prove(
-    ctx: click.Context, *, track_name: str, budget: float, check: bool, cluster: str | None, as_json: bool
+    ctx: click.Context,
+    *,
+    track_name: str,
+    budget: float,
+    only: tuple[str, ...],
+    check: bool,
+    cluster: str | None,
+    as_json: bool,
 ) -> None:
     """Prove better lower bounds for a track.
 
-    They are stored with its problems. Constraint programming (extra `solvers`) starts from the best stored answers.
-    Problems whose bound equals their best known cost are left out. An interrupted run goes on from where it was. Each
-    bound has a certificate in the track's bounds.json. With --check the solver decides again, with another seed and
-    nothing to minimise, that no solution costs less than a bound.
+    They are stored with its problems. Integer programming, dynamic programming over the stages of pipelines and
+    constraint programming (extra `solvers`) start from the best stored answers. Problems whose bound equals their best
+    known cost are left out. An interrupted run goes on from where it was. Each bound has a certificate in the track's
+    bounds.json. With --check the solver decides again, with another seed or order and nothing to minimise, that no
+    solution costs less than a bound.
     """
     from opmark.leaderboards.scoring.proving import check_bounds, prove_bounds
     from opmark.leaderboards.scoring.track import load_track
@@ -159,14 +168,14 @@ def prove(
     track = load_track(workspace(ctx).leaderboards, track_name)
     if check:
         with on_cluster(cluster) as workers, map_progress(track_name) as show:
-            held = check_bounds(track, seconds=budget, progress=lambda _, now: show(now), place=workers)
+            held = check_bounds(track, seconds=budget, only=only, progress=lambda _, now: show(now), place=workers)
         if as_json:
             show_json(held)
         else:
             show_table(("problem", "decided again"), [(name, "yes" if again else "") for name, again in held.items()])
         return
     with on_cluster(cluster) as workers, map_progress(track_name) as show:
-        gained = prove_bounds(track, seconds=budget, progress=lambda _, now: show(now), place=workers)
+        gained = prove_bounds(track, seconds=budget, only=only, progress=lambda _, now: show(now), place=workers)
     rows = [(problem.name, problem.reference) for problem in load_track(track.leaderboards, track_name).problems()]
     shares = {name: one.bound_ns / one.best_known_ns for name, one in rows if one is not None}
     if as_json:

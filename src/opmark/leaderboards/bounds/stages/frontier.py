@@ -22,6 +22,8 @@ Keys = npt.NDArray[np.uint64]
 BITS = 63
 # Cells of load that are told apart at first, per server; they grow by this factor until there are few enough ways.
 CELLS, COARSER = 4096.0, 1.4
+# So many times as many ways as asked for are too many, where frontiers alone tell them apart.
+KEYS_AT_MOST = 10
 # Sums of floating-point numbers may exceed a limit by this share.
 ROUNDING = 1e-9
 
@@ -80,7 +82,9 @@ class Frontier:
             keys, table = keys[fits], table[fits]
             if not len(keys):
                 return True
-            keys, table, cells = _merged(keys, table, cap, ways_at_most, min(CELLS, cells * COARSER**2))
+            keys, table, cells = _merged(keys, table, cap, ways_at_most, max(1.0, min(CELLS, cells * COARSER**2)))
+            if len(keys) > KEYS_AT_MOST * ways_at_most:
+                return False
         return False
 
     def _plan(self) -> None:
@@ -232,6 +236,6 @@ def _merged(
         first = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]) | (label[1:] != label[:-1])]))
         table = np.minimum.reduceat(table, first, axis=0)
         keys = keys[first]
-        if len(keys) <= most:
+        if len(keys) <= most or cells < 1:
             return keys, table, cells
         cells /= COARSER
