@@ -59,7 +59,7 @@ def test_a_producer_that_runs_again_spares_what_its_backward_pass_reads() -> Non
     assert peaks[0] >= 100
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(examples.placed(examples.rich, max_units=7), st.integers(1, 70))
 def test_whatever_fits_meets_all_rows(case: tuple[Problem, dict[str, str]], size_bytes: int) -> None:
     problem, places = case
@@ -72,7 +72,9 @@ def test_whatever_fits_meets_all_rows(case: tuple[Problem, dict[str, str]], size
     groups = groups_of(problem)
     device_of_group = {int(group): int(where) for group, where in zip(groups.of_unit, placement.device, strict=True)}
     for row in memory_rows(problem, groups):
-        assert kept_bytes(row, device_of_group) - row.capacity_bytes <= int(schedule.peak_bytes[row.device]) - size_bytes
+        assert (
+            kept_bytes(row, device_of_group) - row.capacity_bytes <= int(schedule.peak_bytes[row.device]) - size_bytes
+        )
 
 
 def test_sums_count_all_that_is_made() -> None:

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.leaderboards import examples
+from tests.leaderboards.bounds.test_memory_rows import with_memory
 from tests.leaderboards.examples import device, graph, pair, star
 
 from opmark.core.errors import PlacementError
 from opmark.core.hardware.cluster import Cluster
 from opmark.leaderboards.bounds.bounds import bounds
 from opmark.leaderboards.bounds.response_time import response_time_ns
-from opmark.leaderboards.bounds.solver_bound import solver_bound
+from opmark.leaderboards.bounds.solver_bound import is_excluded, solver_bound
 from opmark.leaderboards.problem.placement import Placement, Solution, placement_of
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.schedule import INVALID_COST
@@ -40,9 +41,10 @@ def test_what_an_integer_program_sees() -> None:
 @given(
     examples.rich(max_units=4),
     st.sampled_from([("latency", "opsim1"), ("throughput", "opsim1"), ("throughput", "maxload_serial")]),
+    st.sampled_from([10**6, 50, 30]),
 )
-def test_no_placement_beats_the_integer_program(problem: Problem, rules: tuple[str, str]) -> None:
-    problem = replace(problem, objective=rules[0], profile=rules[1])
+def test_no_placement_beats_the_integer_program(problem: Problem, rules: tuple[str, str], memory_bytes: int) -> None:
+    problem = replace(with_memory(problem, memory_bytes), objective=rules[0], profile=rules[1])
     try:
         groups = groups_of(problem)
     except PlacementError:
@@ -53,6 +55,7 @@ def test_no_placement_beats_the_integer_program(problem: Problem, rules: tuple[s
     found = solver_bound(problem, seconds=5)
     if best < INVALID_COST and found is not None:
         assert found <= best
+        assert is_excluded(problem, best + 1, seconds=5) is None, "the best answer meets the program"
 
 
 def test_a_response_time_by_hand() -> None:

@@ -30,9 +30,7 @@ MINIMISE_SHARE = 0.4
 GOALS = (0.049, 0.019, 0.0)
 
 
-def interval_bound(
-    problem: Problem, known: Placement, *, seconds: float, seed: int = 0, least: int = 0
-) -> int | None:
+def interval_bound(problem: Problem, known: Placement, *, seconds: float, seed: int = 0, least: int = 0) -> int | None:
     """A proven lower bound in ns, at most the cost of the valid placement `known`; `least` is proved already.
 
     None where the program does not apply, is too large, or proves nothing in time, and without OR-tools.

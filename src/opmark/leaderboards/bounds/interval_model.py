@@ -116,7 +116,10 @@ class IntervalModel:
         for row in memory_rows(self.problem, self.groups):
             terms = []
             for item in row.kept:
-                sure, spared = ([[self.on[group][row.device] for group in sorted(one)] for one in sets] for sets in (item.wanted, item.spared))
+                sure, spared = (
+                    [[self.on[group][row.device] for group in sorted(one)] for one in sets]
+                    for sets in (item.wanted, item.spared)
+                )
                 if spared or len(sure) > 1 or len(sure[0]) > 1:
                     held = self.model.new_bool_var("")
                     again = list(self._again(item.producer).values()) if spared else []

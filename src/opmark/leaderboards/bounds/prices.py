@@ -1,7 +1,7 @@
 """Prices of the devices' time, by which work on unequal devices adds up to a bound.
 
-For any prices that are not negative and sum to 1 over all slots, the work of some units, each counted where its price is
-lowest, takes at least that long on all slots together: the dual of a linear program that spreads units freely.
+For any prices that are not negative and sum to 1 over all slots, the work of some units, each counted where its price
+is lowest, takes at least that long on all slots together: the dual of a linear program that spreads units freely.
 """
 
 import numpy as np

@@ -134,7 +134,8 @@ class _Program:
             scale = max(1, abs(row.capacity_bytes))
             for item in row.kept:
                 sure, spared = (
-                    [[self.choice[group, row.device] for group in one] for one in sets] for sets in (item.wanted, item.spared)
+                    [[self.choice[group, row.device] for group in one] for one in sets]
+                    for sets in (item.wanted, item.spared)
                 )
                 if spared or len(sure) > 1 or len(sure[0]) > 1:
                     held = self.program.real(1.0)

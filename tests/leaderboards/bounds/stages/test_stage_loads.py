@@ -56,7 +56,7 @@ def staged(draw) -> tuple[Problem, list[Stage], list[int]]:
     return problem, stages, [draw(st.sampled_from(row)) for row in able]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_no_server_gets_more_than_in_the_simulator(data: st.DataObject) -> None:
     try:

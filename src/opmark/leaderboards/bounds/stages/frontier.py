@@ -4,8 +4,8 @@ Groups are placed one after the other. What later groups still need to know of t
 they make a tensor that has not met all its readers, and the stages that such a tensor has been sent to. Two ways with
 the same frontier differ only in their loads. Where there are too many, ways with similar loads are merged to one with
 the least load of every server: it allows whatever they allow, so an empty table still proves that there is no way.
-Kellerer, Pferschy, Pisinger, "Knapsack problems", 2004, section 3.4, trims lists of states alike; prices of servers rule
-out ways whose remaining work no longer fits, as a surrogate constraint does (Glover, Operations Research 13, 1965).
+Kellerer, Pferschy, Pisinger, "Knapsack problems", 2004, section 3.4, trims lists of states alike; prices of servers
+rule out ways whose remaining work no longer fits, like a surrogate constraint (Glover, Operations Research 13, 1965).
 """
 
 from collections.abc import Sequence
@@ -74,7 +74,8 @@ class Frontier:
         table = np.zeros((1, len(cap)), dtype=np.int64)
         cells = CELLS
         for place in range(len(self._order)):
-            parts = [self._placed(keys, table, place, label) for label in np.flatnonzero(loads.allowed[self._order[place]])]
+            labels = np.flatnonzero(loads.allowed[self._order[place]]).tolist()
+            parts = [self._placed(keys, table, place, label) for label in labels]
             keys, table = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
             fits = (table <= cap).all(axis=1)
             keys, table = keys[fits], table[fits]
@@ -93,7 +94,9 @@ class Frontier:
         label_bits, mask_bits = max(1, (len(loads.stages) - 1).bit_length()), len(loads.stages)
         spans = []
         for number, tensor in enumerate(loads.tensors):
-            members = [place[group] for group in tensor.readers] + ([place[tensor.producer]] if tensor.producer != HOME else [])
+            members = [place[group] for group in tensor.readers] + (
+                [place[tensor.producer]] if tensor.producer != HOME else []
+            )
             weight = int(tensor.between.max(initial=0))
             spans.append((weight, number, min(members), max(members)))
         self.stage_of: dict[int, _Field] = {}
@@ -221,9 +224,7 @@ def _free(bits: int, first: int, last: int, taken: list[tuple[int, int, int, int
     return _Field(shift, bits)
 
 
-def _merged(
-    keys: Keys, table: Integers, cap: Integers, most: int, cells: float
-) -> tuple[Keys, Integers, float]:
+def _merged(keys: Keys, table: Integers, cap: Integers, most: int, cells: float) -> tuple[Keys, Integers, float]:
     """Ways of one key and of one cell of loads as one way with the least of every load; the cells that suffice."""
     while True:
         label = (keys * np.uint64(0x9E3779B97F4A7C15)) ^ (keys >> np.uint64(29))

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from opmark.leaderboards.bounds.stages.frontier import Frontier
 from opmark.leaderboards.bounds.prices import Floats
 from opmark.leaderboards.bounds.relaxation import EVENT_PROFILES, has_splits, profile_of
+from opmark.leaderboards.bounds.stages.frontier import Frontier
 from opmark.leaderboards.bounds.stages.stage_loads import HOME, Stage, StageLoader, StageLoads
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.search.groups import groups_of
@@ -136,18 +136,23 @@ def _order(loads: StageLoads, backwards: bool) -> list[int]:
 
 
 def priced(loads: StageLoads) -> tuple[float, Floats]:
-    """A bound without transfers, and rows of prices of servers: of that program, of parts of it, and drawn near them."""
+    """A bound without transfers, and rows of prices of servers: of that program, of its parts, and drawn near them."""
     count = len(loads.group)
     bound, whole = _relaxed(loads, np.arange(count))
     rows = [whole]
     for share in (0.33, 0.66):
-        rows += [_relaxed(loads, np.arange(int(share * count)))[1], _relaxed(loads, np.arange(int(share * count), count))[1]]
+        rows += [
+            _relaxed(loads, np.arange(int(share * count)))[1],
+            _relaxed(loads, np.arange(int(share * count), count))[1],
+        ]
     generator = np.random.default_rng(0)
     rows += [whole * np.exp(generator.normal(0, SPREAD, len(whole))) for _ in range(DRAWN)]
     return bound * (1 - ROUNDING), np.array(rows)
 
 
-def _relaxed(loads: StageLoads, groups: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[float, Floats]:
+def _relaxed(
+    loads: StageLoads, groups: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> tuple[float, Floats]:
     """The least cost of some groups that may be divided over stages, transfers left out, and the servers' prices."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
