@@ -21,7 +21,7 @@ from opmark.leaderboards.search.groups import groups_of
 REPLICATED_AT_MOST = 5
 DEVICES_AT_MOST = 16
 # Ways that are kept apart at a time.
-WAYS_AT_MOST = 30_000
+WAYS_AT_MOST = 10_000
 # The search for the best bound ends where its steps are this share of the cost.
 STEP_SHARE = 5e-4
 ROUNDING = 1e-7
@@ -38,7 +38,7 @@ def stages_bound(problem: Problem, limit_ns: int, *, seconds: float) -> int | No
     low, high = min(search.least(), limit_ns), limit_ns
     if search.decide(limit_ns, deadline):
         return limit_ns
-    while high - low > STEP_SHARE * limit_ns and time.monotonic() < deadline:
+    while high - low > max(1, STEP_SHARE * limit_ns) and time.monotonic() < deadline:
         middle = (low + high + 1) // 2
         if search.decide(middle, deadline):
             low = middle
