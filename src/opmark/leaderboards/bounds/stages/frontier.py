@@ -75,6 +75,8 @@ class Frontier:
         cells = CELLS
         for place in range(len(self._order)):
             labels = np.flatnonzero(loads.allowed[self._order[place]]).tolist()
+            if not labels:
+                return True
             parts = [self._placed(keys, table, place, label) for label in labels]
             keys, table = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
             fits = (table <= cap).all(axis=1)
