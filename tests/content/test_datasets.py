@@ -4,8 +4,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
-from opmark.datasets.format.manifest import IMPORTED
+from opmark.datasets.format.manifest import CONFIGURATIONS, IMPORTED
+from opmark.datasets.release.export import export
 from opmark.datasets.release.finding import names
 from opmark.datasets.release.release import Release, load
 from opmark.datasets.validation.check import ERROR
@@ -52,3 +54,17 @@ def test_its_card_is_about_it(name: str) -> None:
 def test_its_tables_fit_in_git(name: str) -> None:
     release = loaded(name)
     assert sum(entry.size_bytes for entry in release.manifest.files) < LARGEST_BYTES
+
+
+def test_load_dataset_finds_every_table(name: str) -> None:
+    """In the card, or for the first releases in a file beside it that `export --format huggingface` has made."""
+    release = loaded(name)
+    configured = release.path / CONFIGURATIONS
+    header = yaml.safe_load((release.path / "README.md").read_text().split("---\n")[1])
+    if configured.is_file():
+        assert "configs" not in header
+        assert configured.read_bytes() == export(release, "huggingface")
+        header = yaml.safe_load(configured.read_text())
+    tables = {entry.name for entry in release.manifest.files if entry.rows is not None}
+    assert tables <= {item["data_files"] for item in header["configs"]}
+    assert all((release.path / item["data_files"]).is_file() for item in header["configs"])

@@ -4,18 +4,21 @@ import csv
 import io
 import json
 import logging
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from tests.datasets import sample
 
 from opmark.core.errors import ContentError, UnknownNameError, UsageError
 from opmark.datasets.release.building import build_from
 from opmark.datasets.release.croissant import croissant
-from opmark.datasets.release.export import FORMATS, export, with_parameters, write
+from opmark.datasets.release.export import FOLDER, FORMATS, export, with_parameters, write
+from opmark.datasets.release.huggingface import with_configurations
 from opmark.datasets.release.network_kernels import COLUMNS, checked_network_kernels
 from opmark.datasets.release.release import Release
 
@@ -58,18 +61,21 @@ def test_what_is_not_there_is_named(release: Release) -> None:
         export(release, "csv", target="torch-eager-t1")
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != FOLDER])
 def test_exports_go_to_files_but_never_into_the_release(release: Release, tmp_path: Path, name: str) -> None:
     write(release, name, tmp_path / "out" / "file")
-    assert (tmp_path / "out" / "file").read_bytes() == export(release, name, folder=tmp_path / "out")
+    assert (tmp_path / "out" / "file").read_bytes() == export(release, name)
     with pytest.raises(UsageError, match="never changed"):
         write(release, name, release.path / "more")
 
 
-def test_croissant_in_the_release_is_the_exported_one(release: Release) -> None:
+def test_croissant_is_the_published_one_with_addresses_of_the_tables(release: Release) -> None:
     written = json.loads((release.path / "croissant.json").read_text())
     assert written == croissant(release.manifest)
-    assert json.loads(export(release, "croissant")) == written
+    exported = json.loads(export(release, "croissant"))
+    for item, other in zip(exported["distribution"], written["distribution"], strict=True):
+        assert item.pop("contentUrl") == str(release.path.resolve() / other.pop("contentUrl"))
+    assert exported == written
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -88,15 +94,52 @@ def test_mlcroissant_accepts_the_metadata_and_reads_the_rows(
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_croissant_beside_or_far_from_the_release_leads_to_its_files(release: Release, tmp_path: Path) -> None:
-    for path in (tmp_path / "croissant.json", tmp_path / "far" / "away" / "croissant.json"):
-        write(release, "croissant", path)
-        for item in json.loads(path.read_text())["distribution"]:
-            assert not item["contentUrl"].startswith("/")
-            assert (path.parent / item["contentUrl"]).resolve() == release.path / item["name"]
+def test_croissant_leads_to_the_tables_wherever_it_lies(
+    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(release, "croissant", tmp_path / "croissant.json")
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    moved = (tmp_path / "croissant.json").rename(tmp_path / "far" / "away" / "c.json")
+    assert all(Path(item["contentUrl"]).is_file() for item in json.loads(moved.read_text())["distribution"])
     mlcroissant = pytest.importorskip("mlcroissant")
-    dataset = mlcroissant.Dataset(jsonld=tmp_path / "far" / "away" / "croissant.json")
-    assert len(list(dataset.records("networks"))) == 1
+    monkeypatch.chdir(moved.parent)
+    assert len(list(mlcroissant.Dataset(jsonld=Path("c.json")).records("networks"))) == 1
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_portable_folder_needs_nothing_beside_it(release: Release, tmp_path: Path) -> None:
+    write(release, FOLDER, tmp_path / "made")
+    moved = (tmp_path / "made").rename(tmp_path / "moved")
+    shutil.rmtree(release.path)
+    document = json.loads((moved / "croissant.json").read_text())
+    assert all((moved / item["contentUrl"]).is_file() for item in document["distribution"])
+    header = yaml.safe_load((moved / "README.md").read_text().split("---\n")[1])
+    assert {item["data_files"] for item in header["configs"]} == {path.name for path in moved.glob("*.parquet")}
+    mlcroissant = pytest.importorskip("mlcroissant")
+    assert len(list(mlcroissant.Dataset(jsonld=moved / "croissant.json").records("networks"))) == 1
+
+
+def test_a_portable_folder_replaces_nothing(release: Release, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    for path in (tmp_path / "full", tmp_path / "full" / "mine", release.path):
+        with pytest.raises(UsageError, match="not an empty folder"):
+            write(release, FOLDER, path)
+    with pytest.raises(UsageError, match="cannot be printed"):
+        export(release, FOLDER)
+
+
+def test_a_card_without_configurations_gets_them(release: Release) -> None:
+    text = (release.path / "README.md").read_text()
+    assert export(release, "card").decode() == text
+    _, header, body = text.split("---\n", 2)
+    before = header.partition("configs:")[0]
+    earlier = "---\n".join(("", before, body))
+    again = with_configurations(earlier, release.manifest)
+    assert yaml.safe_load(again.split("---\n")[1]) == yaml.safe_load(header)
+    assert again.endswith("---\n" + body)
+    assert with_configurations(again, release.manifest) == again
+    assert with_configurations("no header", release.manifest).endswith("---\nno header")
 
 
 def test_flat_kernels_have_a_column_for_each_parameter(release: Release) -> None:

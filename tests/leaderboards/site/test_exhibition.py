@@ -61,7 +61,7 @@ def test_the_board_says_what_the_standings_say() -> None:
     assert (instance.best_known, instance.best_single, instance.units) == (50, 130, 4)
     assert instance.network == "our-diamond"
     facts = dict(instance.facts)
-    assert (facts["bundle of a"], facts["tensors"], facts["longest path"]) == ("d/1.0.0/x", "3, 0 B", "3 units")
+    assert (facts["costs of a"], facts["tensors"], facts["longest path"]) == ("d/1.0.0/x", "3, 0 B", "3 units")
     assert [(machine.name, machine.provenance) for machine in instance.machines] == [
         ("a", "measured"),
         ("b", "measured"),

@@ -7,7 +7,7 @@ from tests.leaderboards.examples import graph, pair
 
 from opmark.leaderboards.problem.fields import Arrivals, CostOrigin, ReferenceCosts
 from opmark.leaderboards.problem.problem import Problem
-from opmark.leaderboards.site.graph_summary import depth, graph_facts, kind_shares, machines_of
+from opmark.leaderboards.site.graph_summary import cost_facts, depth, graph_facts, kind_shares, machines_of
 
 
 def chain() -> Problem:
@@ -46,3 +46,12 @@ def test_devices_name_the_predictor_of_their_target() -> None:
     cluster = replace(problem.cluster, devices=devices)
     found = machines_of(replace(problem, cluster=cluster, provenance=CostOrigin(bundles={"t": "m/t 12"})))
     assert [(machine.provenance, machine.bundle) for machine in found] == [("imported", "m/t 12"), ("measured", "")]
+
+
+def test_costs_of_published_tables_are_called_imported_whatever_the_problem_says() -> None:
+    problem = chain()
+    devices = (replace(problem.cluster.devices[0], target="t", provenance="imported"), problem.cluster.devices[1])
+    cluster = replace(problem.cluster, devices=devices)
+    bundles = {"t": "measured: m/t 12", "unused": "measured: u 1"}
+    found = cost_facts(replace(problem, cluster=cluster, provenance=CostOrigin(bundles=bundles)))
+    assert found == ((f"costs of {devices[0].type}", "imported: m/t 12"),)

@@ -187,14 +187,18 @@ def diff(ctx: click.Context, *, old: str, new: str, output: Path | None, as_json
 @group.command(epilog="Example: opmark datasets export DEVICE --table networks -o networks.csv")
 @click.argument("name", shell_complete=releases)
 @click.option(
-    "--format", "format_name", default="csv", show_default=True, help="csv, markdown, parquet, card or croissant."
+    "--format",
+    "format_name",
+    default="csv",
+    show_default=True,
+    help="csv, markdown, parquet, card, croissant, huggingface or folder.",
 )
 @click.option(
     "--table", default="kernels", show_default=True, help="kernels, networks, fusion, links or network_kernels."
 )
 @click.option("--target", default="", help="Only the rows of this target.")
 @click.option("--flat", is_flag=True, help="Make a column of each parameter of kernels.")
-@click.option("-o", "--output", type=FILE, help="The file to write. Default: stdout.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The file or folder to write. Default: stdout.")
 @click.pass_context
 def export(
     ctx: click.Context, *, name: str, format_name: str, table: str, target: str, flat: bool, output: Path | None
@@ -203,7 +207,12 @@ def export(
 
     The table network_kernels tells which kernels each network consists of: join it with kernels on kernel_key and
     target.
+
+    The format croissant names the tables by their place on this machine. The format folder copies them into a folder
+    that load_dataset and mlcroissant read wherever it lies. The format huggingface is the configurations of
+    load_dataset, a part of every newer card.
     """
+    from opmark.datasets.release.export import CROISSANT
     from opmark.datasets.release.export import export as exported
     from opmark.datasets.release.export import write
     from opmark.datasets.release.finding import find as find_release
@@ -211,9 +220,11 @@ def export(
     release = find_release(name, release_folder(ctx, name))
     if output is not None:
         write(release, format_name, output, table=table, target=target, flat=flat, find=graph_finder(ctx))
+        if format_name == CROISSANT:
+            where = f"{output} loads from any folder while the tables stay in {release.path.resolve()}"
+            click.echo(f"{where}; `--format folder` makes a folder to move.", err=True)
         return
-    find = graph_finder(ctx)
-    content = exported(release, format_name, table=table, target=target, flat=flat, folder=Path.cwd(), find=find)
+    content = exported(release, format_name, table=table, target=target, flat=flat, find=graph_finder(ctx))
     # Bytes would go past the guard of a terminal.
     click.echo(content.decode(errors="replace") if sys.stdout.isatty() else content, nl=False)
 

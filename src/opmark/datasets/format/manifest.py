@@ -20,6 +20,8 @@ from opmark.datasets.format.columns import READABLE, SCHEMA
 FILE = "manifest.json"
 # The checksums of manifests that were published without one of their own, beside the folders of the devices.
 CHECKSUMS = "SHA256SUMS"
+# Configurations for Hugging Face beside a release whose card names none; no part of the release.
+CONFIGURATIONS = ".huggingface.yaml"
 LICENCE = "CC-BY-4.0"
 FLOPS, HOT_BYTES, ROTATED_BYTES = QUANTITIES = ("flops_per_s", "hot_bytes_per_s", "rotated_bytes_per_s")
 

@@ -7,7 +7,7 @@ from opmark.core.hardware.link import LinkMeasurement
 from opmark.core.measurements.environment import Fact
 from opmark.core.measurements.measurement import STATUSES, USABLE
 from opmark.core.units import format_bytes, format_count, format_duration, format_ns
-from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, LINKS, NETWORK_REPEATS, NETWORKS, TABLES
+from opmark.datasets.format.columns import FUSION, KERNEL_REPEATS, KERNELS, LINKS, NETWORK_REPEATS, NETWORKS
 from opmark.datasets.format.manifest import (
     FLOPS,
     HOT_BYTES,
@@ -16,7 +16,7 @@ from opmark.datasets.format.manifest import (
     common_facts,
     reading_figures,
 )
-from opmark.datasets.release.network_kernels import NETWORK_KERNELS
+from opmark.datasets.release.huggingface import configurations
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -28,7 +28,6 @@ RATES = {
     ROTATED_BYTES: "highest traffic, rotated",
 }
 _UNKNOWN = "not measured"
-_NETWORK_KERNELS = (NETWORK_KERNELS, f"{NETWORK_KERNELS}.parquet")
 
 
 def card(manifest: ReleaseManifest, links: Sequence[LinkMeasurement] = ()) -> str:
@@ -65,11 +64,7 @@ def _rendered(template: "Template", manifest: ReleaseManifest, links: Sequence[L
         machine=machine(facts),
         quantities={target.name: quantities(manifest, target.name) for target in manifest.targets},
         tables=(KERNELS, NETWORKS, *(table for table in (FUSION, LINKS) if manifest.entry(table.file) is not None)),
-        configurations=[
-            (name, file)
-            for name, file in (*((table.name, table.file) for table in TABLES.values()), _NETWORK_KERNELS)
-            if manifest.entry(file) is not None
-        ],
+        configurations=configurations(manifest),
         repeats=[table for table in (KERNEL_REPEATS, NETWORK_REPEATS) if manifest.entry(table.file) is not None],
         links=[link for link in links if link.status in USABLE],
     )

@@ -1,7 +1,10 @@
 """The description of a release in Croissant 1.0 JSON-LD, for dataset search engines and mlcroissant."""
 
+from pathlib import Path
 from typing import Any
 
+from opmark.core.errors import ContentError
+from opmark.core.reading import read_json
 from opmark.datasets.format.columns import TABLES, Column, TableFormat
 from opmark.datasets.format.manifest import FileEntry, ReleaseManifest
 
@@ -54,11 +57,8 @@ _CONTEXT = {
 }
 
 
-def croissant(manifest: ReleaseManifest, place: str = "") -> dict[str, Any]:
-    """Make the JSON-LD document; file addresses are relative to it, which lies in the release's folder.
-
-    Elsewhere, `place` is the path from it to that folder.
-    """
+def croissant(manifest: ReleaseManifest) -> dict[str, Any]:
+    """Make the JSON-LD document; file addresses are relative to it, which lies beside the tables."""
     tables = [(table, entry) for table in TABLES.values() if (entry := manifest.entry(table.file)) is not None]
     description = (
         f"Operator and network latencies measured on {manifest.device}, targets "
@@ -75,17 +75,33 @@ def croissant(manifest: ReleaseManifest, place: str = "") -> dict[str, Any]:
         "license": _LICENCE_URLS.get(manifest.licence, manifest.licence),
         "version": manifest.version,
         **({"datePublished": manifest.published} if manifest.published else {}),
-        "distribution": [_file_object(entry, place) for _, entry in tables],
+        "distribution": [_file_object(entry) for _, entry in tables],
         "recordSet": [_record_set(table) for table, _ in tables],
     }
 
 
-def _file_object(entry: FileEntry, place: str) -> dict[str, Any]:
+def croissant_of(folder: Path, manifest: ReleaseManifest, place: str = "") -> dict[str, Any]:
+    """The document that the release in `folder` was published with; it describes the columns of its own format.
+
+    `place` is the address of the tables for a document that lies elsewhere. Raises `ContentError` for another content.
+    """
+    path = folder / FILE
+    document = croissant(manifest) if manifest.entry(FILE) is None else read_json(path)
+    try:
+        for item in document["distribution"] if place else ():
+            item["contentUrl"] = f"{place}/{item['contentUrl']}"
+    except (LookupError, TypeError) as error:
+        raise ContentError("describes no files as Croissant does", where=str(path)) from error
+    found: dict[str, Any] = document
+    return found
+
+
+def _file_object(entry: FileEntry) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
         "@id": entry.name,
         "name": entry.name,
-        "contentUrl": f"{place}/{entry.name}" if place else entry.name,
+        "contentUrl": entry.name,
         "contentSize": f"{entry.size_bytes} B",
         "encodingFormat": _PARQUET,
         "sha256": entry.sha256,

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,21 +13,22 @@ from opmark.core.reading import parse_json
 from opmark.core.registry import unknown_name
 from opmark.datasets.format.columns import FUSION, KERNELS, LINKS, NETWORKS, TABLES
 from opmark.datasets.format.parquet_file import read_parquet
-from opmark.datasets.release.card import card
-from opmark.datasets.release.croissant import croissant
+from opmark.datasets.release.croissant import croissant_of
+from opmark.datasets.release.huggingface import configurations_text
 from opmark.datasets.release.network_kernels import (
     NETWORK_KERNELS,
     GraphFinder,
     checked_network_kernels,
     network_kernels,
 )
+from opmark.datasets.release.portable_folder import portable_card, write_portable_folder
 from opmark.datasets.release.release import Release
 
 if TYPE_CHECKING:
     import pyarrow
 
 TABLE_NAMES = (KERNELS.name, NETWORKS.name, FUSION.name, LINKS.name, NETWORK_KERNELS)
-CARD, CROISSANT = "card", "croissant"
+CARD, CROISSANT, HUGGINGFACE, FOLDER = "card", "croissant", "huggingface", "folder"
 _PARAMETERS = "parameters"
 # Columns of Markdown tables; only other formats contain quantiles and provenance.
 _SHOWN = {
@@ -47,21 +47,26 @@ def export(
     table: str = KERNELS.name,
     target: str = "",
     flat: bool = False,
-    folder: Path | None = None,
     find: GraphFinder | None = None,
 ) -> bytes:
-    """Export one table of `release` (of one target, if given) in the format `name`, or its `card` or `croissant`.
+    """Export one table of `release` (of one target, if given) in the format `name`, or its metadata.
 
-    `flat` makes a column of each parameter of kernels. Lists become JSON text in CSV. Croissant names files relative to
-    `folder`, which the text will lie in (default: the release's own). The table `network_kernels` is the release's own,
+    Metadata are its `card`, its `croissant`, and the configurations of its tables (`huggingface`).
+
+    `flat` makes a column of each parameter of kernels. Lists become JSON text in CSV. Croissant names the tables by
+    their address on this machine, so that it may lie anywhere on it. The table `network_kernels` is the release's own,
     or is made of the graphs that `find` finds. Raises `UnknownNameError` for an unknown format,
     table or target.
     """
     if name == CROISSANT:
-        place = "" if folder is None else Path(os.path.relpath(release.path.resolve(), folder.resolve())).as_posix()
-        return files.json_text(croissant(release.manifest, place)).encode()
+        place = release.path.resolve().as_posix()
+        return files.json_text(croissant_of(release.path, release.manifest, place)).encode()
     if name == CARD:
-        return card(release.manifest, release.links).encode()
+        return portable_card(release).encode()
+    if name == HUGGINGFACE:
+        return configurations_text(release.manifest).encode()
+    if name == FOLDER:
+        raise UsageError("a folder cannot be printed", hint="name a new folder with -o FOLDER")
     if name not in _FORMATS:
         raise unknown_name("format", name, FORMATS)
     if table not in TABLE_NAMES:
@@ -82,10 +87,16 @@ def write(
     flat: bool = False,
     find: GraphFinder | None = None,
 ) -> None:
-    """Write an export to a file, completely or not at all. Raises `UsageError` for a path inside the release."""
+    """Write an export to a file, completely or not at all; `folder` makes a folder that may be moved anywhere.
+
+    Raises `UsageError` for a path inside the release.
+    """
     if release.path.resolve() in path.resolve().parents:
         raise UsageError("a release is never changed", where=str(path), hint="export to another folder")
-    content = export(release, name, table=table, target=target, flat=flat, folder=path.parent, find=find)
+    if name == FOLDER:
+        write_portable_folder(release, path)
+        return
+    content = export(release, name, table=table, target=target, flat=flat, find=find)
     files.write_bytes(path, content)
 
 
@@ -188,4 +199,4 @@ _FORMATS: dict[str, Callable[["pyarrow.Table", str], bytes]] = {
     "markdown": _markdown,
     "parquet": _parquet,
 }
-FORMATS = (*_FORMATS, CARD, CROISSANT)
+FORMATS = (*_FORMATS, CARD, CROISSANT, HUGGINGFACE, FOLDER)

@@ -56,7 +56,7 @@ def file_findings(folder: Path, described: ReleaseManifest) -> Iterator[Finding]
     expected = manifest.identity(described.device, described.files, described.schema)
     if described.id != expected:
         yield _finding(manifest.FILE, f"{described.id!r} is not the id of the listed tables, {expected!r}", column="id")
-    known = {manifest.FILE, *(entry.name for entry in described.files)}
+    known = {manifest.FILE, manifest.CONFIGURATIONS, *(entry.name for entry in described.files)}
     for path in sorted(folder.iterdir()):
         if path.name not in known:
             yield _finding(path.name, "is not part of the release", level=WARNING)

@@ -14,7 +14,7 @@ from opmark.leaderboards.scoring.metric import METRICS, Result
 from opmark.leaderboards.scoring.standings import Row, Standings
 from opmark.leaderboards.scoring.track import Track, load_track, track_names
 from opmark.leaderboards.site.board import Board, BoardEntry, Figure, Instance, Outcome
-from opmark.leaderboards.site.graph_summary import graph_facts, kind_shares, machines_of
+from opmark.leaderboards.site.graph_summary import cost_facts, graph_facts, kind_shares, machines_of
 from opmark.leaderboards.site.known_answers import BARS_AT_MOST, shown_answers
 from opmark.leaderboards.site.made_pages import finished, is_current, source_of
 from opmark.leaderboards.site.origins import Origin, origin_of, submission_origins
@@ -78,9 +78,6 @@ def board_of(
 
 def _instance(problem: Problem, result: Result) -> Instance:
     devices = problem.cluster.devices
-    bundles = tuple(
-        (f"bundle of {type_name}", bundle) for type_name, bundle in sorted(problem.provenance.bundles.items())
-    )
     return Instance(
         name=problem.name,
         network=problem.provenance.model or problem.name,
@@ -94,7 +91,7 @@ def _instance(problem: Problem, result: Result) -> Instance:
         scored=result.scored,
         costs_from=problem.costs_from,
         provenance=tuple(dict.fromkeys(device.provenance for device in devices)),
-        facts=(*graph_facts(problem), *bundles),
+        facts=(*graph_facts(problem), *cost_facts(problem)),
         machines=machines_of(problem),
         kinds=kind_shares(problem),
     )

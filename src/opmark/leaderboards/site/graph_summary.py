@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from opmark.core.hardware.cluster import PROVENANCES
 from opmark.core.units import counted, format_bytes, format_ns
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.site.board import BoardDevice
@@ -29,6 +30,23 @@ def graph_facts(problem: Problem) -> tuple[tuple[str, str], ...]:
             (f"bound: {name.replace('_', ' ')}", format_ns(value) if problem.unit != "$" else f"${value / 1e12:.4g}")
             for name, value in problem.reference.bounds.items()
         ]
+    return tuple(facts)
+
+
+def cost_facts(problem: Problem) -> tuple[tuple[str, str], ...]:
+    """The predictor behind the costs of each type of device, as (name, text) pairs.
+
+    The source of costs is that of the devices: early problems call tables that others published measured.
+    """
+    facts = []
+    for key, predictor in sorted(problem.provenance.bundles.items()):
+        own = [device for device in problem.cluster.devices if key in {device.target, device.type}]
+        if not own:
+            continue
+        word, _, rest = predictor.partition(": ")
+        source = own[0].provenance
+        text = f"{source}: {rest}" if rest and word in PROVENANCES else predictor
+        facts.append((f"costs of {', '.join(sorted({device.type for device in own}))}", text))
     return tuple(facts)
 
 
