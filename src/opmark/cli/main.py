@@ -12,6 +12,7 @@ import click
 
 from opmark.cli.options import FOLDER
 from opmark.cli.text.guard import guard_streams, guarded_streams
+from opmark.cli.text.silence import broken_silence
 from opmark.cli.text.terminal import show_error, show_files_without_checksum
 from opmark.core.checksums import forget_files
 from opmark.core.errors import ExitCode, MissingExtraError, OpMarkError
@@ -78,7 +79,8 @@ class LazyGroup(click.Group):
         """Run a subcommand. Only here does an error become a message and an exit code."""
         forget_files()
         try:
-            return super().invoke(ctx)
+            with broken_silence(ctx):
+                return super().invoke(ctx)
         except OpMarkError as error:
             show_error(error)
             ctx.exit(error.exit_code)

@@ -6,6 +6,7 @@ Colours and progress bars are our own commands; they are written to the stream b
 
 import contextlib
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
@@ -13,14 +14,19 @@ from opmark.core.plain_text import lines
 
 
 class GuardedStream:
-    """A text stream that escapes control characters; everything else is that of the stream `behind` it."""
+    """A text stream that escapes control characters; everything else is that of the stream `behind` it.
+
+    `written_at` is the time of the last write by the monotonic clock, in seconds.
+    """
 
     def __init__(self, behind: TextIO) -> None:
         self.behind = behind
+        self.written_at = time.monotonic()
 
     def write(self, text: str) -> int:
         """Write `text` without commands to a terminal. Returns the number of characters of `text`."""
         self.behind.write(lines(text))
+        self.written_at = time.monotonic()
         return len(text)
 
     def writelines(self, texts: Iterable[str]) -> None:

@@ -31,7 +31,7 @@ WITHOUT_CHECKSUM = "without_checksum"
 _LONGEST_NAME = 24
 _PIPED_WIDTH = 160
 # Where no progress bar can be drawn, a line says so often how far the work is.
-LINE_EVERY_S = 10.0
+LINE_EVERY_S = 9.0
 _GAP = 2
 
 

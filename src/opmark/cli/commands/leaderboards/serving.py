@@ -6,6 +6,7 @@ import click
 
 from opmark.cli.commands.leaderboards._options import sandbox_options
 from opmark.cli.options import FOLDER, workspace
+from opmark.cli.text.silence import may_be_silent
 
 STATE = ".serve"
 
@@ -52,6 +53,7 @@ def serve(
     from opmark.leaderboards.serving.submission_queue import ServerLimits
 
     place = workspace(ctx)
+    may_be_silent(ctx)
     click.echo(f"http://{host}:{port}/ (Ctrl-C ends it)", err=True)
     run(
         place.leaderboards,

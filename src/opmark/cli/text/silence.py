@@ -1,0 +1,67 @@
+"""Break the silence of long commands where nobody sees a progress bar: a line on standard error says that they work.
+
+Most long steps have progress lines of their own, which say more. This is for every other one.
+"""
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import click
+
+from opmark.cli.text.guard import GuardedStream
+from opmark.core.units import format_duration
+
+SILENT_FOR_S = 10.0
+_LISTENING = "opmark.listening"
+
+
+@contextlib.contextmanager
+def broken_silence(ctx: click.Context, *, every_s: float = SILENT_FOR_S) -> Iterator[None]:
+    """Print that the subcommand of `ctx` works when nothing was printed for `every_s` seconds, except on a terminal."""
+    stream = sys.stderr
+    if stream.isatty() or not isinstance(stream, GuardedStream):
+        yield
+        return
+    over = threading.Event()
+    begun = time.monotonic()
+    thread = threading.Thread(target=_watch, args=(ctx, stream, _last_words(begun), over, every_s), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def may_be_silent(ctx: click.Context) -> None:
+    """Say that this command waits for others until somebody ends it, so that its silence means nothing."""
+    ctx.meta[_LISTENING] = True
+
+
+def _last_words(begun: float) -> Callable[[], float]:
+    """A function that gives the time of the last output of this process, or of its start."""
+    streams = [stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, GuardedStream)]
+    return lambda: max([begun, *(stream.written_at for stream in streams)])
+
+
+def _watch(
+    ctx: click.Context,
+    stream: GuardedStream,
+    last_words: Callable[[], float],
+    over: threading.Event,
+    every_s: float,
+) -> None:
+    begun = said = last_words()
+    while not over.wait(max(0.0, max(said, last_words()) + every_s - time.monotonic())):
+        now = time.monotonic()
+        if now - last_words() < every_s:
+            continue
+        said = now  # also where the line cannot be printed
+        if ctx.meta.get(_LISTENING):
+            return
+        with contextlib.suppress(ValueError, OSError):  # the stream may be closed at the end
+            words = f"opmark {ctx.invoked_subcommand or ''}".rstrip()
+            click.echo(f"{words}: still working, {format_duration(now - begun)} so far", file=stream)
