@@ -93,3 +93,11 @@ def test_a_damaged_cache_is_made_again(track: Track, tmp_path: Path, simulated: 
     path.write_bytes(b"no archive")
     assert shown_answers(track, tmp_path / "cache") == first
     assert len(simulated) == 2
+
+
+def test_equal_answers_are_simulated_once(track: Track, tmp_path: Path, simulated: list[str]) -> None:
+    track.store("lost", "diamond", Solution(device=dict.fromkeys(NAMES, "a")))
+    standings, timelines = shown_answers(track, tmp_path / "cache")
+    assert simulated == ["diamond"]
+    assert timelines["single", "diamond"] == timelines["lost", "diamond"]
+    assert standings == track.standings()

@@ -57,7 +57,8 @@ def shown_answers(
     path = None if folder is None else folder / f"{track.name}.json.gz"
     before = {} if path is None else _read(path)
     told = _told_draws(track)
-    known: dict[str, KnownAnswer] = {}
+    known = dict(before)
+    shown: dict[str, KnownAnswer] = {}
     found: dict[Key, KnownAnswer] = {}
     for number, problem in enumerate(problems):
         progress(number, len(problems))
@@ -65,13 +66,16 @@ def shown_answers(
         beside = [given.get(problem.name) for given in solutions.values()] if problem.limits else []
         of_problem = content_id([_code(), contents[problem.name], *beside])
         keys = {name: content_id([of_problem, given.get(problem.name)], length=32) for name, given in solutions.items()}
-        fresh = {name: solutions[name].get(problem.name) for name, key in keys.items() if key not in before}
-        made = {name: _named(answer, keys[name]) for name, answer in _judged(problem, fresh, told).items()}
-        for name, key in keys.items():
-            found[name, problem.name] = known[key] = made[name] if name in made else before[key]
+        fresh = {name: solutions[name].get(problem.name) for name, key in keys.items() if key not in known}
+        # Equal answers are judged once, except in a pool, where an answer counts as often as it was given.
+        alike = {name if problem.limits else keys[name]: name for name in fresh}
+        judged = _judged(problem, {name: fresh[name] for name in alike.values()}, told)
+        known |= {keys[name]: _named(answer, keys[name]) for name, answer in judged.items()}
+        shown |= {key: known[key] for key in keys.values()}
+        found |= {(name, problem.name): known[key] for name, key in keys.items()}
     progress(len(problems), len(problems))
-    if path is not None and known.keys() != before.keys():
-        _write(path, known)
+    if path is not None and shown.keys() != before.keys():
+        _write(path, shown)
     costs = {key: answer.reason if answer.cost is None else answer.cost for key, answer in found.items()}
     drawn = {key: answer.drawn for key, answer in found.items() if answer.drawn is not None}
     standings = rank_costs(problems, sorted(solutions), costs, drawn, track=track.name, good=track.rules.good)
