@@ -113,6 +113,7 @@ def modules() -> Iterator[Case]:
     yield "Transformer", lambda: (nn.Transformer(256, 8, 2, 2, batch_first=True), (_rand(2, 64, 256),) * 2)
     yield "MultiheadAttention", lambda: (nn.MultiheadAttention(512, 8, batch_first=True), sequence * 3)
     yield "Bilinear", lambda: (nn.Bilinear(128, 128, 64), (_rand(64, 128),) * 2)
+    yield "PairwiseDistance", lambda: (nn.PairwiseDistance(), (_rand(512, 256),) * 2)
     yield "EmbeddingBag", lambda: (nn.EmbeddingBag(50_000, 256), (torch.randint(50_000, (256, 64)),))
     yield "Conv1d", lambda: (nn.Conv1d(256, 256, 5), (_rand(4, 256, 512),))
     yield "Conv3d", lambda: (nn.Conv3d(32, 64, 3), volume)
@@ -124,6 +125,7 @@ def modules() -> Iterator[Case]:
     yield "FractionalMaxPool2d", lambda: (nn.FractionalMaxPool2d(3, output_ratio=0.5), image)
     yield "AdaptiveAvgPool3d", lambda: (nn.AdaptiveAvgPool3d(4), volume)
     yield "PixelShuffle", lambda: (nn.PixelShuffle(2), image)
+    yield "ChannelShuffle", lambda: (nn.ChannelShuffle(4), image)
     yield "Unfold", lambda: (nn.Unfold(3), image)
     yield "Fold", lambda: (nn.Fold((56, 56), 3), (_rand(4, 576, 2916),))
     yield "Upsample trilinear", lambda: (nn.Upsample(scale_factor=2, mode="trilinear"), volume)
@@ -140,6 +142,9 @@ def modules() -> Iterator[Case]:
         nn.CELU(),
         nn.LogSigmoid(),
         nn.Softsign(),
+        nn.SELU(),
+        nn.Hardshrink(),
+        nn.Softmin(-1),
     ):
         yield type(layer).__name__, lambda one=layer: (one, sequence)
 
