@@ -68,7 +68,7 @@ def schedule_script(timelines: Mapping[str, GanttTimeline], name: str) -> str:
         separators=(",", ":"),
         ensure_ascii=False,
     )
-    packed = gzip.compress(f"[{head},[{','.join(schedules)}]]".encode(), compresslevel=9, mtime=0)
+    packed = gzip.compress(f"[{head},[{','.join(schedules)}]]".encode(), compresslevel=6, mtime=0)
     return f'drawSchedules({json.dumps(name)},"{b64encode(packed).decode()}");\n'
 
 

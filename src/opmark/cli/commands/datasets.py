@@ -212,9 +212,8 @@ def export(
     that load_dataset and mlcroissant read wherever it lies. The format huggingface is the configurations of
     load_dataset, a part of every newer card.
     """
-    from opmark.datasets.release.export import CROISSANT
+    from opmark.datasets.release.export import CROISSANT, write
     from opmark.datasets.release.export import export as exported
-    from opmark.datasets.release.export import write
     from opmark.datasets.release.finding import find as find_release
 
     release = find_release(name, release_folder(ctx, name))

@@ -5,8 +5,6 @@ in flight keeps what its backward pass will read; a stage keeps as many samples 
 over its own replicas.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from opmark.leaderboards.problem.integers import Integers
@@ -24,7 +22,6 @@ def memory_steps(problem: Problem, placement: Placement, schedule: Schedule) -> 
     """
     device = placement.device.tolist()
     start, end = schedule.unit_start_ns.tolist(), schedule.unit_end_ns.tolist()
-    number = {unit.name: index for index, unit in enumerate(problem.units)}
     names = [item.name for item in problem.cluster.devices]
     host = names.index(problem.host)
     forever = schedule.latency_ns + 1
@@ -34,14 +31,14 @@ def memory_steps(problem: Problem, placement: Placement, schedule: Schedule) -> 
     outgoing: dict[int, list[tuple[int, int, int]]] = {}
     offsets = schedule.hop_offsets.tolist()
     first, last = schedule.hop_start_ns.tolist(), schedule.hop_end_ns.tolist()
+    destinations = schedule.transfer_destination.tolist()
     for transfer, tensor in enumerate(schedule.transfer_tensor.tolist()):
-        to = int(schedule.transfer_destination[transfer])
         if offsets[transfer] < offsets[transfer + 1]:  # else it travels with the tensor's first transfer
             begun, done = first[offsets[transfer]], last[offsets[transfer + 1] - 1]
-        outgoing.setdefault(tensor, []).append((to, begun, done))
+        outgoing.setdefault(tensor, []).append((destinations[transfer], begun, done))
+    producers, readers_of = _ends(problem)
     for index, tensor in enumerate(problem.tensors):
-        readers = [number[name] for name in tensor.consumers]
-        producer = number.get(tensor.producer, -1)
+        readers, producer = readers_of[index], producers[index]
         source = device[producer] if producer >= 0 else names.index(tensor.home or problem.host)
         sent = outgoing.get(index, [])
         births = [
@@ -56,14 +53,24 @@ def memory_steps(problem: Problem, placement: Placement, schedule: Schedule) -> 
                 uses += [done for to, _, done in sent if to == where]
             died = forever if tensor.output and where == host and not leave else max(uses, default=born)
             changes[where] += [(born, tensor.size_bytes), (died, -tensor.size_bytes)]
+    held: list[set[str]] = [set() for _ in names]
     for index, unit in enumerate(problem.units):
+        held[device[index]].update(unit.weights)
         changes[device[index]] += [(start[index], unit.workspace_bytes), (end[index], -unit.workspace_bytes)]
-    return [_steps(row, _weight_bytes(problem, device, where)) for where, row in enumerate(changes)]
+    weights = [sum(problem.held_bytes[name] for name in row) for row in held]
+    return [_steps(row, base) for row, base in zip(changes, weights, strict=True)]
 
 
-def _weight_bytes(problem: Problem, device: Sequence[int], where: int) -> int:
-    held = {name for unit, place in zip(problem.units, device, strict=True) if place == where for name in unit.weights}
-    return sum(problem.held_bytes[name] for name in held)
+def _ends(problem: Problem) -> tuple[list[int], list[list[int]]]:
+    """The producer of each tensor (-1: none) and its consumers, by numbers, worked out once."""
+    known = problem.worked_out.get("tensor_ends")
+    if known is None:
+        number = {unit.name: index for index, unit in enumerate(problem.units)}
+        producers = [number.get(tensor.producer, -1) for tensor in problem.tensors]
+        known = producers, [[number[name] for name in tensor.consumers] for tensor in problem.tensors]
+        problem.worked_out["tensor_ends"] = known
+    producers, readers = known
+    return producers, readers
 
 
 def _steps(changes: list[tuple[int, int]], base: int) -> Steps:

@@ -65,7 +65,7 @@ def shown_answers(
         # Answers to a pool are held against each other in every draw, so a new one changes what is known of all.
         beside = [given.get(problem.name) for given in solutions.values()] if problem.limits else []
         of_problem = content_id([_code(), contents[problem.name], *beside])
-        keys = {name: content_id([of_problem, given.get(problem.name)], length=32) for name, given in solutions.items()}
+        keys = {name: _key_of(of_problem, given.get(problem.name)) for name, given in solutions.items()}
         fresh = {name: solutions[name].get(problem.name) for name, key in keys.items() if key not in known}
         # Equal answers are judged once, except in a pool, where an answer counts as often as it was given.
         alike = {name if problem.limits else keys[name]: name for name in fresh}
@@ -81,6 +81,13 @@ def shown_answers(
     standings = rank_costs(problems, sorted(solutions), costs, drawn, track=track.name, good=track.rules.good)
     timelines = {key: answer.timeline for key, answer in found.items() if answer.timeline is not None}
     return track.with_runs(standings), timelines
+
+
+def _key_of(of_problem: str, answer: Solution | str | None) -> str:
+    """A name for an answer, whoever gave it: its text, which takes less time than its JSON, and that of the problem."""
+    if isinstance(answer, Solution):
+        answer = replace(answer, placer="")
+    return hashlib.sha256(f"{of_problem} {answer!r}".encode()).hexdigest()[:32]
 
 
 def _told_draws(track: Track) -> dict[Key, tuple[int, Drawn]]:

@@ -57,6 +57,14 @@ class Site:
         card = self.predictor_of(device)
         return (device.type,) if card is None else tuple(dict.fromkeys((device.type, card.device)))
 
+    def devices_by_name(self) -> dict[str, list[tuple[Board, Instance, BoardDevice]]]:
+        """The devices of all instances under every name of theirs (`names_of`)."""
+        found: dict[str, list[tuple[Board, Instance, BoardDevice]]] = {}
+        for board, instance, device in self.devices():
+            for name in self.names_of(device):
+                found.setdefault(name, []).append((board, instance, device))
+        return found
+
     def provenance(self) -> dict[str, tuple[str, ...]]:
         """The sources of costs by device type; empty for a type that no instance uses."""
         found: dict[str, set[str]] = {name: set() for name in self.device_types()}

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
+from opmark.leaderboards.site.board import Board, BoardDevice, Instance
 from opmark.leaderboards.site.page import Document, Site, device_path, instance_path, is_build, predictor_path
 from opmark.pages.template import render
 
@@ -10,12 +11,12 @@ from opmark.pages.template import render
 def device_page(site: Site) -> Iterator[Document]:
     """`devices/<type>.html`."""
     source = site.source_of(*site.boards)
+    named = site.devices_by_name()
     for name in site.device_types():
-        yield Document(path=device_path(name), make=partial(_html, site, name), source=source)
+        yield Document(path=device_path(name), make=partial(_html, site, name, named.get(name, [])), source=source)
 
 
-def _html(site: Site, name: str) -> str:
-    own = [(board, instance, machine) for board, instance, machine in site.devices() if name in site.names_of(machine)]
+def _html(site: Site, name: str, own: list[tuple[Board, Instance, BoardDevice]]) -> str:
     found = [(card, machine) for _, _, machine in own if (card := site.predictor_of(machine))]
     earlier = {card.name for card, machine in found if not is_build(card, machine)}
     named = {card.name: card for card, _ in found}
