@@ -65,6 +65,6 @@ def test_load_dataset_finds_every_table(name: str) -> None:
         assert "configs" not in header
         assert configured.read_bytes() == export(release, "huggingface")
         header = yaml.safe_load(configured.read_text())
-    tables = {entry.name for entry in release.manifest.files if entry.rows is not None}
+    tables = {entry.name for entry in release.manifest.files if entry.rows}
     assert tables <= {item["data_files"] for item in header["configs"]}
     assert all((release.path / item["data_files"]).is_file() for item in header["configs"])

@@ -6,6 +6,7 @@ import json
 import logging
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from opmark.core.errors import ContentError, UnknownNameError, UsageError
 from opmark.datasets.release.building import build_from
 from opmark.datasets.release.croissant import croissant
 from opmark.datasets.release.export import FOLDER, FORMATS, export, with_parameters, write
-from opmark.datasets.release.huggingface import with_configurations
+from opmark.datasets.release.huggingface import configurations_text, with_configurations
 from opmark.datasets.release.network_kernels import COLUMNS, checked_network_kernels
 from opmark.datasets.release.release import Release
 
@@ -140,6 +141,12 @@ def test_a_card_without_configurations_gets_them(release: Release) -> None:
     assert again.endswith("---\n" + body)
     assert with_configurations(again, release.manifest) == again
     assert with_configurations("no header", release.manifest).endswith("---\nno header")
+
+
+def test_configurations_of_two_releases_differ(release: Release) -> None:
+    """`load_dataset` keeps what it read by the name of the folder and a hash of the configurations."""
+    for change in ({"version": "1.0.1"}, {"device": "another"}, {"id": "0" * 16}):
+        assert configurations_text(replace(release.manifest, **change)) != configurations_text(release.manifest)
 
 
 def test_flat_kernels_have_a_column_for_each_parameter(release: Release) -> None:

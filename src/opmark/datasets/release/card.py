@@ -16,7 +16,7 @@ from opmark.datasets.format.manifest import (
     common_facts,
     reading_figures,
 )
-from opmark.datasets.release.huggingface import configurations
+from opmark.datasets.release.huggingface import configurations_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -64,7 +64,7 @@ def _rendered(template: "Template", manifest: ReleaseManifest, links: Sequence[L
         machine=machine(facts),
         quantities={target.name: quantities(manifest, target.name) for target in manifest.targets},
         tables=(KERNELS, NETWORKS, *(table for table in (FUSION, LINKS) if manifest.entry(table.file) is not None)),
-        configurations=configurations(manifest),
+        configurations=configurations_text(manifest),
         repeats=[table for table in (KERNEL_REPEATS, NETWORK_REPEATS) if manifest.entry(table.file) is not None],
         links=[link for link in links if link.status in USABLE],
     )

@@ -9,18 +9,31 @@ _EDGE = "---\n"
 
 
 def configurations(manifest: ReleaseManifest) -> tuple[tuple[str, str], ...]:
-    """The names of the tables with their files, the default one first."""
+    """The names of the tables that have rows with their files, the default one first."""
     known = (*((table.name, table.file) for table in TABLES.values()), _NETWORK_KERNELS)
-    return tuple((name, file) for name, file in known if manifest.entry(file) is not None)
+    return tuple(
+        (name, file) for name, file in known if (entry := manifest.entry(file)) is not None and entry.rows != 0
+    )
 
 
 def configurations_text(manifest: ReleaseManifest) -> str:
-    """The configurations as YAML: the file `.huggingface.yaml`, or a part of a card's header."""
+    """The configurations as YAML: the file `.huggingface.yaml`, or a part of a card's header.
+
+    `load_dataset` tells releases in folders of one name, such as `1.0.0`, apart by their descriptions alone: it keeps
+    what it has read under a hash of the configurations.
+    """
     import yaml
 
-    found = [{"config_name": name, "data_files": file} for name, file in configurations(manifest)]
+    found = [
+        {
+            "config_name": name,
+            "data_files": file,
+            "description": f"OpMark {manifest.device} {manifest.version}, id {manifest.id}",
+        }
+        for name, file in configurations(manifest)
+    ]
     listed = [{**one, "default": True} if one is found[0] else one for one in found]
-    return yaml.safe_dump({"configs": listed}, sort_keys=False)
+    return yaml.safe_dump({"configs": listed}, sort_keys=False, width=200)
 
 
 def with_configurations(card: str, manifest: ReleaseManifest) -> str:

@@ -8,7 +8,7 @@ from opmark.core.files import atomic_path, json_text, write_text
 from opmark.core.reading import read_text
 from opmark.datasets.release import card
 from opmark.datasets.release.croissant import FILE, croissant_of
-from opmark.datasets.release.huggingface import configurations, with_configurations
+from opmark.datasets.release.huggingface import with_configurations
 from opmark.datasets.release.release import Release
 
 
@@ -22,10 +22,11 @@ def write_portable_folder(release: Release, folder: Path) -> tuple[Path, ...]:
         raise UsageError("exists, and is not an empty folder", where=str(folder), hint="name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
     made = []
-    for _, file in configurations(release.manifest):
-        made.append(folder / file)
-        with atomic_path(made[-1]) as temporary:
-            shutil.copyfile(release.path / file, temporary)
+    for entry in release.manifest.files:
+        if entry.name.endswith(".parquet"):
+            made.append(folder / entry.name)
+            with atomic_path(made[-1]) as temporary:
+                shutil.copyfile(release.path / entry.name, temporary)
     texts = {card.FILE: portable_card(release), FILE: json_text(croissant_of(release.path, release.manifest))}
     for name, text in texts.items():
         write_text(folder / name, text)
