@@ -135,15 +135,24 @@ def bundles_named(ctx: click.Context, targets: Sequence[str]) -> "list[Bundle]":
     return [load(path) for path in dict.fromkeys(paths)]
 
 
-def note_other_machine(target: "Target") -> None:
-    """Print a note where predictions for `target` are not about this machine."""
+def note_other_machine(ctx: click.Context, target: "Target") -> None:
+    """Print a note where predictions for `target` are not about this machine, with what would be."""
+    from opmark.predictors.model.bundle_paths import stored_bundles
     from opmark.studies.machine.facts import device_names, is_this_machine
 
-    if not is_this_machine(target.device):
-        show_note(
-            f"this is {device_names()[0]}, but the prediction is for {target.device}; "
-            "`opmark quickstart` measures and predicts this machine"
-        )
+    if is_this_machine(target.device):
+        return
+    names = device_names()
+    own = {
+        f"{one.device}/{one.target}"
+        for one in stored_bundles(predictors_workspace(ctx))
+        if one.device in names and one.target == target.name
+    }
+    known = f"`--target {min(own)}` is measured on a machine of this sort, and" if own else ""
+    show_note(
+        f"this is {names[0]}, but the prediction is for {target.device}; "
+        f"{known} `opmark quickstart` measures and predicts this machine".replace("  ", " ")
+    )
 
 
 def donors_named(here: "Workspace", names: Sequence[str]) -> "list[Donor]":

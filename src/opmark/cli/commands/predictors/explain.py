@@ -66,7 +66,7 @@ def explain(
         show_json({**prediction_document(found.prediction, graph.mapping, str(loaded.target)), **_document(found)})
     else:
         _show(model, str(loaded.target), found, top)
-    note_other_machine(loaded.target)
+    note_other_machine(ctx, loaded.target)
 
 
 def _document(found: "Explanation") -> dict[str, Any]:

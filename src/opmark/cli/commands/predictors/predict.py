@@ -50,4 +50,4 @@ def predict(
         show_total(model, str(loaded.target), found)
     else:
         show_prediction(model, str(loaded.target), found, top)
-    note_other_machine(loaded.target)
+    note_other_machine(ctx, loaded.target)
