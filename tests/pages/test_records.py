@@ -11,7 +11,7 @@ def test_the_line_goes_through_the_records_only() -> None:
     ]
     made = record_picture(methods, title="scores", today=Dated(label="own", year=2011, score=0.9))
     caption = made.split("<figcaption>")[1]
-    assert "first (1989, 0.500), better (2010, 0.800), own (2011, 0.900)" in caption
+    assert "first (1989, 0.500), better (2010, 0.800), own (today, 0.900)" in caption
     assert "worse" not in caption
     assert made.count("<circle") == 4
 

@@ -22,7 +22,7 @@ class Dated:
 def record_picture(methods: Sequence[Dated], *, title: str, today: Dated | None = None) -> str:
     """The scores over their years as SVG markup, with the best so far as a line; empty for fewer than two years.
 
-    `today` is a method without a paper, drawn at the end.
+    `today` is a method without a paper, drawn at the end under this word instead of its year.
     """
     dated = sorted([*methods, *([today] if today else [])], key=lambda one: (one.year, one.score))
     first, last = (dated[0].year, dated[-1].year) if dated else (0, 0)
@@ -36,6 +36,9 @@ def record_picture(methods: Sequence[Dated], *, title: str, today: Dated | None 
     def down(score: float) -> float:
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (score - low) / (1.02 - low)
 
+    def when(one: Dated) -> str:
+        return "today" if one is today else str(one.year)
+
     best, records, line = -1.0, [], []
     for one in dated:
         if one.score > best:
@@ -46,11 +49,11 @@ def record_picture(methods: Sequence[Dated], *, title: str, today: Dated | None 
     return render(
         "pages/records.html.jinja",
         dots=[
-            (across(one.year), down(one.score), f"{one.label}, {one.year}: {one.score:.3f}", one is today)
+            (across(one.year), down(one.score), f"{one.label}, {when(one)}: {one.score:.3f}", one is today)
             for one in dated
         ],
         line=line,
-        records=[(one.label, one.year, one.score) for one in records],
+        records=[(one.label, when(one), one.score) for one in records],
         across_ticks=[
             (across(round(tick.value)), str(round(tick.value)))
             for tick in linear_ticks(first, last, 6, lambda value: f"{value:.0f}")

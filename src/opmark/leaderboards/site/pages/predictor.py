@@ -19,7 +19,7 @@ def _html(card: PredictorCard) -> str:
     scale = max([kind.median for kind in card.kinds if kind.median == kind.median], default=0.0) or 1.0
     return render(
         "leaderboards/site/pages/predictor.html.jinja",
-        title=f"Predictor of {card.device}, {card.target}",
+        title=f"Predictor {card.name}",
         up="../",
         scripts=("sort",),
         card=card,
