@@ -162,6 +162,10 @@ def test_outside_a_workspace_the_shipped_predictors_answer(
     shipped = find_bundle(shipped_content(), "onnxruntime-cpu-t1").parents[1].name
     assert result.stdout.startswith(f"squeeze-small on {shipped}/onnxruntime-cpu-t1: ")
     assert f"this is my-own-machine, but the prediction is for {shipped}" in result.stderr
+    assert "--target" not in result.stderr
+    monkeypatch.setattr("opmark.studies.machine.facts.device_slug", lambda: "nvidia-t4")
+    result = CliRunner().invoke(cli, ["predict", "squeeze-small", "--brief", "--target", "nvidia-v100/torch-cuda-t1"])
+    assert "`--target nvidia-t4/torch-cuda-t1` is measured on a machine of this sort" in result.stderr
     listed = CliRunner().invoke(cli, ["predictors", "list", "--json"])
     assert {Path(one["path"]).parents[2] for one in json.loads(listed.stdout)} == {shipped_content().predictors}
     own = answered(root, "predictors", "list")
