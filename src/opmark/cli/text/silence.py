@@ -64,4 +64,5 @@ def _watch(
             return
         with contextlib.suppress(ValueError, OSError):  # the stream may be closed at the end
             words = f"opmark {ctx.invoked_subcommand or ''}".rstrip()
-            click.echo(f"{words}: still working, {format_duration(now - begun)} so far", file=stream)
+            stream.write(f"{words}: still working, {format_duration(now - begun)} so far\n")
+            stream.flush()
