@@ -84,3 +84,21 @@ def test_an_unknown_network_is_one_sentence_with_the_nearest_name():
     with pytest.raises(UnknownNameError, match="no network is called 'resnet-5000'") as raised:
         job_of("resnet-5000", catalogue, Sources(workspace=WORKSPACE))
     assert "resnet" in raised.value.hint
+
+
+def test_a_capture_is_told_before_it_begins_and_not_again(tmp_path):
+    for room in ("leaderboards", "predictors"):
+        (tmp_path / room).symlink_to((WORKSPACE.root / room).resolve())
+    sources = Sources(workspace=Workspace(tmp_path))
+    catalogue = load_catalogue(WORKSPACE.leaderboards, "cloud-gpus")
+    steps = []
+    for _ in range(2):
+        job_of("plain-tiny", catalogue, sources, batch=3, tell=steps.append)
+    assert (
+        steps[0] == "capturing the kernels of plain-tiny on a100, 1 of 4 device types; the next run finds them stored"
+    )
+    assert sum("capturing" in step for step in steps) == 1
+    assert "predicting the kernels of plain-tiny on t4, 3 of 4 device types" in steps
+    assert steps[-1] == "cutting plain-tiny into units"
+    # this one came with OpMark
+    assert not sources.must_capture("resnet-50", catalogue.tables["t4"], {})

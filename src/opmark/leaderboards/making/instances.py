@@ -62,6 +62,20 @@ class Sources:
             known[runtime] = self._graph(model, runtime, dimensions, seed)
         return known[runtime]
 
+    def must_capture(self, model: str, table: DeviceTable, dimensions: Mapping[str, int]) -> bool:
+        """True for a network of the zoo whose graph is neither cached nor shipped. Raises as `graph_of` does."""
+        from opmark.models.graphs.shipped import graph_path, graphs_folder
+        from opmark.models.resolve import graph_origin, is_captured
+        from opmark.models.source import source_of
+
+        if is_drawn(model) or source_of(model).path is not None:
+            return False
+        runtime = table.bundle.rpartition("/")[2] or table.runtime
+        shipped = graphs_folder()
+        if shipped is not None and graph_path(graph_origin(model, runtime, dimensions=dimensions), shipped).is_file():
+            return False
+        return not is_captured(model, runtime, cache=self.workspace.cache, dimensions=dimensions)
+
     def _graph(self, model: str, runtime: str, dimensions: Mapping[str, int], seed: int) -> Graph:
         from opmark.models.cuda_graph import CUDA_RUNTIME, as_on_gpu
         from opmark.models.resolve import graph_of

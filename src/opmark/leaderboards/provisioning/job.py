@@ -69,11 +69,14 @@ def job_of(
     graphs, costs, words = {}, {}, {}
     left_out: dict[str, str] = {}
     for number, (kind, table) in enumerate(catalogue.tables.items(), 1):
-        tell(f"predicting the kernels of {model} on {kind}, {number} of {len(catalogue.tables)} device types")
+        place = f"on {kind}, {number} of {len(catalogue.tables)} device types"
         target = table.target(catalogue.offers[kind].device)
         try:
             model_costs, source = sources.costs(target, table)
+            if sources.must_capture(model, table, sizes):
+                tell(f"capturing the kernels of {model} {place}; the next run finds them stored")
             graph = sources.graph(model, table, sizes, 0)
+            tell(f"predicting the kernels of {model} {place}")
             model_costs.network(graph)
         except UnknownNameError:
             raise
