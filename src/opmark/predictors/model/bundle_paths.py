@@ -11,6 +11,9 @@ from opmark.core.slug import path_inside
 from opmark.core.workspace import Workspace, version_key, versions
 from opmark.predictors.model.manifest import FILE, read_manifest
 
+# The device that answers where nobody names one, of those whose predictors come with OpMark: its labels are the surest.
+REFERENCE_DEVICE = "amd-26-2-1-2vcpu-l3-32m"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBundle:
@@ -45,7 +48,8 @@ def stored_bundles(workspace: Workspace) -> list[StoredBundle]:
 def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = None) -> Path:
     """Find the newest bundle of a target; `device` is needed where several have one. Raises `ContentError`.
 
-    Bundles of a preliminary version (0.x) of another device make no target ambiguous.
+    Bundles of a preliminary version (0.x) of another device make no target ambiguous. Among the bundles that come with
+    OpMark those of the reference device answer.
     """
     all_bundles = stored_bundles(workspace)
     found = [one for one in all_bundles if one.target == target_name and device in {None, one.device}]
@@ -62,6 +66,9 @@ def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = 
     if device is None and final:
         found = final
     devices = sorted({one.device for one in found})
+    if REFERENCE_DEVICE in devices and workspace.predictors == shipped_content().predictors:
+        devices = [REFERENCE_DEVICE]
+        found = [one for one in found if one.device == REFERENCE_DEVICE]
     if len(devices) > 1:
         raise ContentError(
             f"{target_name} has predictors for {len(devices)} devices: {', '.join(devices)}",
