@@ -1,4 +1,4 @@
-"""What every solution keeps in the memory of a device, as rows of a program.
+"""Rows of a program: the bytes that every solution keeps in the memory of a device.
 
 Weights count once per device. Under `sum` so does all that units make. By liveness a tensor is in memory while a unit u
 runs if something before u touched it there and something behind u will read it there: its producer or a reader before
@@ -75,7 +75,7 @@ def memory_rows(problem: Problem, groups: Groups, allowed: npt.NDArray[np.bool_]
 
 
 def _possible(kept: Sequence[KeptBytes], able: npt.NDArray[np.bool_], least: float) -> Iterator[KeptBytes]:
-    """What a device may have to keep; things that depend on one group are added up."""
+    """The bytes that a device may have to keep; those that depend on one group are added up."""
     single: dict[int, int] = {}
     for item in kept:
         wanted = tuple(one for one in item.wanted if all(able[group] for group in one))
@@ -151,7 +151,7 @@ def _users(problem: Problem) -> Iterator[tuple[list[int], list[int]]]:
 
 
 def _kept_during(problem: Problem, groups: Groups, before: npt.NDArray[np.bool_], unit: int) -> list[KeptBytes]:
-    """What is in memory while a unit runs: what spans it, what it reads, and what it makes and works with."""
+    """The bytes in memory while a unit runs: tensors that span it, its inputs and outputs, and its workspace."""
     arrays, of_unit = problem.arrays, groups.of_unit
     own = frozenset({int(of_unit[unit])})
     made = arrays.output_tensors[arrays.output_offsets[unit] : arrays.output_offsets[unit + 1]]

@@ -28,9 +28,9 @@ IMPOSSIBLE = 2**50
 
 @dataclass(frozen=True, slots=True)
 class StageTensor:
-    """What a tensor adds to the servers where its producer's stage hands it to another one, once per reading stage.
+    """The load that a tensor adds to the servers where one stage hands it to another, once per reading stage.
 
-    `between` is L×L×S, or L×S from the home of a graph input. `home_ns` (L×S, or None) is added for the way to the host
+    `between` is L×L×S, or L×S from the home of a graph input. `output` (L×S, or None) is added for the way to the host
     unless a reader is in the host's stage already.
     """
 
@@ -115,7 +115,7 @@ class StageLoader:
         return StageLoads(tuple(stages), allowed, group, tensors, rate, room, host)
 
     def _add_memory(self, group: Integers, stages: Sequence[Stage]) -> None:
-        """What depends on one group alone; the rest of a row only makes it weaker."""
+        """Add the bytes that depend on one group alone; without the rest a row is only weaker."""
         for number, row in enumerate(self.memory):
             label = stages.index((row.device,))
             for item in row.kept:
