@@ -2,11 +2,11 @@
 
 Three groups: classes of `torch.nn` and functions of torch; architectures of transformers that the zoo does not hold,
 with two layers each; architectures of timm (`pip install 'opmark[strangers]'`). Each is predicted for eager torch, one
-thread, with work without a predictor going by its bytes, and run here. Predictions may be for another device, so a
-miss is a ratio to the median ratio of known networks. A *silent miss* is off by a factor of five or more, outside its
+thread, with work without a predictor going by its bytes, and run here. The predictor is that of this sort of machine if
+one comes with OpMark. Predictions may be for another device, so a miss is a ratio to the median ratio of known networks. A *silent miss* is off by a factor of five or more, outside its
 interval, and neither refused nor warned of; the exit code is 1 if there is one.
 
-    python benchmarks/strangers.py [--group modules] [--only LSTM] [--seconds 0.5] [--json FILE]
+    python benchmarks/strangers.py [--group modules] [--only LSTM] [--seconds 0.5] [--device DEVICE] [--json FILE]
 """
 
 import argparse
@@ -28,9 +28,10 @@ from opmark.core.shipped import shipped_content
 from opmark.models import zoo
 from opmark.models.live_module import graph_of_module
 from opmark.predictors.model.bundle import load
-from opmark.predictors.model.bundle_paths import path_of
+from opmark.predictors.model.bundle_paths import path_of, stored_bundles
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 from opmark.predictors.model.unmodelled import warnings_about
+from opmark.studies.machine.facts import is_this_machine
 
 TARGET = "torch-eager-t1"
 KNOWN = ("resnet-small", "bert-tiny", "mobilenet-small", "encoder-small", "squeeze-small")
@@ -137,13 +138,20 @@ def main() -> int:
     parser.add_argument("--group", action="append", choices=sorted(strangers_cases.GROUPS))
     parser.add_argument("--only", default="", help="a part of the names to try")
     parser.add_argument("--seconds", type=float, default=0.5, help="measuring time of each")
+    parser.add_argument(
+        "--device", default="", help="the device of the predictor; default: this machine's, if there is one"
+    )
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     torch.manual_seed(0)
-    model = CostModel(load(path_of(shipped_content(), TARGET)), missing=BYTES_MOVED)
+    shipped = shipped_content()
+    own = [one.device for one in stored_bundles(shipped) if one.target == TARGET and is_this_machine(one.device)]
+    device = options.device or (own[-1] if own else "")
+    model = CostModel(load(path_of(shipped, f"{device}/{TARGET}" if device else TARGET)), missing=BYTES_MOVED)
+    print(f"predictor: {model.bundle.target}")
     every = [outcome(model, name, build, options.seconds) for name, build in known()]
     base = [row for row in every if row["measured_ms"] is not None]
     if not base:
