@@ -162,7 +162,7 @@ def _explore(exploration: "Exploration", planned_s: float) -> None:
             if not told and now.best is not None and goal.shortfall(now.best) <= 1.0:
                 told = True
                 show_note(f"{FIRST_ANSWER}: {now.best.fleet.title} at {goal.value_words(now.best, currency)}")
-            best = "" if now.best is None else f"best so far: {now.best.fleet.title}"
+            best = "no answer yet" if now.best is None else f"best so far: {now.best.fleet.title}"
             bar.update(
                 task, completed=now.looked_at + now.ruled_out, description=best, left_s=now.planned_s - now.spent_s
             )
