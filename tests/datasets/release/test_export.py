@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import logging
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -107,25 +106,7 @@ def test_croissant_leads_to_the_tables_wherever_it_lies(
     assert len(list(mlcroissant.Dataset(jsonld=Path("c.json")).records("networks"))) == 1
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_a_portable_folder_needs_nothing_beside_it(release: Release, tmp_path: Path) -> None:
-    write(release, FOLDER, tmp_path / "made")
-    moved = (tmp_path / "made").rename(tmp_path / "moved")
-    shutil.rmtree(release.path)
-    document = json.loads((moved / "croissant.json").read_text())
-    assert all((moved / item["contentUrl"]).is_file() for item in document["distribution"])
-    header = yaml.safe_load((moved / "README.md").read_text().split("---\n")[1])
-    assert {item["data_files"] for item in header["configs"]} == {path.name for path in moved.glob("*.parquet")}
-    mlcroissant = pytest.importorskip("mlcroissant")
-    assert len(list(mlcroissant.Dataset(jsonld=moved / "croissant.json").records("networks"))) == 1
-
-
-def test_a_portable_folder_replaces_nothing(release: Release, tmp_path: Path) -> None:
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine").touch()
-    for path in (tmp_path / "full", tmp_path / "full" / "mine", release.path):
-        with pytest.raises(UsageError, match="not an empty folder"):
-            write(release, FOLDER, path)
+def test_a_folder_cannot_be_printed(release: Release) -> None:
     with pytest.raises(UsageError, match="cannot be printed"):
         export(release, FOLDER)
 
