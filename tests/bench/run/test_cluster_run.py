@@ -10,9 +10,9 @@ from pathlib import Path
 import dask
 import pytest
 from tests.bench.forked_workers import address
-from tests.bench.run.cluster_hosts import ALIKE, FOLDER, ONE, REFUSING, SERVER, UNLIKE
+from tests.bench.run.cluster_hosts import ALIKE, FOLDER, ONE, REFUSING, SERVER, UNLIKE, ends_twice
 
-from opmark.bench.run.cluster_run import renumbered, run_on_cluster
+from opmark.bench.run.cluster_run import _Hosts, renumbered, run_on_cluster
 from opmark.bench.run.progress import RunProgress
 from opmark.bench.run.runner import run
 from opmark.bench.suite.suite import KindSpec, Suite
@@ -173,3 +173,8 @@ def test_pieces_follow_one_another(tmp_path: Path) -> None:
     assert min(record.round for record in found if isinstance(record, Block)) == 100
     assert min(record.process for record in found if isinstance(record, Block | Overhead)) == 10
     assert renumbered([], 5, 5) == []
+
+
+def test_planning_outlives_all_workers_that_it_began_with(cluster: OnDask, folder: Path) -> None:
+    hosts = _Hosts(cluster, ONE)
+    assert hosts.ask(list(hosts.workers()), ends_twice, str(folder)) == 2

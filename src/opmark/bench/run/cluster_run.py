@@ -43,6 +43,8 @@ KERNELS_PER_PIECE, NETWORKS_PER_PIECE = 48, 2
 LOOKED_AT_EVERY_S = 2.0
 # Without any worker of a kind of host for this long, the run ends; it continues with the next one.
 PATIENCE_S = 300.0
+# A worker that ended while it planned is started again by then, where its cluster does so.
+NEW_WORKER_WITHIN_S = 60.0
 
 
 @dataclass(kw_only=True)
@@ -116,14 +118,28 @@ class _Hosts:
         return {host: sorted(addresses) for host, addresses in found.items()}
 
     def ask(self, hosts: Sequence[str], function: Callable[[HostIdentity, Any], Any], task: object) -> Any:
-        """The result of one task on a worker of `hosts`."""
-        workers = [address for host, found in self.workers().items() if host in hosts for address in found]
-        if not workers:
-            raise UnavailableError("a host of the cluster is gone", hint="run the same command again")
-        future = self.cluster.submit(function, self.identity, task, workers=workers)
-        if reason := self.cluster.lost(self.cluster.ended(future)):
-            raise MeasurementError(f"the cluster cannot plan: {reason}")
-        return future.result()
+        """The result of one task on a worker of `hosts`, on later ones where all of these end.
+
+        Dask would wait for ever for the addresses of workers that are gone. Raises `UnavailableError` where no new one
+        comes, `MeasurementError` where every worker that tries it ends.
+        """
+        until_s = time.monotonic() + NEW_WORKER_WITHIN_S
+        while time.monotonic() < until_s:
+            workers = [address for host, found in self.workers().items() if host in hosts for address in found]
+            if not workers:
+                time.sleep(LOOKED_AT_EVERY_S)
+                continue
+            future = self.cluster.submit(function, self.identity, task, workers=workers)
+            while not self.cluster.first_ended([future], LOOKED_AT_EVERY_S):
+                if not self.cluster.resources().keys() & set(workers):
+                    break
+            else:
+                if reason := self.cluster.lost(future):
+                    raise MeasurementError(f"the cluster cannot plan: {reason}")
+                return future.result()
+            self.cluster.client.cancel([future])
+            until_s = time.monotonic() + NEW_WORKER_WITHIN_S
+        raise UnavailableError("a host of the cluster is gone", hint="run the same command again")
 
     def kinds(self, suite: Suite, notice: Callable[[str], None]) -> list[tuple[Environment, list[str]]]:
         """The hosts by environment. Raises `UnavailableError` where no host can measure the suite."""
