@@ -15,7 +15,8 @@ from opmark.datasets.validation.validate import validate
 
 FOLDER = Path(__file__).resolve().parents[2] / "datasets"
 RELEASES = names(FOLDER)
-LARGEST_BYTES = 20_000_000
+# With its journals: those of five targets need half of it.
+LARGEST_BYTES = 25_000_000
 
 pytestmark = pytest.mark.parametrize("name", RELEASES or [pytest.param("", marks=pytest.mark.skip("no release yet"))])
 
@@ -51,7 +52,7 @@ def test_its_card_is_about_it(name: str) -> None:
     assert all(target.name in text for target in release.targets)
 
 
-def test_its_tables_fit_in_git(name: str) -> None:
+def test_its_tables_and_journals_fit_in_git(name: str) -> None:
     release = loaded(name)
     assert sum(entry.size_bytes for entry in release.manifest.files) < LARGEST_BYTES
 
