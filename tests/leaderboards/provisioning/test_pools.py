@@ -69,6 +69,21 @@ def test_memory_can_force_several_devices():
     assert len(set(found.evaluation.placement.device.tolist())) >= 2
 
 
+@pytest.mark.parametrize("goal", GOALS)
+def test_every_goal_can_come_with_little_memory(goal):
+    job = short_branch()
+    held = replace(
+        job.whole,
+        weights={f"w{unit.name}": 1000 for unit in job.whole.units},
+        units=tuple(replace(unit, weights=(f"w{unit.name}",)) for unit in job.whole.units),
+    )
+    roomy, tight = (
+        pool_of(candidate(goal=goal, factor=4.0, memory_share=share), replace(job, whole=held)) for share in (0.0, 0.6)
+    )
+    assert tight.cluster.devices[0].memory_bytes < roomy.cluster.devices[0].memory_bytes
+    assert tight.limits == roomy.limits
+
+
 def test_the_shipped_recipe_asks_every_kind_of_question():
     recipe = load_pool_recipe(LEADERBOARDS / "provisioning")
     assert {one.goal for one in recipe.candidates} == set(GOALS)

@@ -326,7 +326,7 @@ def _rounded(ns: float) -> int:
 def _tightened(problem: Problem, share: float) -> Cluster:
     """Devices with that share of the memory that the whole network needs on them, where they have more."""
     plenty = tuple(replace(device, memory_bytes=_PLENTY) for device in problem.cluster.devices)
-    roomy = replace(problem, cluster=replace(problem.cluster, devices=plenty), limits=GoalLimits())
+    roomy = replace(problem, cluster=replace(problem.cluster, devices=plenty))
     need = needed_bytes(roomy)
     devices = tuple(
         device
