@@ -15,13 +15,14 @@ from opmark.cli.commands.leaderboards._options import (
 from opmark.cli.completers import placers
 from opmark.cli.options import DURATION, FOLDER, cluster_option, json_option, on_cluster, workspace
 from opmark.cli.text.terminal import MISSING, map_progress, progress_bar, seconds_text, show_json, show_table
-from opmark.core.units import counted, format_ns
+from opmark.core.units import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.progress import TaskID
 
+    from opmark.leaderboards.problem.problem import Problem
     from opmark.leaderboards.scoring.standings import Standings
 
 
@@ -99,7 +100,7 @@ def standings(ctx: click.Context, *, track_name: str, instances: bool, as_json: 
     track = load_track(workspace(ctx).leaderboards, track_name)
     found = track.standings()
     track.write_standings(found)
-    _show_standings(found, as_json, instances=instances)
+    _show_standings(found, as_json, units=units_of(track.problems()) if instances else None)
 
 
 @click.command(epilog="Example: opmark leaderboards freeze --track my-track")
@@ -119,6 +120,7 @@ def freeze(
     Scores are relative to these references. With --cluster its workers compute the lower bounds.
     """
     from opmark.leaderboards.making.recipe import recipe_names
+    from opmark.leaderboards.problem.rules.objective import format_cost
     from opmark.leaderboards.provisioning.pools import has_pools, pool_names
     from opmark.leaderboards.scoring.hidden import need_hidden
     from opmark.leaderboards.scoring.track import freeze_track, load_track
@@ -132,7 +134,11 @@ def freeze(
     if as_json:
         show_json(frozen)
         return
-    rows = [(name, format_ns(one.best_known_ns), format_ns(one.bound_ns)) for name, one in frozen.items()]
+    units = units_of(half.problems())
+    rows = [
+        (name, format_cost(one.best_known_ns, units[name]), format_cost(one.bound_ns, units[name]))
+        for name, one in frozen.items()
+    ]
     show_table(("frozen", "best known", "lower bound"), rows)
 
 
@@ -209,12 +215,13 @@ def site(ctx: click.Context, output: Path | None, as_json: bool) -> None:
         click.echo(f"{files[0]} ({counted(sum(path.suffix == '.html' for path in files), 'page')})")
 
 
-def _show_standings(found: "Standings", as_json: bool, *, instances: bool = False) -> None:
+def _show_standings(found: "Standings", as_json: bool, *, units: "Mapping[str, str] | None" = None) -> None:
+    """Show the ranking; with the `units` of the problems' costs, also every entry's result on every problem."""
     from opmark.leaderboards.scoring.standings import standings_table
 
     if found.note:
         click.echo(f"Note: {found.note}.", err=True)
-    entries = standings_table(found, instances=instances)
+    entries = standings_table(found, instances=units is not None)
     if as_json:
         absent = [{"rank": None, "name": name, "not_run": reason} for name, reason in found.not_run.items()]
         show_json([*entries, *(one for one in absent if one["name"] not in {entry["name"] for entry in entries})])
@@ -250,8 +257,8 @@ def _show_standings(found: "Standings", as_json: bool, *, instances: bool = Fals
     for name, reason in found.not_run.items():
         kept = "; its stored answers stay" if name in ranked else ""
         click.echo(f"{name} was not run: {reason}{kept}.", err=True)
-    if instances:
-        _show_instances(entries)
+    if units is not None:
+        _show_instances(entries, units)
     for row in found.rows:
         for result in row.results:
             if result.reason:
@@ -274,13 +281,23 @@ def _proved(entry: "Mapping[str, Any]") -> str:
     return f"{entry['proved']['within_1_percent']} of {entry['proved']['problems']}"
 
 
-def _show_instances(entries: "Sequence[Mapping[str, Any]]") -> None:
+def units_of(problems: "Iterable[Problem]") -> dict[str, str]:
+    """The unit of each problem's cost, by its name."""
+    return {problem.name: problem.unit for problem in problems}
+
+
+def _show_instances(entries: "Sequence[Mapping[str, Any]]", units: "Mapping[str, str]") -> None:
+    from opmark.leaderboards.problem.rules.objective import format_cost
+    from opmark.leaderboards.problem.schedule import INVALID_COST
+
+    costs = ("cost_ns", "p95_ns", "bound_ns")
+    unknown = {None, INVALID_COST}
     rows = [
         (
             one["problem"],
             entry["name"],
             f"{one['quality']:.3f}" if one["scored"] else f"({one['quality']:.3f})",
-            *(MISSING if one[key] is None else format_ns(one[key]) for key in ("cost_ns", "p95_ns", "bound_ns")),
+            *(MISSING if one[key] in unknown else format_cost(one[key], units[one["problem"]]) for key in costs),
             seconds_text(one["planning_s"]),
         )
         for entry in entries
