@@ -148,10 +148,10 @@ def note_other_machine(ctx: click.Context, target: "Target") -> None:
         for one in stored_bundles(predictors_workspace(ctx))
         if one.device in names and one.target == target.name
     }
-    known = f"`--target {min(own)}` is measured on a machine of this sort, and" if own else ""
+    known = f"`--target {min(own)}` is measured on a machine of this sort, and " if own else ""
     show_note(
         f"this is {names[0]}, but the prediction is for {target.device}; "
-        f"{known} `opmark quickstart` measures and predicts this machine".replace("  ", " ")
+        f"{known}`opmark quickstart` measures and predicts this machine"
     )
 
 

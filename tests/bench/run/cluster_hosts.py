@@ -76,3 +76,8 @@ def ends_twice(_identity: HostIdentity, folder: str) -> int:
     if number < 2:
         os.kill(os.getpid(), signal.SIGKILL)
     return number
+
+
+def ends_always(_identity: HostIdentity, _task: object) -> None:
+    """A task whose every worker ends."""
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -10,13 +10,13 @@ from pathlib import Path
 import dask
 import pytest
 from tests.bench.forked_workers import address
-from tests.bench.run.cluster_hosts import ALIKE, FOLDER, ONE, REFUSING, SERVER, UNLIKE, ends_twice
+from tests.bench.run.cluster_hosts import ALIKE, FOLDER, ONE, REFUSING, SERVER, UNLIKE, ends_always, ends_twice
 
 from opmark.bench.run.cluster_run import _Hosts, renumbered, run_on_cluster
 from opmark.bench.run.progress import RunProgress
 from opmark.bench.run.runner import run
 from opmark.bench.suite.suite import KindSpec, Suite
-from opmark.core.errors import OpMarkError
+from opmark.core.errors import MeasurementError, OpMarkError
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.journal import read_journal, read_records
 from opmark.core.measurements.records import Block, Overhead, Session
@@ -178,3 +178,9 @@ def test_pieces_follow_one_another(tmp_path: Path) -> None:
 def test_planning_outlives_all_workers_that_it_began_with(cluster: OnDask, folder: Path) -> None:
     hosts = _Hosts(cluster, ONE)
     assert hosts.ask(list(hosts.workers()), ends_twice, str(folder)) == 2
+
+
+def test_planning_that_ends_every_worker_is_given_up(cluster: OnDask) -> None:
+    hosts = _Hosts(cluster, ONE)
+    with pytest.raises(MeasurementError, match="every worker that tried it ended"):
+        hosts.ask(list(hosts.workers()), ends_always, None)

@@ -6,9 +6,9 @@ from opmark.leaderboards.fidelity.figures import (
     fidelity_figures,
     noise_floor,
     pair_signs,
-    regret_floor,
     regret_of,
-    tau_ceiling,
+    repeat_regret,
+    repeat_tau,
 )
 from opmark.leaderboards.fidelity.records import ExecutedPlacement, FidelityRecord
 from opmark.leaderboards.fidelity.told import MeasuredPlacement, raw_placements
@@ -87,17 +87,17 @@ def test_regret_is_that_of_the_best_prediction() -> None:
     assert regret_of(measured(placement(100, 150), placement(110, 120), placement(500, 600))) == pytest.approx(0.25)
 
 
-def test_one_visit_in_place_of_the_prediction_limits_tau_and_regret() -> None:
+def test_one_visit_is_judged_by_another_as_a_prediction_is() -> None:
     # The first visit finds a, then b best; the second b, then a. c is last in both.
     own = measured(placement(100, 100, 120), placement(120, 110, 100), placement(300, 300, 310))
-    assert tau_ceiling([own], 0.05) == pytest.approx((2 - 1) / 3)
-    assert tau_ceiling([own], 0.5) == 1
-    assert regret_floor([own]) == pytest.approx((0.2 + 0.1) / 2)
+    assert repeat_tau([own], 0.05) == pytest.approx((2 - 1) / 3)
+    assert repeat_tau([own], 0.5) == 1
+    assert repeat_regret([own]) == pytest.approx((0.2 + 0.1) / 2)
     (found,) = fidelity_figures([record(placement(100, 100, 120), placement(120, 110, 100))])
-    assert (found.tau_ceiling, found.regret_floor) == (-1, pytest.approx(0.15))
+    assert (found.repeat_tau, found.repeat_regret) == (-1, pytest.approx(0.15))
 
 
-def test_single_visits_limit_nothing() -> None:
+def test_single_visits_are_judged_by_nothing() -> None:
     own = measured(placement(100, 100), placement(200, 210))
-    assert tau_ceiling([own], 0.0) is None
-    assert regret_floor([own]) is None
+    assert repeat_tau([own], 0.0) is None
+    assert repeat_regret([own]) is None

@@ -43,8 +43,8 @@ KERNELS_PER_PIECE, NETWORKS_PER_PIECE = 48, 2
 LOOKED_AT_EVERY_S = 2.0
 # Without any worker of a kind of host for this long, the run ends; it continues with the next one.
 PATIENCE_S = 300.0
-# A worker that ended while it planned is started again by then, where its cluster does so.
-NEW_WORKER_WITHIN_S = 60.0
+# A worker that ended while it planned is started again by then, where its cluster does so; so often is it tried.
+NEW_WORKER_WITHIN_S, PLANNED_AT_MOST = 60.0, 3
 
 
 @dataclass(kw_only=True)
@@ -123,12 +123,8 @@ class _Hosts:
         Dask would wait for ever for the addresses of workers that are gone. Raises `UnavailableError` where no new one
         comes, `MeasurementError` where every worker that tries it ends.
         """
-        until_s = time.monotonic() + NEW_WORKER_WITHIN_S
-        while time.monotonic() < until_s:
-            workers = [address for host, found in self.workers().items() if host in hosts for address in found]
-            if not workers:
-                time.sleep(LOOKED_AT_EVERY_S)
-                continue
+        for _ in range(PLANNED_AT_MOST):
+            workers = self._awaited(hosts)
             future = self.cluster.submit(function, self.identity, task, workers=workers)
             while not self.cluster.first_ended([future], LOOKED_AT_EVERY_S):
                 if not self.cluster.resources().keys() & set(workers):
@@ -138,7 +134,15 @@ class _Hosts:
                     raise MeasurementError(f"the cluster cannot plan: {reason}")
                 return future.result()
             self.cluster.client.cancel([future])
-            until_s = time.monotonic() + NEW_WORKER_WITHIN_S
+        raise MeasurementError("the cluster cannot plan: every worker that tried it ended")
+
+    def _awaited(self, hosts: Sequence[str]) -> list[str]:
+        """The addresses of the workers of `hosts`, as soon as there are any. Raises `UnavailableError`."""
+        until_s = time.monotonic() + NEW_WORKER_WITHIN_S
+        while time.monotonic() < until_s:
+            if workers := [address for host, found in self.workers().items() if host in hosts for address in found]:
+                return workers
+            time.sleep(LOOKED_AT_EVERY_S)
         raise UnavailableError("a host of the cluster is gone", hint="run the same command again")
 
     def kinds(self, suite: Suite, notice: Callable[[str], None]) -> list[tuple[Environment, list[str]]]:

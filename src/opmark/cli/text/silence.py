@@ -25,9 +25,16 @@ def broken_silence(ctx: click.Context, *, every_s: float = SILENT_FOR_S) -> Iter
     if stream.isatty() or not isinstance(stream, GuardedStream):
         yield
         return
+    last_words = _last_words(time.monotonic())
+    with in_background(lambda over: _watch(ctx, stream, last_words, over, every_s)):
+        yield
+
+
+@contextlib.contextmanager
+def in_background(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Run `work` in a thread beside the block; the event that it gets tells the end of the block."""
     over = threading.Event()
-    begun = time.monotonic()
-    thread = threading.Thread(target=_watch, args=(ctx, stream, _last_words(begun), over, every_s), daemon=True)
+    thread = threading.Thread(target=work, args=(over,), daemon=True)
     thread.start()
     try:
         yield

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from opmark.cli.text.guard import unguarded
+from opmark.cli.text.silence import in_background
 from opmark.core.canonical import plain
 from opmark.core.checksums import files_without
 from opmark.core.errors import OpMarkError
@@ -20,6 +21,8 @@ from opmark.core.plain_text import json_lines, one_line
 from opmark.core.units import format_duration, format_ns
 
 if TYPE_CHECKING:
+    import threading
+
     from rich.progress import Progress, Task
 
     from opmark.bench.run import progress as measuring
@@ -153,6 +156,16 @@ def seconds_text(seconds: float | None) -> str:
     return MISSING if seconds is None else format_ns(seconds * 1e9)
 
 
+def share_text(share: float | None) -> str:
+    """A share in percent with one decimal, or a dash."""
+    return MISSING if share is None else f"{share:.1%}"
+
+
+def decimals_text(value: float | None) -> str:
+    """A score or a correlation with three decimals, or a dash."""
+    return MISSING if value is None else f"{value:.3f}"
+
+
 @contextlib.contextmanager
 def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
     """A progress display with the time left, on stderr; where stderr is not a terminal, a line every few seconds.
@@ -213,14 +226,11 @@ def long_step(doing: str) -> "Iterator[Callable[[str], None]]":
 @contextlib.contextmanager
 def progress_lines(progress: "Progress", every_s: float = LINE_EVERY_S) -> Iterator[None]:
     """Print a line about the last unfinished task on stderr every `every_s` seconds within the block."""
-    import threading
-
-    over = threading.Event()
     # the stream of the caller: a test, for one, gives this thread another one
     stream = sys.stderr
     begun = time.monotonic()
 
-    def print_lines() -> None:
+    def print_lines(over: "threading.Event") -> None:
         while not over.wait(every_s):
             # rich calls a task finished for good, but a run may begin another pass of as many looks
             open_tasks = [task for task in progress.tasks if task.total is None or task.completed < task.total]
@@ -228,13 +238,8 @@ def progress_lines(progress: "Progress", every_s: float = LINE_EVERY_S) -> Itera
                 last = [*progress.tasks, *open_tasks][-1:]
                 click.echo(_progress_line(last[0] if last else None, time.monotonic() - begun), file=stream)
 
-    thread = threading.Thread(target=print_lines, daemon=True)
-    thread.start()
-    try:
+    with in_background(print_lines):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def _progress_line(task: "Task | None", spent_s: float) -> str:

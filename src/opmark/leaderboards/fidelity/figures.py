@@ -1,7 +1,7 @@
 """The fidelity of the simulator per device and track: errors, rankings, regret, and the noise beside them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise, permutations
 from statistics import fmean, median
@@ -18,10 +18,10 @@ class FidelityFigures:
     placements. `tau`: Kendall's rank correlation between predicted and measured makespans of one problem, over all
     pairs whose predictions differ by more than the noise floor (None without such a pair). `regret`: the extra time of
     the placement that was predicted to be best over the one that was, the mean over problems. `noise_floor`: the
-    difference between two visits to one placement, the median. `tau_ceiling` and `regret_floor` are the figures of one
-    visit in place of the prediction, judged by another visit: no prediction can be expected to do better.
-    `standard_error`: that of a measured makespan, the median. `parts`: what measured minus predicted consists of, as
-    shares of the makespan, medians. The `raw` figures are those of the clock.
+    difference between two visits to one placement, the median. `repeat_tau` and `repeat_regret` put one visit in place
+    of the prediction and judge it by another visit. `standard_error`: that of a measured makespan, the median. `parts`:
+    what measured minus predicted consists of, as shares of the makespan, medians. The `raw` figures are those of the
+    clock.
     """
 
     device: str
@@ -34,8 +34,8 @@ class FidelityFigures:
     pairs: int
     regret: float
     noise_floor: float | None
-    tau_ceiling: float | None = None
-    regret_floor: float | None = None
+    repeat_tau: float | None = None
+    repeat_regret: float | None = None
     standard_error: float | None = None
     parts: Mapping[str, float] = field(default_factory=dict)
     raw_median_error: float | None = None
@@ -94,8 +94,8 @@ def _figures(device: str, track: str, records: Sequence[FidelityRecord]) -> Fide
         pairs=len(told.signs),
         regret=told.regret,
         noise_floor=told.floor,
-        tau_ceiling=tau_ceiling(problems, told.floor or 0.0),
-        regret_floor=regret_floor(problems),
+        repeat_tau=repeat_tau(problems, told.floor or 0.0),
+        repeat_regret=repeat_regret(problems),
         standard_error=median(known) if known else None,
         parts={name: median(one.parts[name] for one in placements) for name in PARTS},
         raw_median_error=median(map(abs, raw.errors)),
@@ -111,18 +111,21 @@ def noise_floor(placements: Iterable[MeasuredPlacement]) -> float | None:
     return median(changes) if changes else None
 
 
-def pair_signs(placements: Sequence[MeasuredPlacement], noise: float) -> list[int]:
-    """1 for each pair that prediction and measurement order alike, -1 for the others, 0 for equal measurements.
+def told_apart(
+    placements: Iterable[MeasuredPlacement], noise: float
+) -> Iterator[tuple[MeasuredPlacement, MeasuredPlacement]]:
+    """The pairs whose predictions differ by more than `noise`, the faster prediction first: others say nothing."""
+    for one, other in combinations(sorted(placements, key=lambda one: one.predicted_ns), 2):
+        if other.predicted_ns > one.predicted_ns * (1 + noise):
+            yield one, other
 
-    Pairs whose predictions differ by at most `noise` say nothing and are left out.
-    """
-    found = []
-    for one, other in combinations(placements, 2):
-        low, high = sorted((one.predicted_ns, other.predicted_ns))
-        if high > low * (1 + noise):
-            predicted, measured = one.predicted_ns - other.predicted_ns, one.measured_ns - other.measured_ns
-            found.append((measured > 0) - (measured < 0) if predicted > 0 else (measured < 0) - (measured > 0))
-    return found
+
+def pair_signs(placements: Iterable[MeasuredPlacement], noise: float) -> list[int]:
+    """1 for each pair that prediction and measurement order alike, -1 for the others, 0 for equal measurements."""
+    return [
+        (other.measured_ns > one.measured_ns) - (other.measured_ns < one.measured_ns)
+        for one, other in told_apart(placements, noise)
+    ]
 
 
 def regret_of(placements: Sequence[MeasuredPlacement]) -> float:
@@ -131,19 +134,17 @@ def regret_of(placements: Sequence[MeasuredPlacement]) -> float:
     return chosen.measured_ns / min(one.measured_ns for one in placements) - 1
 
 
-def tau_ceiling(problems: Iterable[Sequence[MeasuredPlacement]], noise: float) -> float | None:
+def repeat_tau(problems: Iterable[Sequence[MeasuredPlacement]], noise: float) -> float | None:
     """Kendall's tau between two visits, over the pairs that `pair_signs` judges; None without such a pair."""
     signs = []
     for own in problems:
-        for one, other in combinations(own, 2):
-            low, high = sorted((one.predicted_ns, other.predicted_ns))
-            if high > low * (1 + noise):
-                changes = [a - b for a, b in zip(one.visits_ns, other.visits_ns, strict=False)]
-                signs += [(a * b > 0) - (a * b < 0) for a, b in combinations(changes, 2)]
+        for one, other in told_apart(own, noise):
+            changes = [a - b for a, b in zip(one.visits_ns, other.visits_ns, strict=False)]
+            signs += [(a * b > 0) - (a * b < 0) for a, b in combinations(changes, 2)]
     return fmean(signs) if signs else None
 
 
-def regret_floor(problems: Iterable[Sequence[MeasuredPlacement]]) -> float | None:
+def repeat_regret(problems: Iterable[Sequence[MeasuredPlacement]]) -> float | None:
     """The mean regret, by another visit, of the placement that one visit found best; None where visits are single."""
     found = []
     for own in problems:

@@ -7,11 +7,11 @@ import click
 
 from opmark.cli import completers
 from opmark.cli.options import DURATION, json_option, listed, workspace
-from opmark.cli.text.terminal import MISSING, run_progress, show_json, show_note, show_table
+from opmark.cli.text.terminal import decimals_text, run_progress, share_text, show_json, show_note, show_table
 from opmark.core.units import counted
 
-_COLUMNS = ("device", "track", "problems", "placements", "median error", "noise floor", "tau", "ceiling", "pairs")
-_LAST_COLUMNS = ("regret", "floor", "error by the clock", "noise floor by the clock")
+_COLUMNS = ("device", "track", "problems", "placements", "median error", "noise floor", "tau", "repeat tau", "pairs")
+_LAST_COLUMNS = ("regret", "repeat regret", "error by the clock", "noise floor by the clock")
 
 
 @click.command(epilog="Example: opmark leaderboards fidelity --json")
@@ -23,8 +23,8 @@ def fidelity(ctx: click.Context, *, device: str, track_name: str, as_json: bool)
     """Show the error of the simulator on real devices.
 
     The median error of the makespan, Kendall's tau between predicted and measured ranking, the regret of taking the
-    predicted best, and the noise floor: the difference between two visits to one placement. The ceiling of tau and the
-    floor of the regret are those of one visit in place of the prediction, judged by another. Makespans are told at the
+    predicted best, and the noise floor: the difference between two visits to one placement. Repeat tau and
+    repeat regret put one visit in place of the prediction, and judge it by another. Makespans are told at the
     machine's usual state; beside them stand error and noise floor by the clock.
     """
     from opmark.leaderboards.fidelity.figures import fidelity_figures
@@ -45,14 +45,14 @@ def fidelity(ctx: click.Context, *, device: str, track_name: str, as_json: bool)
             str(one.problems),
             str(one.n),
             f"{one.median_error:.1%}",
-            _share(one.noise_floor),
-            _correlation(one.tau),
-            _correlation(one.tau_ceiling),
+            share_text(one.noise_floor),
+            decimals_text(one.tau),
+            decimals_text(one.repeat_tau),
             str(one.pairs),
             f"{one.regret:.1%}",
-            _share(one.regret_floor),
-            _share(one.raw_median_error),
-            _share(one.raw_noise_floor),
+            share_text(one.repeat_regret),
+            share_text(one.raw_median_error),
+            share_text(one.raw_noise_floor),
         ]
         for one in found
     ]
@@ -60,14 +60,6 @@ def fidelity(ctx: click.Context, *, device: str, track_name: str, as_json: bool)
     for one in found:
         shares = ", ".join(f"{name} {share:+.1%}" for name, share in one.parts.items())
         click.echo(f"{one.device}, {one.track}: measured minus predicted is {shares} of the makespan (medians).")
-
-
-def _share(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.1%}"
-
-
-def _correlation(value: float | None) -> str:
-    return MISSING if value is None else f"{value:.3f}"
 
 
 @click.command(
@@ -154,5 +146,5 @@ def _show_run(document: dict[str, Any]) -> None:
         f"{document['refused']} cannot be executed, {document['unequal']} gave other outputs"
     )
     for one in document["figures"]:
-        tau, floor = _correlation(one.tau), _share(one.noise_floor)
+        tau, floor = decimals_text(one.tau), share_text(one.noise_floor)
         click.echo(f"median error {one.median_error:.1%}, tau {tau}, regret {one.regret:.1%}, noise floor {floor}")

@@ -6,11 +6,11 @@ import click
 
 from opmark.cli.commands.leaderboards._options import track_option
 from opmark.cli.options import json_option, workspace
-from opmark.cli.text.terminal import MISSING, show_json, show_table
+from opmark.cli.text.terminal import share_text, show_json, show_table
 from opmark.core.units import counted
 
 if TYPE_CHECKING:
-    from opmark.leaderboards.provisioning.savings import PoolSaving, SavingSummary
+    from opmark.leaderboards.provisioning.savings import SavingSummary
 
 
 @click.command(epilog="Example: opmark leaderboards savings --track provisioning")
@@ -57,7 +57,9 @@ def savings(ctx: click.Context, *, track_name: str, entry: str, over: str, insta
         )
         return
     if instances:
-        show_table(("pool", "goal", "saving"), [(row.problem, row.goal, _share(row)) for row in rows], left=2)
+        show_table(
+            ("pool", "goal", "saving"), [(row.problem, row.goal, share_text(row.saving)) for row in rows], left=2
+        )
     columns = ("pools", "", "better", "worse", "median saving", "95 % interval", "most")
     show_table(columns, [_cells(name, one) for name, one in found.items() if one is not None])
     if alone:
@@ -67,7 +69,3 @@ def savings(ctx: click.Context, *, track_name: str, entry: str, over: str, insta
 def _cells(name: str, one: "SavingSummary") -> tuple[str, ...]:
     interval = f"{one.low:.1%} to {one.high:.1%}"
     return name, str(one.pools), str(one.better), str(one.worse), f"{one.median:.1%}", interval, f"{one.most:.1%}"
-
-
-def _share(row: "PoolSaving") -> str:
-    return MISSING if row.saving is None else f"{row.saving:.1%}"

@@ -14,7 +14,15 @@ from opmark.cli.commands.leaderboards._options import (
 )
 from opmark.cli.completers import placers
 from opmark.cli.options import DURATION, FOLDER, cluster_option, json_option, on_cluster, workspace
-from opmark.cli.text.terminal import MISSING, map_progress, progress_bar, seconds_text, show_json, show_table
+from opmark.cli.text.terminal import (
+    MISSING,
+    decimals_text,
+    map_progress,
+    progress_bar,
+    seconds_text,
+    show_json,
+    show_table,
+)
 from opmark.core.units import counted
 
 if TYPE_CHECKING:
@@ -236,12 +244,12 @@ def _show_standings(found: "Standings", as_json: bool, *, units: "Mapping[str, s
             entry["name"],
             f"{entry['score']:.3f}",
             f"{entry['low']:.3f} – {entry['high']:.3f}",
-            *(_decimals(entry.get(key)) for key in splits),
+            *(decimals_text(entry.get(key)) for key in splits),
             *([_drop(entry)] if splits else []),
-            *(_decimals(entry["by_provenance"].get(name, {}).get("score")) for name in sources),
+            *(decimals_text(entry["by_provenance"].get(name, {}).get("score")) for name in sources),
             MISSING if entry["gain"] is None else f"{entry['gain']:.0%}",
             *([_proved(entry)] if proved else []),
-            MISSING if entry["p95_quality"] is None else f"{entry['p95_quality']:.3f}",
+            decimals_text(entry["p95_quality"]),
             seconds_text(entry["planning_s"]),
         )
         for entry in entries
@@ -263,10 +271,6 @@ def _show_standings(found: "Standings", as_json: bool, *, units: "Mapping[str, s
         for result in row.results:
             if result.reason:
                 click.echo(f"{row.name} on {result.problem}: {found.reason(row.name, result)}", err=True)
-
-
-def _decimals(score: float | None) -> str:
-    return MISSING if score is None else f"{score:.3f}"
 
 
 def _drop(entry: "Mapping[str, Any]") -> str:
