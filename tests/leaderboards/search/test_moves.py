@@ -62,3 +62,18 @@ def test_numbers_are_spread_evenly() -> None:
     drawn = [moves.below(random, 10) for _ in range(5_000)]
     assert set(drawn) == set(range(10))
     assert max(np.bincount(drawn)) < 1.3 * min(np.bincount(drawn))
+
+
+def test_numbers_are_those_of_the_published_generator_compiled_or_not() -> None:
+    """Both must equal xorshift64* in Python's own integers; a warning of numpy would be an error here."""
+    mask, state = 2**64 - 1, 0x9E3779B97F4A7C15
+    compiled, plain = (np.array([state], dtype=np.uint64) for _ in range(2))
+    for _ in range(2_000):
+        state ^= state >> 12
+        state ^= state << 25 & mask
+        state ^= state >> 27
+        expected = (state * 2685821657736338717 & mask) >> 11
+        # as `below` draws: its cast to an integer keeps all 53 bits
+        assert moves.below(compiled, 2**53) == expected
+        assert int(moves.uniform.py_func(plain) * 2**53) == expected
+        assert compiled[0] == plain[0] == state

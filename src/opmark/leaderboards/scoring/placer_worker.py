@@ -12,8 +12,6 @@ import threading
 import time
 from typing import Any
 
-import numpy as np
-
 from opmark.core.canonical import plain
 from opmark.core.errors import MissingExtraError, OpMarkError, PlacementError
 from opmark.core.reading import parse_json
@@ -21,7 +19,7 @@ from opmark.core.schema import convert
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import plan, prepare
-from opmark.leaderboards.scoring.compilation import compile_once, runs_uncompiled
+from opmark.leaderboards.scoring.compilation import compile_once
 from opmark.leaderboards.search.anytime import listening
 
 PARENT_LOOKED_AT_EVERY_S = 2.0
@@ -46,8 +44,6 @@ def main() -> int:
     # Output that a placer prints must not be read as an answer.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    if runs_uncompiled():
-        np.seterr(over="ignore")  # random numbers wrap around, in plain Python as in compiled code
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     problem: Problem | None = None
     for line in sys.stdin.buffer:

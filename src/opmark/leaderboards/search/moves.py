@@ -21,6 +21,10 @@ NEAR, MIXED, TWICE = 0.6, 0.3, 0.2
 # The largest connected piece, and the chance that it grows over an edge.
 PIECE_AT_MOST, GROWS = 40, 0.8
 TRIES = 8
+# The factor of xorshift64* in two halves, so that no product overflows: numpy warns of that in plain Python.
+FACTOR = 2685821657736338717
+HALF_BITS, LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
+FACTOR_HIGH, FACTOR_LOW = np.uint64(FACTOR >> 32), np.uint64(FACTOR & 0xFFFFFFFF)
 # A unit moves this far in the order of priorities, or (in this share of cases) up to a quarter of the order.
 STEP, LEAP = 6, 0.3
 
@@ -67,7 +71,9 @@ def uniform(random):  # type: ignore[no-untyped-def]
     x ^= x << np.uint64(25)
     x ^= x >> np.uint64(27)
     random[0] = x
-    return np.float64((x * np.uint64(2685821657736338717)) >> np.uint64(11)) / 9007199254740992.0
+    low = (x & LOW_HALF) * FACTOR_LOW
+    high = (x & LOW_HALF) * FACTOR_HIGH + (x >> HALF_BITS) * FACTOR_LOW + (low >> HALF_BITS)
+    return np.float64(((high << HALF_BITS) | (low & LOW_HALF)) >> np.uint64(11)) / 9007199254740992.0
 
 
 @uncounted
