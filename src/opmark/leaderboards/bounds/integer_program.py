@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from opmark.core.native_output import native_output_discarded
+
 # The status of scipy.optimize.milp for a program without a solution.
 INFEASIBLE = 2
 
@@ -79,10 +81,11 @@ class IntegerProgram:
         matrix = csr_array((self._value, (self._row, self._column)), shape=(len(self._least), self.variables))
         objective = np.zeros(self.variables)
         objective[0] = 1.0
-        return milp(
-            objective,
-            constraints=LinearConstraint(matrix, lb=np.array(self._least)),
-            integrality=np.array(self._whole) * whole,
-            bounds=Bounds(np.zeros(self.variables), np.array(self._upper)),
-            options={"time_limit": seconds, "mip_rel_gap": gap},
-        )
+        with native_output_discarded():  # HiGHS prints some lines although it is told not to
+            return milp(
+                objective,
+                constraints=LinearConstraint(matrix, lb=np.array(self._least)),
+                integrality=np.array(self._whole) * whole,
+                bounds=Bounds(np.zeros(self.variables), np.array(self._upper)),
+                options={"time_limit": seconds, "mip_rel_gap": gap},
+            )
