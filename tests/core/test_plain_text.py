@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opmark.core.plain_text import json_lines, lines, one_line, web_address
+from opmark.core.plain_text import json_lines, lines, one_line, web_address, without_colours
 
 HOSTILE = {
     "\x1b[2J": "\\x1b[2J",
@@ -27,6 +27,13 @@ HOSTILE = {
 @pytest.mark.parametrize("text", HOSTILE)
 def test_commands_become_escapes(text: str) -> None:
     assert one_line(text) == lines(text) == HOSTILE[text]
+
+
+def test_only_colours_are_removed() -> None:
+    said = "Failed to export. \x1b[96mThis is step 1/3\x1b[0m of exporting \x1b[38;5;9m2 \x1b[2J"
+    assert without_colours(said) == "Failed to export. This is step 1/3 of exporting 2 \x1b[2J"
+    # what is left when a colour goes cannot be a command either
+    assert one_line(without_colours("\x1b\x1b[0m[2J")) == "\\x1b[2J"
 
 
 def test_a_name_has_one_line_and_a_text_may_have_several() -> None:

@@ -17,8 +17,15 @@ _COMMANDS = (
 )
 _IN_LINES = re.compile(f"[{_COMMANDS}]")
 _IN_ONE_LINE = re.compile(f"[\t\n{_COMMANDS}]")
+# Colours of a terminal: commands that other libraries put into their messages.
+_COLOURS = re.compile("\x1b\\[[0-9;:]*m")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _WEB = frozenset({"http", "https"})
+
+
+def without_colours(text: str) -> str:
+    """Remove the commands from `text` that only colour it; every other one stays for `one_line` to escape."""
+    return _COLOURS.sub("", text)
 
 
 def one_line(text: str) -> str:

@@ -87,6 +87,8 @@ def test_errors_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown.out == ""
     assert "Error: bad" in click_unstyled(shown.err)
     assert "Hint: fix" in click_unstyled(shown.err)
+    show_error(ContentError("torch says \x1b[96mno\x1b[0m \x1b[2J"))
+    assert click_unstyled(capsys.readouterr().err) == "Error: torch says no \\x1b[2J\n"
 
 
 def click_unstyled(text: str) -> str:

@@ -17,7 +17,7 @@ from opmark.core.canonical import plain
 from opmark.core.checksums import files_without
 from opmark.core.errors import OpMarkError
 from opmark.core.files import json_text
-from opmark.core.plain_text import json_lines, one_line
+from opmark.core.plain_text import json_lines, one_line, without_colours
 from opmark.core.units import format_duration, format_ns
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def show_error(error: OpMarkError) -> None:
 
 def show_note(message: str) -> None:
     """Print `note: …` on stderr."""
-    click.echo(f"note: {one_line(message)}", err=True)
+    click.echo(f"note: {_sentence(message)}", err=True)
 
 
 def show_warning(message: str) -> None:
@@ -57,7 +57,12 @@ def show_warning(message: str) -> None:
 
 def show_labelled(label: str, message: str, *, colour: str = "yellow", bold: bool = False) -> None:
     """Print a coloured `label` and `message`, which may be foreign text, as one line on stderr."""
-    click.echo(f"{click.style(label, fg=colour, bold=bold)} {one_line(message)}", file=unguarded(sys.stderr))
+    click.echo(f"{click.style(label, fg=colour, bold=bold)} {_sentence(message)}", file=unguarded(sys.stderr))
+
+
+def _sentence(message: str) -> str:
+    """One line of text without the colours that other libraries put into their messages."""
+    return one_line(without_colours(message))
 
 
 def show_files_without_checksum() -> None:
