@@ -111,6 +111,7 @@ def zoo_dimensions(model: str, sizes: Mapping[str, int]) -> dict[str, int]:
     }
 
 
+@cache
 def installed(package: str) -> str:
     """The version of `package`, or an empty string where it is not installed."""
     try:
