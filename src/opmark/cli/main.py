@@ -2,6 +2,7 @@
 
 import difflib
 import errno
+import gc
 import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +22,8 @@ from opmark.core.registry import Registry, install_hint
 COMMANDS: Registry[click.Command] = Registry("opmark.cli.commands", "COMMAND", "command")
 
 _WORKSPACE = "--workspace"
+# Imports and files that are read make many objects and no garbage: Python's own thresholds take a tenth of the time.
+_COLLECTING = (100_000, 20, 50)
 
 EPILOG = (
     "Exit codes: 0 fine, 1 failed (a check, a measurement, a write), 2 usage, 3 invalid content, "
@@ -72,6 +75,7 @@ class LazyGroup(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command line with its output behind a guard."""
+        gc.set_threshold(*_COLLECTING)
         with guarded_streams():
             return super().main(*args, **kwargs)
 

@@ -1,11 +1,31 @@
 """A problem's arrays by name inside compiled code. Imported lazily, by compiled code alone."""
 
+import sys
 from functools import partial
 from typing import Any
 
 from numba import njit  # noqa: TID253 (this module is imported lazily)
 
 from opmark.leaderboards.problem.packing import PackedArrays, Sizes
+
+_BLAS = "scipy.linalg.cython_blas"
+
+
+def _import_array_functions() -> None:
+    """Import numba's functions of arrays without SciPy's BLAS, which only its convolutions would take from there.
+
+    Importing SciPy takes as long as the rest of numba, and numba does so as soon as any compiled function is loaded.
+    """
+    if _BLAS in sys.modules:
+        return
+    sys.modules[_BLAS] = None  # type: ignore[assignment]
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        del sys.modules[_BLAS]
+
+
+_import_array_functions()
 
 # The decorators of compiled functions. Nothing calls them from C, so they have no entry for it: one takes as long to
 # compile as a small function.
