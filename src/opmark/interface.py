@@ -211,7 +211,7 @@ def place(
 
     The first call also compiles the simulator. Raises `UnknownNameError`, or `SubmissionError` without a valid answer.
     """
-    from opmark.leaderboards.bounds.bounds import lower_bound
+    from opmark.leaderboards.bounds.bounds import known_bound
     from opmark.leaderboards.problem.rules.objective import in_unit
     from opmark.leaderboards.scoring.attempt import attempt, prepare
 
@@ -225,7 +225,7 @@ def place(
         placer=name,
         solution=found.solution,
         simulated=simulate(asked, found.solution),
-        bound=in_unit(lower_bound(asked), asked.unit),
+        bound=in_unit(known_bound(asked), asked.unit),
         planning_s=found.planning_s,
     )
 

@@ -24,6 +24,11 @@ def lower_bound(problem: Problem) -> int:
     return max(bounds(problem).values(), default=0)
 
 
+def known_bound(problem: Problem) -> int:
+    """The bound that is stored with the problem's reference, without one `lower_bound`."""
+    return problem.reference.bound_ns if problem.reference else lower_bound(problem)
+
+
 def cheap_lower_bound(problem: Problem) -> int:
     """The largest bound that takes almost no time: stored ones, and every relaxation except large linear programs."""
     groups = groups_of(problem)

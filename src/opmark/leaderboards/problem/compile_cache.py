@@ -19,6 +19,11 @@ UNCOMPILED_VARIABLE = "NUMBA_DISABLE_JIT"
 _ROOMS = ("problem", "search", "simulator")
 
 
+def runs_uncompiled() -> bool:
+    """True in a process in which numba compiles nothing."""
+    return os.environ.get(UNCOMPILED_VARIABLE, "0") != "0"
+
+
 def settle_compile_cache(room: Path) -> None:
     """Name numba's cache folder for the code in `room`; a folder that is set already stays.
 

@@ -1,14 +1,27 @@
-"""A problem's arrays by name inside compiled code. Imported lazily, by compiled code alone."""
+"""A problem's arrays by name inside compiled code, and its decorators. Imported lazily, by compiled code alone."""
 
 import sys
 from functools import partial
 from typing import Any
 
-from numba import njit  # noqa: TID253 (this module is imported lazily)
-
+from opmark.leaderboards.problem.compile_cache import runs_uncompiled
 from opmark.leaderboards.problem.packing import PackedArrays, Sizes
 
 _BLAS = "scipy.linalg.cython_blas"
+
+
+def _compiler() -> Any:
+    """numba's decorator; in plain Python one that leaves functions as they are, because loading numba takes long."""
+    if runs_uncompiled():
+        return _as_it_is
+    _import_array_functions()
+    from numba import njit
+
+    return njit
+
+
+def _as_it_is(given: Any = None, **_: Any) -> Any:
+    return given if callable(given) else lambda function: function
 
 
 def _import_array_functions() -> None:
@@ -25,8 +38,7 @@ def _import_array_functions() -> None:
         del sys.modules[_BLAS]
 
 
-_import_array_functions()
-
+njit = _compiler()
 # The decorators of compiled functions. Nothing calls them from C, so they have no entry for it: one takes as long to
 # compile as a small function.
 compiled: Any = partial(njit, cache=True, no_cfunc_wrapper=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from opmark.core.file_lock import locked
 from opmark.core.files import write_text
-from opmark.leaderboards.problem.compile_cache import UNCOMPILED_VARIABLE, VARIABLE
+from opmark.leaderboards.problem.compile_cache import UNCOMPILED_VARIABLE, VARIABLE, runs_uncompiled
 from opmark.leaderboards.search.placer import PLACERS
 
 # A folder that nobody has used for so long belongs to a version that is gone.
@@ -29,11 +29,6 @@ _started: list["subprocess.Popen[bytes]"] = []
 def is_compiled() -> bool:
     """True if the search of this version was compiled on this machine."""
     return (_folder() / _READY).is_file()
-
-
-def runs_uncompiled() -> bool:
-    """True in a process in which numba compiles nothing."""
-    return os.environ.get(UNCOMPILED_VARIABLE, "0") != "0"
 
 
 def compile_once() -> None:

@@ -52,18 +52,23 @@ class PlacerProcess:
     ) -> None:
         self.end()
 
-    def attempt(self, problem: Problem, name: str, *, budget_s: float, seed: int = 0) -> Attempt:
-        """Run the placer `name` for at most `hard_end_s(budget_s)` seconds and evaluate its last valid solution.
+    def attempt(
+        self, problem: Problem, name: str, *, budget_s: float, seed: int = 0, within_s: float | None = None
+    ) -> Attempt:
+        """Run the placer `name` and evaluate its last valid solution.
+
+        It is ended after `within_s` seconds, by default `hard_end_s(budget_s)`.
 
         Raises `SubmissionError` with one sentence where there is none, `MissingExtraError` where the placer lacks a
         package here, `ContentError` for a wrong problem.
         """
         problem.arrays  # noqa: B018 (report a faulty problem here, not as the death of a process)
         process = self._ask(problem, name, budget_s=budget_s, seed=seed)
+        limit_s = hard_end_s(budget_s) if within_s is None else within_s
         begun, planning_s, failed, ended = time.monotonic(), None, "", False
         offers: list[tuple[float, Any]] = []
         while planning_s is None and not failed:
-            message = self._next(within_s=begun + hard_end_s(budget_s) - time.monotonic())
+            message = self._next(within_s=begun + limit_s - time.monotonic())
             if message is None:
                 ended = True
                 break
@@ -78,7 +83,7 @@ class PlacerProcess:
             code = process.poll()
             self.end()
             failed = f"placer {name!r} " + (
-                f"was ended {hard_end_s(budget_s):.3g} s after it got the problem, for a budget of {budget_s:.3g} s"
+                f"was ended {limit_s:.3g} s after it got the problem, for a budget of {budget_s:.3g} s"
                 if code is None
                 else f"took its process down (code {code})"
             )

@@ -6,10 +6,11 @@ are those of the simulator's reference page.
 
 # ruff: noqa: PLR0917, PLR0915 (compiled functions take flat arrays by position, and an event loop is one function)
 
-import numpy as np
-from numba import int64  # noqa: TID253 (this module is imported lazily)
-from numba.types import NamedUniTuple  # type: ignore[attr-defined] # noqa: TID253
+from typing import Any
 
+import numpy as np
+
+from opmark.leaderboards.problem.compile_cache import runs_uncompiled
 from opmark.leaderboards.problem.packing import Room
 from opmark.leaderboards.problem.tables import compiled, sizes_of, tables_of
 from opmark.leaderboards.simulator.queues import (
@@ -32,11 +33,23 @@ UNSUPPORTED = 2
 STUCK = 3
 INVALID = np.iinfo(np.int64).max
 
-_FLAT = int64[::1]
-_ROOM = NamedUniTuple(_FLAT, len(Room._fields), Room)
+
+def _signatures() -> tuple[Any, Any]:
+    """The types of `run` and `run_many`; nothing in plain Python."""
+    if runs_uncompiled():
+        return None, None
+    from numba import int64
+    from numba.types import NamedUniTuple  # type: ignore[attr-defined]
+
+    flat = int64[::1]
+    taken = (*[flat] * 6, int64, NamedUniTuple(flat, len(Room._fields), Room))
+    return int64(*taken), flat(*taken, flat)
 
 
-@compiled(int64(_FLAT, _FLAT, _FLAT, _FLAT, _FLAT, _FLAT, int64, _ROOM))
+_RUN, _RUN_MANY = _signatures()
+
+
+@compiled(_RUN)
 def run(data, starts, device, priority, order_offsets, order_units, contention, room):  # type: ignore[no-untyped-def]
     """Simulate one placement into the arrays of `room`, and return a status.
 
@@ -352,7 +365,7 @@ def run(data, starts, device, priority, order_offsets, order_units, contention, 
     return FINISHED if done == units else STUCK
 
 
-@compiled(_FLAT(_FLAT, _FLAT, _FLAT, _FLAT, _FLAT, _FLAT, int64, _ROOM, _FLAT))
+@compiled(_RUN_MANY)
 def run_many(data, starts, device, priority, order_offsets, order_units, contention, room, peaks):  # type: ignore[no-untyped-def]
     """Simulate the rows of `device` (flat); one row of `priority` serves all, or each has its own.
 

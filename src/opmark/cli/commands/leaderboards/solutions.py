@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from opmark.leaderboards.simulator.evaluation import Evaluation
 
 
+# A solver of bounds does the work of about so many simulations, or more.
+SOLVER_SIMULATIONS = 1_000
+
+
 @click.command(epilog="Example: opmark leaderboards place problem.json --placer heft --budget 2s")
 @problem_argument
 @click.option(
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
 @json_option
 def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Path | None, as_json: bool) -> None:
     """Let a placer solve PROBLEM, and print the cost."""
-    from opmark.leaderboards.bounds.bounds import lower_bound
+    from opmark.leaderboards.bounds.bounds import known_bound
     from opmark.leaderboards.problem.files import load_problem
     from opmark.leaderboards.problem.placement import save_solution
     from opmark.leaderboards.problem.rules.objective import format_cost, in_unit
@@ -47,10 +51,10 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
     except SubmissionError as error:
         if as_json:
             facts = {"valid": False, "objective": problem.objective, "unit": problem.unit, "cost": None}
-            bound = in_unit(lower_bound(problem), problem.unit)
+            bound = in_unit(known_bound(problem), problem.unit)
             show_json({**facts, "bound": bound, "solution": None, "reason": error.message})
         raise
-    bound_ns = lower_bound(problem)
+    bound_ns = known_bound(problem)
     if output is not None:
         save_solution(found.solution, output)
     if as_json:
@@ -106,7 +110,7 @@ def simulate(
     from opmark.leaderboards.simulator.trace import chrome_trace
 
     problem = load_problem(problem_file)
-    without_compiling(problem, show_note)
+    without_compiling(problem, show_note, simulations=1 + (draws or 0))
     rules = profile_named(profile or problem.profile)
     try:
         found = evaluate(problem, load_solution(solution_file, problem), rules)
@@ -188,7 +192,7 @@ def bound(problem_file: Path, solver: float | None, as_json: bool) -> None:
     from opmark.leaderboards.scoring.first_answer import without_compiling
 
     problem = load_problem(problem_file)
-    without_compiling(problem, show_note)
+    without_compiling(problem, show_note, simulations=SOLVER_SIMULATIONS if solver else 1)
     found = bounds(problem, solver_s=solver or 0.0)
     best = max(found.values(), default=0)
     guarantee = known_guarantee_ns(problem)
