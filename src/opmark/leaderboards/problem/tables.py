@@ -38,10 +38,11 @@ def _import_array_functions() -> None:
         del sys.modules[_BLAS]
 
 
-njit = _compiler()
+_COMPILER = _compiler()
+
 # The decorators of compiled functions. Nothing calls them from C, so they have no entry for it: one takes as long to
 # compile as a small function.
-compiled: Any = partial(njit, cache=True, no_cfunc_wrapper=True)
+compiled: Any = partial(_COMPILER, cache=True, no_cfunc_wrapper=True)
 # Functions that allocate nothing do without reference counts: counting the arrays of a tuple whenever one is read takes
 # up to ten times as long as the rest.
 uncounted: Any = partial(compiled, _nrt=False)

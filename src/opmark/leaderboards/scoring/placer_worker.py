@@ -16,7 +16,6 @@ from opmark.core.canonical import plain
 from opmark.core.errors import MissingExtraError, OpMarkError, PlacementError
 from opmark.core.reading import parse_json
 from opmark.core.schema import convert
-from opmark.leaderboards.problem.compile_cache import runs_uncompiled
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import plan, prepare
