@@ -1,6 +1,7 @@
 """Draws of prediction errors: repeatable, and shared by units whose errors are shared."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,6 +86,33 @@ def test_loads_are_drawn_as_they_are_simulated() -> None:
     drawn = [drawn_problem(problem, row) for row in drawn_factors(problem, draws=20)]
     assert costs == tuple(simulate(one, placement).cost_ns for one in drawn)
     assert len(set(costs)) > 5
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"objective": "throughput"},
+        {"micro_batches": 3},
+        {"micro_batches": 3, "memory_mode": "stash"},
+        {"micro_batches": 3, "schedule": "fill-drain"},
+    ],
+)
+def test_draws_cost_what_a_simulation_of_the_drawn_problem_says(changes: dict[str, Any]) -> None:
+    problem = step()
+    units = tuple(replace(unit, interval={"x": (0.5, 2.0)}, kind=unit.name) for unit in problem.units)
+    schedule = changes.pop("schedule", "")
+    problem = replace(problem, units=units, **changes)
+    half = np.arange(len(units), dtype=np.int64) % problem.arrays.devices
+    rows = [np.zeros_like(half), half, half[::-1].copy()]
+    ranks = problem.arrays.default_priority
+    placements = [Placement(device=row, priority=ranks, schedule=schedule) for row in rows]
+    factors = drawn_factors(problem, draws=10)
+    drawn = [drawn_problem(problem, row) for row in factors]
+    found = robustness_of_all(problem, placements, factors=factors)
+    assert [one.costs for one in found] == [
+        tuple(simulate(one, placement).cost_ns for one in drawn) for placement in placements
+    ]
+    assert len(set(found)) > 1
 
 
 def test_several_placements_see_the_same_draws() -> None:

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
@@ -20,8 +20,9 @@ from opmark.leaderboards.problem.rules.profile import PublishedModel, profile_na
 from opmark.leaderboards.problem.schedule import INVALID_COST
 from opmark.leaderboards.simulator.evaluation import Evaluation
 from opmark.leaderboards.simulator.fronts import MoneyAndTime, mean_time_ns
+from opmark.leaderboards.simulator.several_passes import passes_of
 from opmark.leaderboards.simulator.simulate import simulate, simulate_many
-from opmark.leaderboards.simulator.steady_state import loads_beside, transfer_loads
+from opmark.leaderboards.simulator.steady_state import TransferLoads, loads_beside, transfer_loads
 
 DRAWS = 100
 Factors = npt.NDArray[np.float64]
@@ -82,22 +83,41 @@ def _simulated_costs(
     problem: Problem, placements: Sequence[Placement], factors: Factors, rules: PublishedModel
 ) -> Integers:
     """The cost per draw and placement. Raises `PlacementError` as `simulate` does."""
-    plain = [place for place, one in enumerate(placements) if not (one.order or one.replicas or one.schedule)]
+    timed = _timed(problem, placements, rules)
+    objective = OBJECTIVES.load(problem.objective)
+    plain = [
+        place
+        for place, one in enumerate(placements)
+        if place not in timed and not (one.order or one.replicas or one.schedule)
+    ]
     devices = np.array([placements[place].device for place in plain], dtype=np.int64)
     priorities = np.array([placements[place].priority for place in plain], dtype=np.int64)
     costs = np.zeros((len(factors), len(placements)), dtype=np.int64)
-    others = sorted(set(range(len(placements))).difference(plain))
+    others = sorted(set(range(len(placements))).difference(plain, timed))
     # Replicas that share a pass run parts, whose times are not compiled.
     replicated = not problem.pipelined and any(placements[place].replicas for place in others)
     for draw, row in enumerate(factors):
         whole = _drawn(problem, row)
         if plain:
             costs[draw, plain] = simulate_many(whole, devices, priorities, profile=rules, enforce_memory=False)
+        for place, latency_ns in timed.items():
+            costs[draw, place] = math.ceil(objective.cost(whole, placements[place], latency_ns(whole), rules))
         anew = drawn_problem(problem, row) if replicated else whole
         for place in others:
             drawn = anew if placements[place].replicas else whole
             costs[draw, place] = simulate(drawn, placements[place], rules).cost_ns
     return costs
+
+
+def _timed(
+    problem: Problem, placements: Sequence[Placement], rules: PublishedModel
+) -> dict[int, Callable[[Problem], int]]:
+    """By number, the latencies of those placements whose simulation can be prepared once for all draws."""
+    passes = None if rules.model is not None or problem.limits else passes_of(problem)
+    if passes is None:
+        return {}
+    found = {place: passes.timed(problem, one, rules) for place, one in enumerate(placements)}
+    return {place: latency_ns for place, latency_ns in found.items() if latency_ns is not None}
 
 
 def _steady_costs(
@@ -108,20 +128,59 @@ def _steady_costs(
     The simulation of one pass tells once which placements cannot run. Raises `PlacementError` as `simulate` does.
     """
     single = [place for place, one in enumerate(placements) if not one.replicas]
-    devices = np.array([placements[place].device for place in single], dtype=np.int64)
-    shared = {
-        place: transfer_loads(problem, one, rules) for place, one in enumerate(placements) if place not in set(single)
-    }
+    shared = [place for place in range(len(placements)) if placements[place].replicas]
+    transfers = [transfer_loads(problem, one, rules) for one in placements]
+    devices = np.array([placements[place].device for place in single], dtype=np.int64).reshape(-1, problem.arrays.units)
+    own = _SingleLoads.of(problem, devices, [transfers[place] for place in single], ports=rules.contention)
     costs = np.zeros((len(factors), len(placements)), dtype=np.int64)
     first = simulate_many(problem, devices, profile=rules, enforce_memory=False) if single else devices
     for draw, row in enumerate(factors):
         whole = _drawn(problem, row)
         if single:
-            costs[draw, single] = OBJECTIVES.load(problem.objective).costs(whole, devices, first, rules)
-        for place, transfers in shared.items():
-            loads = loads_beside(whole, placements[place], rules, transfers)
+            costs[draw, single] = np.where(first == INVALID_COST, INVALID_COST, own.busiest_ns(whole))
+        for place in shared:
+            loads = loads_beside(whole, placements[place], rules, transfers[place])
             costs[draw, place] = math.ceil(loads.bottleneck_ns)
     return costs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _SingleLoads:
+    """Loads of placements without replicas: what transfers take, and where in U×D each server finds its units."""
+
+    transfers_ns: Integers
+    ports_ns: Integers
+    slots: Integers
+    places: Integers
+    starts: Integers
+    servers: Integers
+
+    @classmethod
+    def of(
+        cls, problem: Problem, devices: Integers, transfers: Sequence[TransferLoads], *, ports: bool
+    ) -> "_SingleLoads":
+        """From one row of devices and the transfers of each placement."""
+        arrays = problem.arrays
+        order = np.argsort(devices, axis=1, kind="stable")
+        sorted_devices = np.take_along_axis(devices, order, axis=1)
+        server = (np.arange(len(devices))[:, None] * arrays.devices + sorted_devices).ravel()
+        servers, starts = np.unique(server, return_index=True)
+        return cls(
+            transfers_ns=np.array([one.device_ns for one in transfers], dtype=np.int64),
+            ports_ns=np.array([max(one.port_ns, default=0) if ports else 0 for one in transfers], dtype=np.int64),
+            slots=arrays.device_slots,
+            places=(order * arrays.devices + sorted_devices).ravel(),
+            starts=starts,
+            servers=servers,
+        )
+
+    def busiest_ns(self, problem: Problem) -> Integers:
+        """The busiest server's ns per sample and placement, rounded up, with the times that `problem` has."""
+        loads = self.transfers_ns.copy()
+        loads.reshape(-1)[self.servers] += np.add.reduceat(problem.arrays.run_ns.ravel()[self.places], self.starts)
+        each: Integers = -(-loads // self.slots)
+        busiest: Integers = np.maximum(each.max(axis=1), self.ports_ns)
+        return busiest
 
 
 def robustness(

@@ -4,7 +4,7 @@ One file of `opmark.leaderboards.simulator.passes` per kind; an objective names 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from opmark.core.registry import Registry
@@ -34,6 +34,14 @@ class Passes(ABC):
 
         `priorities` has one row, or one per row of devices; without it the default rank is used.
         """
+
+    def timed(self, problem: Problem, placement: Placement, profile: PublishedModel) -> Callable[[Problem], int] | None:
+        """The latency in ns of `placement` as a function of the problem with other times; None where nothing is saved.
+
+        All that does not depend on times is worked out once. The function raises as `schedule` does.
+        """
+        del problem, placement, profile
+        return None
 
     @abstractmethod
     def graph(self, problem: Problem, placement: Placement) -> tuple[Problem, Integers]:

@@ -1,5 +1,6 @@
 """A training step of several micro-batches in a pipeline: forward and backward of each in a schedule's order."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,6 +61,19 @@ class MicroBatches(Passes):
             peaks[row] = step_peaks(problem, plan) if problem.memory_mode == "stash" else room.peak
         return costs, peaks
 
+    def timed(self, problem: Problem, placement: Placement, profile: PublishedModel) -> Callable[[Problem], int] | None:
+        """No time changes the devices and orders of the copies; replicas run parts, which have times of their own."""
+        if placement.replicas:
+            return None
+        plan = plan_of(problem, placement)
+        wide = _wide(problem, placement, plan)
+
+        def latency_ns(timed: Problem) -> int:
+            arrays = _arrays(timed, plan.copies).under(profile)
+            return run_arrays(plan.copies.problem, arrays, wide, profile).latency_ns
+
+        return latency_ns
+
     def graph(self, problem: Problem, placement: Placement) -> tuple[Problem, Integers]:
         """The step; of replicas that of their parts."""
         plan = _plan_of_replicas(problem, placement)[2] if placement.replicas else plan_of(problem, placement)
@@ -80,9 +94,7 @@ class MicroBatches(Passes):
     def _run(self, problem: Problem, placement: Placement, profile: PublishedModel, plan: StepPlan) -> Schedule:
         copies = plan.copies
         arrays = _arrays(problem, copies).under(profile)
-        urgency = _urgency(plan, _sequence(problem, _priority(problem, placement), placement))
-        order = {number: row.tolist() for number, row in enumerate(plan.rows)}
-        wide = Placement(device=plan.device, priority=urgency, order=order)
+        wide = _wide(problem, placement, plan)
         inner = run_arrays(copies.problem, arrays, wide, profile)
         inner = replace(inner, release_ns=np.zeros(len(arrays.tensor_bytes), dtype=np.int64))
         start, end = inner.spans_of(copies.unit_of, problem.arrays.units)
@@ -136,6 +148,13 @@ def _sequence(problem: Problem, priority: Integers, placement: Placement | None 
     if usual:
         problem.worked_out["unit_sequence"] = (priority, found)
     return found
+
+
+def _wide(problem: Problem, placement: Placement, plan: StepPlan) -> Placement:
+    """The placement of the copies of a step in their strict order."""
+    urgency = _urgency(plan, _sequence(problem, _priority(problem, placement), placement))
+    order = {number: row.tolist() for number, row in enumerate(plan.rows)}
+    return Placement(device=plan.device, priority=urgency, order=order)
 
 
 def _urgency(plan: StepPlan, sequence: Integers) -> Integers:
