@@ -71,7 +71,7 @@ $(BIN)/python:
 $(VENV)/.stamp-demo: $(INPUTS) | $(BIN)/python
 	$(PIP) -e .
 	@echo "Compiling the search, once (a minute or two of processor time) ..."
-	$(BIN)/python -m opmark.leaderboards.scoring.compilation
+	$(BIN)/python -m opmark.leaderboards.search.compilation
 	@touch $@
 
 $(VENV)/.stamp-dev: $(INPUTS) | $(BIN)/python

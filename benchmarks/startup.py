@@ -71,7 +71,7 @@ def measure(problem: Path, budget: str) -> dict[str, Spent | None]:
     """All times, with cache folders of their own."""
     opmark = [sys.executable, "-m", "opmark"]
     placing = [*opmark, "leaderboards", "place", str(problem), "--budget", budget, "--placer"]
-    compiling = [sys.executable, "-m", "opmark.leaderboards.scoring.compilation"]
+    compiling = [sys.executable, "-m", "opmark.leaderboards.search.compilation"]
     found: dict[str, Spent | None] = {}
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "NUMBA_CACHE_DIR": folder}

@@ -111,7 +111,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.set_threshold(COLLECTED_EVERY, 10, 10)
     gc.enable()
     if not session.config.option.collectonly and any(map(places, session.items)):
-        from opmark.leaderboards.scoring.compilation import compile_in_background, is_compiled
+        from opmark.leaderboards.search.compilation import compile_in_background, is_compiled
 
         if not is_compiled():
             compile_in_background()
@@ -121,7 +121,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Wait until the search is compiled before a test that needs it, so that its time limit does not pay for it."""
     if places(item):
-        from opmark.leaderboards.scoring.compilation import compile_once
+        from opmark.leaderboards.search.compilation import compile_once
 
         compile_once()
     return (yield)

@@ -15,8 +15,8 @@ from opmark.leaderboards.problem.compile_cache import UNCOMPILED_VARIABLE, runs_
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.problem.rules.objective import format_cost
 from opmark.leaderboards.scoring.attempt import Attempt
-from opmark.leaderboards.scoring.compilation import compile_in_background, is_compiled
 from opmark.leaderboards.scoring.placer_process import PlacerProcess
+from opmark.leaderboards.search.compilation import compile_in_background, is_compiled
 from opmark.leaderboards.search.placer import PLACERS, Placer
 
 # In larger problems plain Python takes longer than compiling.

@@ -19,8 +19,8 @@ from opmark.core.schema import convert
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import plan, prepare
-from opmark.leaderboards.scoring.compilation import compile_once
 from opmark.leaderboards.search.anytime import listening
+from opmark.leaderboards.search.compilation import compile_once
 
 PARENT_LOOKED_AT_EVERY_S = 2.0
 

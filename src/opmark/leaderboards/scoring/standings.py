@@ -117,17 +117,24 @@ def rank_solutions(
     Without `draws` the costs over draws of the predictors' errors, which take a hundred simulations each, are unknown.
     """
     evaluations: dict[tuple[str, str], Evaluation | str] = {}
-    for name, by_problem in solutions.items():
-        for problem in problems:
-            solution = by_problem.get(problem.name, "no solution was submitted")
-            if isinstance(solution, str):
-                evaluations[name, problem.name] = solution
-                continue
-            try:
-                evaluations[name, problem.name] = evaluate(problem, solution)
-            except OpMarkError as error:
-                evaluations[name, problem.name] = str(error)
+    for problem in problems:
+        found = solution_costs(problem, {name: given.get(problem.name) for name, given in solutions.items()})
+        evaluations |= {(name, problem.name): one for name, one in found.items()}
     return rank(problems, sorted(solutions), evaluations, track=track, good=good, draws=draws)
+
+
+def solution_costs(problem: Problem, solutions: Mapping[str, Solution | str | None]) -> dict[str, Evaluation | str]:
+    """The evaluation of each solution of one problem, or the reason why there is none; a string is such a reason."""
+    found: dict[str, Evaluation | str] = {}
+    for name, solution in solutions.items():
+        if not isinstance(solution, Solution):
+            found[name] = "no solution was submitted" if solution is None else solution
+            continue
+        try:
+            found[name] = evaluate(problem, solution)
+        except OpMarkError as error:
+            found[name] = str(error)
+    return found
 
 
 def rank(
@@ -155,14 +162,19 @@ def rank_costs(
     *,
     track: str = "",
     good: Sequence[str] = (),
+    singles: Mapping[str, int | None] | None = None,
 ) -> Standings:
     """As `rank`, from costs and drawn costs that are known; the result has no evaluations.
 
-    A problem that all entries in `good` solve alike is not scored.
+    A problem that all entries in `good` solve alike is not scored. `singles` are the costs of the best single device of
+    all problems, where they are known.
     """
     if not problems or not names:
         raise NothingSelectedError("nothing to rank: no problem or no entry", where=track or None)
-    yardsticks = {problem.name: _Yardstick.of(problem, _valid(problem, names, costs)) for problem in problems}
+    alone = {problem.name: single_cost(problem) for problem in problems} if singles is None else singles
+    yardsticks = {
+        problem.name: _Yardstick.of(problem, _valid(problem, names, costs), alone[problem.name]) for problem in problems
+    }
     for problem in problems:
         if solved_alike([costs.get((name, problem.name)) for name in good]):
             yardsticks[problem.name] = replace(yardsticks[problem.name], scored=False)
@@ -215,6 +227,14 @@ def with_counted(standings: Standings, counted: Mapping[str, Counted | None]) ->
     return replace(standings, rows=tuple(replace(row, rank=rank) for rank, row in zip(ranks, rows, strict=True)))
 
 
+def single_cost(problem: Problem) -> int | None:
+    """The cost of the best single device; None where none can run the problem."""
+    try:
+        return best_single_device(problem)[1]
+    except PlacementError:
+        return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Yardstick:
     """The costs that an instance's answers are compared with."""
@@ -225,11 +245,7 @@ class _Yardstick:
     scored: bool
 
     @classmethod
-    def of(cls, problem: Problem, costs: list[int]) -> "_Yardstick":
-        try:
-            _, single = best_single_device(problem)
-        except PlacementError:
-            single = None
+    def of(cls, problem: Problem, costs: list[int], single: int | None) -> "_Yardstick":
         known = problem.reference
         # Without a frozen reference, the best known cost is the best one here.
         best = known.best_known_ns if known else min([*costs, *([single] if single is not None else [])], default=0)

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError
 from opmark.core.file_lock import locked
@@ -157,17 +158,37 @@ class Track:
 
         A submission without counted splits is being scored, and has no row yet.
         """
+        ready = self._ready_paths()
+        solutions = {name: rows for name, rows in self.solutions().items() if name in ready}
+        good = () if self.given else self.rules.good
+        return self.with_runs(rank_solutions(self.problems(), solutions, track=self.name, good=good, draws=draws))
+
+    def ready_rows(self) -> dict[str, dict[str, Mapping[str, Any]] | str]:
+        """The answers that `standings` ranks, by entry and problem, not yet decoded; a string says why there are none.
+
+        Raises `NothingSelectedError` without any entry.
+        """
+        found: dict[str, dict[str, Mapping[str, Any]] | str] = {}
+        for name, path in self._ready_paths().items():
+            try:
+                found[name] = read_rows(path)
+            except OpMarkError as error:
+                found[name] = error.message
+        return found
+
+    def _ready_paths(self) -> dict[str, Path]:
+        """The file of answers of every entry that is not being scored now."""
         counted = {} if self.given else read_counted(self.folder)
         unready = {name for name, found in counted.items() if found is None}
-        solutions = {name: rows for name, rows in self.solutions().items() if name not in unready}
-        if not solutions:
+        paths = {problem_name(path): path for path in sorted((self.folder / "solutions").glob(f"*{SUFFIX}"))}
+        found = {name: path for name, path in paths.items() if name not in unready}
+        if not found:
             raise NothingSelectedError(
                 "no entry has a stored solution",
                 where=str(self.folder / "solutions"),
                 hint=f"run `opmark leaderboards score --track {self.name}` first",
             )
-        good = () if self.given else self.rules.good
-        return self.with_runs(rank_solutions(self.problems(), solutions, track=self.name, good=good, draws=draws))
+        return found
 
     def with_runs(self, standings: Standings) -> Standings:
         """The standings with the planning times and the reasons of failures from the records of runs.

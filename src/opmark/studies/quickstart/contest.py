@@ -16,10 +16,10 @@ from opmark.leaderboards.problem.fields import SEMANTICS
 from opmark.leaderboards.problem.files import load_problem, save_problem
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import hard_end_s
-from opmark.leaderboards.scoring.compilation import is_compiled
 from opmark.leaderboards.scoring.scoring_jobs import score_track
 from opmark.leaderboards.scoring.standings import Standings
 from opmark.leaderboards.scoring.track import Rules, load_track
+from opmark.leaderboards.search.compilation import is_compiled
 from opmark.leaderboards.search.placer import PLACERS, placing_names
 from opmark.leaderboards.site.timeline import timeline_of
 from opmark.pages.gantt import GanttTimeline

@@ -58,7 +58,7 @@ def execute(
     from opmark.core.files import write_json, write_text
     from opmark.leaderboards.problem.files import load_problem
     from opmark.leaderboards.problem.placement import load_solution
-    from opmark.leaderboards.scoring.compilation import compile_once, is_compiled
+    from opmark.leaderboards.search.compilation import compile_once, is_compiled
     from opmark.studies.execution.report import execute_solution, execution_page, execution_trace
     from opmark.studies.execution.stage import ExecutionStage
 

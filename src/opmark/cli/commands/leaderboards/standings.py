@@ -1,5 +1,6 @@
 """`opmark leaderboards score`, `standings`, `freeze`, `prove` and `site`: the ranking of a track's answers."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ from opmark.cli.text.terminal import (
     show_table,
 )
 from opmark.core.units import counted
+
+# More reasons than these are counted.
+REASONS_AT_MOST = 5
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -103,11 +107,19 @@ def standings(ctx: click.Context, *, track_name: str, instances: bool, as_json: 
     imported, analytic), the score on a bad day (95 % of the draws of the predictors' errors are better) and the
     planning time.
     """
+    from opmark.leaderboards.scoring.earlier_ranking import rank_from_earlier
     from opmark.leaderboards.scoring.track import load_track
 
-    track = load_track(workspace(ctx).leaderboards, track_name)
-    found = track.standings()
-    track.write_standings(found)
+    place = workspace(ctx)
+    track = load_track(place.leaderboards, track_name)
+    with progress_bar(transient=True) as bar, track.lock():
+        task = bar.add_task(track_name)
+        found = rank_from_earlier(
+            track,
+            place.cache / "standings",
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )
+        track.write_standings(found)
     _show_standings(found, as_json, units=units_of(track.problems()) if instances else None)
 
 
@@ -267,10 +279,18 @@ def _show_standings(found: "Standings", as_json: bool, *, units: "Mapping[str, s
         click.echo(f"{name} was not run: {reason}{kept}.", err=True)
     if units is not None:
         _show_instances(entries, units)
-    for row in found.rows:
-        for result in row.results:
-            if result.reason:
-                click.echo(f"{row.name} on {result.problem}: {found.reason(row.name, result)}", err=True)
+    _show_reasons(found, each=units is not None)
+
+
+def _show_reasons(found: "Standings", *, each: bool) -> None:
+    """Say why answers are invalid: `each` of them, or otherwise how many each entry has."""
+    failed = [(row.name, result) for row in found.rows for result in row.results if result.reason]
+    if each or len(failed) <= REASONS_AT_MOST:
+        for name, result in failed:
+            click.echo(f"{name} on {result.problem}: {found.reason(name, result)}", err=True)
+        return
+    counts = ", ".join(f"{name} {count}" for name, count in Counter(name for name, _ in failed).most_common())
+    click.echo(f"{len(failed)} answers are invalid or missing ({counts}); --instances tells the reasons.", err=True)
 
 
 def _drop(entry: "Mapping[str, Any]") -> str:

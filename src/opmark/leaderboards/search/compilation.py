@@ -1,6 +1,6 @@
 """Compile the search: once per folder of compiled code, whoever needs it first, and in the background where asked.
 
-    python -m opmark.leaderboards.scoring.compilation
+    python -m opmark.leaderboards.search.compilation
 
 compiles everything that OpMark's placers need, or waits until another process has done so.
 """
@@ -49,7 +49,7 @@ def compile_once() -> None:
 def compile_in_background() -> None:
     """Start a process that compiles the search; it goes on when this one ends."""
     environment = {name: value for name, value in os.environ.items() if name != UNCOMPILED_VARIABLE}
-    command = [sys.executable, "-m", "opmark.leaderboards.scoring.compilation"]
+    command = [sys.executable, "-m", "opmark.leaderboards.search.compilation"]
     _started.append(
         subprocess.Popen(
             command,

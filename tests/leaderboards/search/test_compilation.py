@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from opmark.leaderboards.problem.compile_cache import UNCOMPILED_VARIABLE, VARIABLE
-from opmark.leaderboards.scoring import compilation
-from opmark.leaderboards.scoring.compilation import compile_once, is_compiled
+from opmark.leaderboards.search import compilation
+from opmark.leaderboards.search.compilation import compile_once, is_compiled
 from opmark.leaderboards.search.placer import PLACERS
 
 
