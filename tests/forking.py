@@ -16,7 +16,7 @@ from typing import IO
 # Accepts one connection per process: gets its environment and streams, answers its number, and later its exit code.
 # The first lines import all that a process needs, and its `main`.
 SERVER = """
-import json, os, socket, struct, sys, threading
+import gc, json, os, socket, struct, sys, threading
 
 def serve(connection):
     content, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
@@ -53,6 +53,9 @@ def end_with_the_tests():
     sys.stdin.read()
     os._exit(0)
 
+# A collection of garbage in a process must not go through all that is imported here, nor copy it.
+gc.collect()
+gc.freeze()
 listener = socket.socket(socket.AF_UNIX)
 listener.bind(sys.argv[1])
 listener.listen()
