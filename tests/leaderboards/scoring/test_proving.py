@@ -1,5 +1,6 @@
 """Bounds of a track's problems: stored as they are proved, never lower than before."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,16 +20,25 @@ from opmark.leaderboards.scoring.track import Track, freeze_track, load_track
 pytest.importorskip("ortools", reason="OR-tools is not installed (extra solvers)")
 
 
-@pytest.fixture
-def track(tmp_path: Path) -> Track:
-    folder = tmp_path / "latency"
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A track that `cp-sat` has answered and whose references are frozen."""
+    place = tmp_path_factory.mktemp("scored")
+    folder = place / "latency"
     (folder / "problems").mkdir(parents=True)
     (folder / "track.yaml").write_text("schema: 1\ntitle: Latency\nversion: 1.0.0\nbudget_s: 5\n")
     save_problem(heft_canonical(), folder / "problems" / "canonical.json")
-    found = load_track(tmp_path, "latency")
+    found = load_track(place, "latency")
     score_track(found, ["cp-sat"])
     freeze_track(found)
-    return found
+    return place
+
+
+@pytest.fixture
+def track(scored: Path, tmp_path: Path) -> Track:
+    """A copy of it."""
+    shutil.copytree(scored, tmp_path / "leaderboards")
+    return load_track(tmp_path / "leaderboards", "latency")
 
 
 def reference(track: Track):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.leaderboards.serving.forked_scorer import fork_scorers
 from tests.leaderboards.serving.live_server import upload, workspace_in
 
 from opmark.core.errors import OpMarkError
@@ -53,7 +54,10 @@ def test_a_scoring_process_that_is_killed_is_tried_again(loop: ScoringLoop, tmp_
     assert loop.queue.find(found.id).receipt
 
 
-def test_a_wrong_archive_fails_with_its_reason(loop: ScoringLoop, tmp_path: Path) -> None:
+def test_a_wrong_archive_fails_with_its_reason(
+    loop: ScoringLoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork_scorers(monkeypatch)
     desk = UploadDesk(loop)
     found, _ = desk.take(upload("mine", tmp_path / "runs"), wanted=("t",), key="", address="")
     loop.folders.archive(found.sha256).write_bytes(b"damaged")
@@ -83,8 +87,9 @@ def test_a_line_that_is_no_message_becomes_an_error() -> None:
 
 
 def test_a_queue_that_cannot_be_used_for_a_while_stops_nothing(
-    loop: ScoringLoop, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    loop: ScoringLoop, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    fork_scorers(monkeypatch)
     found, _ = UploadDesk(loop).take(upload("mine", tmp_path / "runs"), wanted=("t",), key="", address="")
     loop.start()
     try:
