@@ -23,3 +23,9 @@ def test_a_line_steps_where_an_instance_is_reached() -> None:
     assert places[2][1] < places[1][1], "a higher share is further up"
     assert "a &lt;b&gt;" in picture
     assert "50 %" in picture
+
+
+def test_thirty_lines_look_unlike() -> None:
+    picture = profile_curve([Profiled(label=f"entry-{number}", ratios=(1.0, 1.5)) for number in range(30)])
+    looks = re.findall(r'<polyline class="(dash\d)" style="stroke: var\(--(c\d)\)" points="(?!0,5)', picture)
+    assert len(looks) == len(set(looks)) == 30

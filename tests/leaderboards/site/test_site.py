@@ -25,7 +25,7 @@ from opmark.leaderboards.site.board import (
 )
 from opmark.leaderboards.site.exhibition import publish
 from opmark.leaderboards.site.made_pages import finished
-from opmark.leaderboards.site.page import PAGES, Site, is_build, slug
+from opmark.leaderboards.site.page import PAGES, Site, instance_path, is_build, slug
 from opmark.leaderboards.site.pages import device, entry, instance, look, predictor, schedules, standings, tracks
 from opmark.leaderboards.site.pages.standings import ranking
 from opmark.leaderboards.site.predictor_card import KindAccuracy, PredictorCard
@@ -229,6 +229,22 @@ def test_an_instance_shows_facts_and_entries_best_first(site: tuple[Path, ...]) 
     text = next(path for path in site if path.name == "inception.html").read_text()
     assert text.index("heft") < text.index("../x y")
     assert "best single device" in text
+
+
+def test_one_very_poor_answer_does_not_make_good_ones_look_alike(tmp_path: Path) -> None:
+    first, second = (replace(board().entries[0].outcomes[0], cost=cost) for cost in (100, 9_000))
+    made = replace(
+        board(),
+        entries=tuple(
+            replace(board().entries[0], name=name, outcomes=(outcome,))
+            for name, outcome in (("a", first), ("b", second))
+        ),
+    )
+    root = publish(tmp_path, [made])[0].parent
+    text = (root / instance_path(made, "inception")).read_text()
+    assert 'style="width: 25.00%"' in text
+    assert '<i class="beyond" style="width: 100.00%"' in text
+    assert "cut at 4 times the best" in text
 
 
 def test_nothing_to_publish(tmp_path: Path) -> None:

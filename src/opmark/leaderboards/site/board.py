@@ -117,7 +117,10 @@ class BoardEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """One track, ready to be shown. `name` is its folder; entries are in order of rank."""
+    """One track, ready to be shown. `name` is its folder, `objective` lists those of its problems.
+
+    Entries are in order of rank.
+    """
 
     name: str
     title: str

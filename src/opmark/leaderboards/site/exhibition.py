@@ -69,7 +69,7 @@ def board_of(
         description=description,
         version=version,
         semantics=first.semantics,
-        objective=first.objective,
+        objective=", ".join(sorted({problem.objective for problem in problems})),
         instances=tuple(_instance(by_name[result.problem], result) for result in standings.rows[0].results),
         entries=tuple(_entry(row, standings, drawn, origin_of(row.name, submissions)) for row in standings.rows),
         note=standings.note,

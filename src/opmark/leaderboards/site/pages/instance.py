@@ -18,6 +18,9 @@ from opmark.leaderboards.site.page import (
 from opmark.pages.gantt import timeline_picture
 from opmark.pages.template import render
 
+# A bar ends at so many times the best cost: one very poor answer would make all good ones look alike.
+LONGEST_BAR = 4
+
 
 def instance_page(site: Site) -> Iterator[Document]:
     """`<track>/instances/<instance>.html`."""
@@ -33,7 +36,9 @@ def instance_page(site: Site) -> Iterator[Document]:
 
 def _html(site: Site, board: Board, instance: Instance) -> str:
     rows = rows_by_cost(board, instance.name)
-    worst = max([outcome.cost for _, outcome in rows if outcome.cost is not None], default=1.0) or 1.0
+    costs = [outcome.cost for _, outcome in rows if outcome.cost is not None]
+    worst, longest = max(costs, default=1.0) or 1.0, LONGEST_BAR * min(costs, default=1.0)
+    scale = min(worst, longest) or worst
     return render(
         "leaderboards/site/pages/instance.html.jinja",
         title=instance.name,
@@ -55,11 +60,13 @@ def _html(site: Site, board: Board, instance: Instance) -> str:
                 "outcome": outcome,
                 "cost": format_cost(outcome.cost, instance.unit),
                 "gap": gap(outcome, instance),
-                "width": None if outcome.cost is None else 100 * outcome.cost / worst,
+                "width": None if outcome.cost is None else min(100.0, 100 * outcome.cost / scale),
+                "beyond": outcome.cost is not None and outcome.cost > scale,
             }
             for entry, outcome in rows
         ],
-        mark=None if not instance.bound else 100 * instance.bound / worst,
+        mark=None if not instance.bound else 100 * instance.bound / scale,
+        cut=LONGEST_BAR if scale < worst else None,
         pictures=_best_picture(rows, instance),
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 from opmark.leaderboards.site.page import Document, Site, board_path, device_path, predictor_path
 from opmark.pages.template import render
@@ -20,9 +21,23 @@ def _html(site: Site) -> str:
         up="",
         scripts=("sort",),
         rows=rows,
-        devices=[(name, device_path(name), words) for name, words in site.provenance().items()],
-        predictors=[(card, predictor_path(card.name)) for card in site.predictors],
+        devices=_devices(site),
     )
+
+
+def _devices(site: Site) -> list[dict[str, Any]]:
+    """A row per device type: the sources of its costs, the number of instances that use it, and its predictors."""
+    used = site.devices_by_name()
+    return [
+        {
+            "name": name,
+            "path": device_path(name),
+            "words": words,
+            "instances": len({(board.name, instance.name) for board, instance, _ in used.get(name, [])}),
+            "predictors": [(card, predictor_path(card.name)) for card in site.predictors if card.device == name],
+        }
+        for name, words in sorted(site.provenance().items(), key=lambda pair: pair[0].lower())
+    ]
 
 
 PAGE = tracks
