@@ -32,3 +32,14 @@ def test_what_torch_cannot_export_is_one_sentence(tmp_path: Path) -> None:
         export(Fickle(), (torch.ones(2),), tmp_path / "fickle.onnx")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "fickle.onnx").exists()
+
+
+def test_operators_are_listed_once_for_all_exports(tmp_path: Path) -> None:
+    import torch
+    from torch.onnx._internal.exporter import _registration
+
+    for name in ("one", "two"):
+        export(torch.nn.Linear(3, 5).eval(), (torch.ones(2, 3),), tmp_path / f"{name}.onnx")
+    listed = _registration.onnxscript_apis.get_torchlib_ops.cache_info()  # type: ignore[attr-defined]
+    assert listed.misses == 1
+    assert listed.hits >= 1
