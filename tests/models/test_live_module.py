@@ -32,3 +32,35 @@ def test_a_gpu_picks_its_own_attention() -> None:
 def test_a_runtime_without_graphs_is_refused() -> None:
     with pytest.raises(UsageError, match="no kernel graphs for null yet"):
         graph_of_module(torch.nn.ReLU(), (torch.zeros(1),), "null-t1")
+
+
+class Remembering(torch.nn.Module):
+    """Keeps what it computes, as modules with tables of positions do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+        self.tables: dict[str, dict[int, torch.Tensor]] = {"of rows": {}}
+        self.seen: list[torch.Tensor] = []
+        self.last: torch.Tensor | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        table = self.tables["of rows"].setdefault(len(x), torch.arange(len(x), dtype=x.dtype)[:, None])
+        self.seen.append(table)
+        if self.last is None or len(self.last) != len(x):
+            self.last = self.inner(x) + table
+        return self.last * 2
+
+
+@pytest.mark.parametrize("target", ["torch-eager-t1", "torch-cuda-t1"])
+def test_a_module_that_keeps_what_it_computes_still_computes_afterwards(target: str) -> None:
+    x, module = torch.rand(3, 4), Remembering().eval()
+    tables, held = module.tables["of rows"], set(vars(module))
+    graph_of_module(module, (x,), target)
+    assert module.tables["of rows"] is tables
+    assert (tables, module.seen, module.last, set(vars(module))) == ({}, [], None, held)
+    first = module(x)
+    graph_of_module(module, (torch.rand(5, 4),), target)
+    assert type(module.last) is torch.Tensor
+    assert list(tables) == [3]
+    assert torch.equal(module(x), first)

@@ -5,7 +5,7 @@ import dataclasses
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opmark.core.errors import UsageError
 from opmark.core.hardware.target import parse_target_name
@@ -50,11 +50,38 @@ def graph_of_module(
 
 @contextlib.contextmanager
 def _evaluating(module: "torch.nn.Module") -> Iterator[None]:
-    """Inside this context the module is in evaluation mode; every part gets its own mode back."""
-    before = [(part, part.training) for part in module.modules()]
+    """Inside this context the module is in evaluation mode; every part gets its own mode back, and all else it held.
+
+    Some modules keep what they compute, a table of positions say. A capture computes with tensors without values, which
+    would break their next call.
+    """
+    before: dict[int, tuple[Any, Any]] = {}
+    for part in module.modules():
+        _remember(vars(part), before)
     module.eval()
     try:
         yield
     finally:
-        for part, training in before:
-            part.training = training
+        for held, contents in before.values():
+            _restore(held, contents)
+
+
+def _remember(held: Any, found: dict[int, tuple[Any, Any]]) -> None:
+    """Add to `found` what a dictionary, list or set holds, and those inside it; others may refer to the same one."""
+    if isinstance(held, (dict, list, set)) and id(held) not in found:
+        plain = dict if isinstance(held, dict) else list if isinstance(held, list) else set
+        found[id(held)] = held, plain(held)
+        for value in held.values() if isinstance(held, dict) else held:
+            _remember(value, found)
+
+
+def _restore(held: Any, contents: Any) -> None:
+    if isinstance(held, list):
+        held[:] = contents
+        return
+    for added in set(held) - set(contents):
+        if isinstance(held, dict):
+            del held[added]
+        else:
+            held.remove(added)
+    held.update(contents)
