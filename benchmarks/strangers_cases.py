@@ -1,5 +1,6 @@
 """The networks of `strangers.py`: classes and functions of torch, and architectures of transformers and timm."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ IMAGE, TOKENS = (1, 3, 224, 224), (1, 64)
 # Config classes of transformers; the smallest settings that keep the design.
 TRANSFORMERS = (
     *("Autoformer", "Beit", "BigBird", "Bloom", "CTRL", "CamembertConfig", "Canine", "CLIPText", "ConvBert", "Cvt"),
-    *("Data2VecText", "Deberta", "Dinov3ViT", "Dpr", "DPT", "Electra", "Ernie", "Esm", "Falcon", "FNet", "Funnel"),
+    *("Data2VecText", "Deberta", "DINOv3ViT", "DPR", "DPT", "Electra", "Ernie", "Esm", "Falcon", "FNet", "Funnel"),
     *(
         "GPTBigCode",
         "GPTNeo",
@@ -35,7 +36,7 @@ TRANSFORMERS = (
         "MobileNetV1",
         "MobileViTV2",
         "ModernBert",
-        "MvP",
+        "Mvp",
         "Nystromformer",
     ),
     *(
@@ -59,7 +60,7 @@ TRANSFORMERS = (
         "Starcoder2",
         "Swinv2",
         "UniSpeech",
-        "Vit",
+        "ViT",
         "ViTMAE",
         "ViTMSN",
         "Wav2Vec2",
@@ -75,7 +76,7 @@ TIMM = (
     *("mixer_s32_224", "gmlp_s16_224", "resmlp_12_224", "volo_d1_224", "visformer_tiny", "swinv2_tiny_window8_256", "maxvit_tiny_tf_224"),
     *("coatnet_0_rw_224", "edgenext_small", "efficientformer_l1", "fastvit_t8", "focalnet_tiny_srf", "gcvit_xxtiny"),
     *("halonet26t", "lambda_resnet26t", "botnet26t_256", "eca_resnet33ts", "hiera_tiny_224", "inception_next_tiny"),
-    *("mambaout_femto", "metaformer_id", "mvitv2_tiny", "nest_tiny_jx", "poolformerv2_s12", "pvt_v2_b0", "sequencer2d_s"),
+    *("mambaout_femto", "caformer_s18", "mvitv2_tiny", "nest_tiny_jx", "poolformerv2_s12", "pvt_v2_b0", "sequencer2d_s"),
     *("starnet_s1", "tiny_vit_5m_224", "repghostnet_050", "repvit_m0_9", "rdnet_tiny", "xception41", "inception_v3", "pnasnet5large"),
 )  # fmt: skip
 
@@ -225,9 +226,10 @@ def _from_transformers(name: str) -> Any:
     config = getattr(transformers, name if name.endswith("Config") else f"{name}Config")()
     for key in ("num_hidden_layers", "num_layers", "n_layer", "encoder_layers", "decoder_layers"):
         if isinstance(getattr(config, key, None), int):
-            setattr(config, key, 2)
-    if getattr(config, "vocab_size", None):
-        config.vocab_size = min(config.vocab_size, 4096)
+            with contextlib.suppress(NotImplementedError):  # a number that follows from other settings
+                setattr(config, key, 2)
+    if hasattr(config, "vocab_size"):
+        config.vocab_size = min(config.vocab_size or 4096, 4096)
     config.pad_token_id, config.use_cache, config.return_dict = 0, False, True
     module = transformers.AutoModel.from_config(config)
     kind = getattr(module, "main_input_name", "input_ids")
@@ -238,7 +240,7 @@ def _from_transformers(name: str) -> Any:
     elif kind == "input_values":
         inputs = _rand(1, 16_000)
     else:
-        inputs = torch.randint(1, 999, TOKENS)
+        inputs = torch.randint(1, min(999, config.vocab_size), TOKENS)
     both = {kind: inputs} | ({"decoder_input_ids": inputs} if config.is_encoder_decoder and kind == "input_ids" else {})
 
     class Named(nn.Module):

@@ -14,7 +14,15 @@ from opmark.predictors.inputs.tables import tables
 from opmark.predictors.model.bundle import Bundle, load, save
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 from opmark.predictors.model.intervals import NORMAL_90
-from opmark.predictors.model.measured_kernels import MEASURED_FILE, measured_from, measured_text
+from opmark.predictors.model.measured_kernels import (
+    FAR,
+    MEASURED,
+    MEASURED_FILE,
+    OTHER_TYPE,
+    UNSEEN,
+    measured_from,
+    measured_text,
+)
 from opmark.predictors.model.training import train_on
 
 ROWS = law.rows(40, ("gemm", "softmax"), standard_error_hot=0.02, noise=0.3)
@@ -72,6 +80,29 @@ def test_the_distance_is_that_of_the_worst_size_of_the_nearest() -> None:
     assert np.isnan(found[3]), "another element type is no neighbour"
 
 
+def test_the_evidence_is_that_of_the_same_operation_and_type() -> None:
+    def reduction(op: str, shape: tuple[int, ...], axis: int, dtype: str = "float32") -> Kernel:
+        return Kernel.of("reduce", {"op": op, "shape": shape, "axes": (axis,), "keep": True, "k": 0, "dtype": dtype})
+
+    apart = [law.measurement(reduction("l2", (24, 200 + size), 0)) for size in range(4)]
+    sums = [law.measurement(reduction("cumsum", (24, 200), 1, dtype)) for dtype in ("float32", "bool")]
+    known = tables([*apart, *sums], law.HARDWARE)["reduce"]
+    measured = measured_from(measured_text(known, ("op",)))
+    assert measured is not None
+    asked = {
+        reduction("l2", (30, 300), 0): MEASURED,
+        # its rows lie together, so that no size inside them compares
+        reduction("l2", (30, 300), 1): FAR,
+        reduction("l2", (24, 200), 0, "int32"): OTHER_TYPE,
+        reduction("cumsum", (24, 200), 1): MEASURED,
+        reduction("l1", (24, 200), 0): UNSEEN,
+        # both were measured, and not together
+        reduction("cumsum", (24, 200), 1, "float64"): OTHER_TYPE,
+    }
+    inputs = features(list(asked), None, law.HARDWARE)
+    assert measured.evidence(inputs, measured.distances(inputs)).tolist() == list(asked.values())
+
+
 def test_it_survives_a_folder_and_older_predictors_have_none(bundle: Bundle, tmp_path: Path) -> None:
     save(bundle, tmp_path / "bundle")
     again = load(tmp_path / "bundle")
@@ -94,6 +125,14 @@ def test_damage_is_named(bundle: Bundle, good: str, bad: str) -> None:
     texts = {**kind.texts, MEASURED_FILE: kind.texts[MEASURED_FILE].replace(good, bad)}
     with pytest.raises(ContentError, match="measured kernels of kind 'gemm' cannot be read"):
         replace(kind, texts=texts).measured  # noqa: B018
+
+
+def test_measured_kernels_of_other_features_are_refused(bundle: Bundle) -> None:
+    kind = bundle.kinds["gemm"]
+    texts = {**kind.texts, MEASURED_FILE: kind.texts[MEASURED_FILE].replace('"m": [', '"rows": [')}
+    broken = Bundle(manifest=bundle.manifest, kinds={"gemm": replace(kind, texts=texts)})
+    with pytest.raises(ContentError, match="the measured kernels of kind 'gemm' have other features"):
+        CostModel(broken).kernels([ROWS[0].kernel])
 
 
 def test_a_feature_may_be_called_dtype() -> None:

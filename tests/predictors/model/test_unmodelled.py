@@ -13,8 +13,10 @@ from opmark.predictors.model.cost_model import CostModel
 from opmark.predictors.model.training import train_on
 from opmark.predictors.model.unmodelled import (
     MOST_COPIES,
+    MOST_FAR,
     MOST_MATRIX_COPIES,
     MOST_RELATIVES,
+    Basis,
     UnmodelledOperator,
     warnings_about,
     widened,
@@ -76,6 +78,16 @@ def test_the_interval_grows_by_the_share_that_nobody_modelled() -> None:
         110 + 10 * (MOST_MATRIX_COPIES - 1)
     )
     assert widened(20.0, 300.0, 100.0, [one(1.0)])[0] == 0.0
+    far = replace(one(0.5, 10.0), basis=Basis.SIZES)
+    assert widened(90.0, 110.0, 100.0, [far]) == pytest.approx((45.0, 560.0)), "a relative can also be much slower"
+
+
+def test_an_operator_that_cannot_matter_gets_no_sentence() -> None:
+    def one(share: float) -> UnmodelledOperator:
+        return UnmodelledOperator(operator="aten.sort", calls=1, share=share, matrix=False, at_most=11.0)
+
+    assert warnings_about([one(0.0009)]) == ()
+    assert len(warnings_about([one(0.0011)])) == 1
 
 
 def test_a_long_list_of_operators_is_cut() -> None:
@@ -95,16 +107,28 @@ def test_a_long_list_of_operators_is_cut() -> None:
     assert warnings_about([]) == ()
 
 
-def test_an_operation_that_was_never_measured_is_doubted_though_its_kind_was(bundle: Bundle) -> None:
-    known, foreign = (
-        Kernel.of("elementwise", {**law.kernels("elementwise", 1)[0].params, "dtype": dtype})
-        for dtype in ("float32", "float64")
-    )
-    model = CostModel(train_on(law.rows(40, ("gemm", "elementwise")), law.TARGET, hardware=law.HARDWARE))
-    assert model.network(law.graph("net", [*law.kernels("gemm", 2), known])).unmodelled == ()
+@pytest.mark.parametrize(
+    ("changes", "basis", "at_most", "sentence"),
+    [
+        ({"dtype": "float64"}, Basis.TYPES, MOST_FAR, "in this element type; its time is guessed from other types"),
+        ({"op": "erf"}, Basis.OPERATIONS, MOST_RELATIVES, "guessed from other operations of its kind"),
+        ({"shapes": ((2**36,),)}, Basis.SIZES, MOST_FAR, "differs from all measured ones by a factor of more than 32"),
+    ],
+)
+def test_what_was_never_measured_is_doubted_though_its_kind_was(
+    changes: dict[str, object], basis: Basis, at_most: float, sentence: str
+) -> None:
+    rows = [row for row in law.rows(60, ("gemm", "elementwise")) if row.kernel.params.get("op") != "erf"]
+    unary = [row.kernel for row in rows if len(row.kernel.params.get("shapes", ())) == 1]  # type: ignore[arg-type]
+    usual = max(unary, key=law.hot_ns)
+    foreign = Kernel.of("elementwise", {**usual.params, **changes})
+    model = CostModel(train_on(rows, law.TARGET, hardware=law.HARDWARE))
+    assert model.network(law.graph("net", [*law.kernels("gemm", 2), usual])).unmodelled == ()
     found = model.network(law.graph("net", [*law.kernels("gemm", 2), foreign]))
     (one,) = found.unmodelled
-    assert (one.at_most, one.matrix) == (MOST_RELATIVES, False)
-    assert found.bytes_moved_share == 0
-    assert found.high_ns > found.total_ns * (1 + one.share * (MOST_RELATIVES - 1))
-    assert "guessed from other operations of its kind" in warnings_about(found.unmodelled)[0]
+    assert (one.basis, one.at_most, one.matrix, found.bytes_moved_share) == (basis, at_most, False, 0)
+    assert found.high_ns > found.total_ns * (1 + one.share * (at_most - 1))
+    assert found.low_ns < found.total_ns * (1 - one.share * (1 - 1 / at_most))
+    row = next(row for row in found.rows if row.kernel == foreign)
+    assert (row.low_ns, row.high_ns) == pytest.approx((row.ns / at_most, row.ns * at_most))
+    assert sentence in warnings_about(found.unmodelled)[0]

@@ -12,13 +12,13 @@ from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import kind_of, work_of
 from opmark.models.coverage import hidden_operators
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers, single_thread
-from opmark.predictors.inputs.features import features
+from opmark.predictors.inputs.features import Inputs, features
 from opmark.predictors.inputs.fused_graph import CutGraph, cut
-from opmark.predictors.model.bundle import Bundle
+from opmark.predictors.model.bundle import Bundle, KindPredictor
 from opmark.predictors.model.derived_kernels import RULES, derivation
 from opmark.predictors.model.intervals import NORMAL_90, outside, unseen
 from opmark.predictors.model.manifest import AGAIN
-from opmark.predictors.model.measured_kernels import MeasuredKernels
+from opmark.predictors.model.measured_kernels import MEASURED, UNSEEN, MeasuredKernels
 from opmark.predictors.model.network import NetworkPrediction, Parts, predict_network
 
 BYTES_MOVED = "bytes-moved"
@@ -55,7 +55,7 @@ class CostModel:
         self.missing = missing
         self.exact = exact
         self._row_of: dict[Kernel, int] = {}
-        self._table = np.empty((0, 8))
+        self._table = np.empty((0, 9))
         self._last: tuple[Graph, NetworkPrediction] | None = None
 
     def kernels(self, kernels: Sequence[Kernel]) -> KernelPredictions:
@@ -115,23 +115,10 @@ class CostModel:
             extrapolated=table[:, 3] > 0,
             by_bytes=table[:, 4] > 0,
             derived=table[:, 5].astype(np.int64),
-            unseen=table[:, 6] > 0,
+            evidence=table[:, 6].astype(np.int64),
             exact=table[:, 7] > 0,
-            distance=self._distances(distinct),
+            distance=table[:, 8] if self.exact else np.full(len(distinct), np.nan),
         )
-
-    def _distances(self, kernels: Sequence[Kernel]) -> Floats:
-        """Compute the distance of each kernel to the nearest measured one; NaN where nothing is known of it."""
-        found = np.full(len(kernels), np.nan)
-        places: dict[str, list[int]] = {}
-        for place, kernel in enumerate(kernels):
-            places.setdefault(kernel.kind, []).append(place)
-        for kind, own in places.items() if self.exact else ():
-            measured = self.bundle.kinds[kind].measured if kind in self.bundle.kinds else None
-            if measured is not None:
-                asked = [kernels[place] for place in own]
-                found[own] = measured.distances(features(asked, kind_of(asked[0]), self.bundle.manifest.hardware))
-        return found
 
     def _rows(self, kernels: Sequence[Kernel]) -> Integers:
         unknown = list(dict.fromkeys(kernel for kernel in kernels if kernel not in self._row_of))
@@ -181,8 +168,7 @@ class CostModel:
         zeros = np.zeros(len(kernels))
         try:
             beyond = outside(inputs, predictor.entry.range)
-            # published tables hold one operation of many kinds, which stands for the others
-            foreign = zeros if self.bundle.manifest.derives else unseen(inputs, predictor.entry.range)
+            distance, evidence = self._evidence(inputs, predictor)
         except IndexError as error:
             raise ContentError(
                 f"kinds.{kind}.range: does not fit its features", where=self.bundle.where, hint=AGAIN
@@ -191,18 +177,42 @@ class CostModel:
         width = np.where(beyond, errors.extrapolated_half_width, errors.half_width)
         by_bytes = np.full(len(kernels), float(kind == BYTES_MOVED))
         hot, rotated = latencies.hot_ns, latencies.rotated_ns
-        rows = np.column_stack([hot, rotated, width, beyond, by_bytes, zeros, foreign, zeros])
+        rows = np.column_stack([hot, rotated, width, beyond, by_bytes, zeros, evidence, zeros, distance])
         # a measured move of bytes stands for any operator with as many
         if self.exact and kind != BYTES_MOVED and predictor.measured is not None:
             _answer_measured(rows, predictor.measured, kernels)
         return rows
+
+    def _evidence(self, inputs: Inputs, predictor: KindPredictor) -> tuple[Floats, Integers]:
+        """Compute the distance of each kernel to the nearest measured one, and what was measured of its operation.
+
+        Published tables hold one operation of many kinds, which stands for the others. Older predictors know only which
+        operations and which element types they were trained on.
+        """
+        unknown, trusted = np.full(len(inputs), np.nan), np.full(len(inputs), MEASURED)
+        derives, measured = self.bundle.manifest.derives, predictor.measured if self._asks_measured else None
+        if measured is None:
+            return unknown, trusted if derives else np.where(unseen(inputs, predictor.entry.range), UNSEEN, MEASURED)
+        if measured.raw.keys() != inputs.raw.keys():
+            raise ContentError(
+                f"the measured kernels of kind {inputs.kind!r} have other features", where=self.bundle.where, hint=AGAIN
+            )
+        distances = measured.distances(inputs)
+        return distances, trusted if derives else measured.evidence(inputs, distances)
+
+    @property
+    def _asks_measured(self) -> bool:
+        """Reading the measured kernels takes a while; those of published tables say nothing but distances."""
+        return self.exact or not self.bundle.manifest.derives
 
     def _by_bytes(self, kernels: Sequence[Kernel]) -> Floats:
         moved = np.array([work_of(kernel).moved_bytes for kernel in kernels], dtype=np.float64)
         latency = self.bundle.manifest.anything.latency_ns(np.zeros_like(moved), moved)
         ones = np.ones_like(moved)
         zeros = np.zeros_like(moved)
-        return np.column_stack([latency, latency, _ANYTHING_HALF_WIDTH * ones, ones, ones, zeros, zeros, zeros])
+        unknown = np.full_like(moved, np.nan)
+        width = _ANYTHING_HALF_WIDTH * ones
+        return np.column_stack([latency, latency, width, ones, ones, zeros, zeros, zeros, unknown])
 
     def _derived(self, kernels: Sequence[Kernel]) -> Floats:
         """One row per kernel by its rule; what moves bytes is a known kind, so it does not count as unknown work."""
@@ -213,7 +223,7 @@ class CostModel:
         for row, one in zip(rows, found, strict=True):
             if one.parts:
                 row[:2] = sum((next(sums) * factor for _, factor in one.parts), np.zeros(2))
-            row[4:] = 0, RULES.index(one.rule), 0, 0
+            row[4:8] = 0, RULES.index(one.rule), 0, 0
         return rows
 
 
@@ -228,7 +238,7 @@ def _answer_measured(rows: Floats, measured: MeasuredKernels, kernels: Sequence[
     rows[own, 1] = np.where(np.isfinite(rotated), rotated, ratio * hot)
     rows[own, 2] = NORMAL_90 * measured.error[at]
     rows[own, 3] = 0
-    rows[own, 6] = 0
+    rows[own, 6] = MEASURED
     rows[own, 7] = 1
 
 

@@ -20,6 +20,11 @@ MEASURED_FILE = "measured.json"
 # The usual standard error of a label, for releases that do not state it.
 _USUAL_ERROR = 0.015
 _UNKNOWN = float("nan")
+# What was measured of a kernel's operation: kernels like it, only kernels far from it, only other types, or nothing.
+MEASURED, FAR, OTHER_TYPE, UNSEEN = range(4)
+# Some size of a far kernel differs from those of every measured one by more than this factor, less one. One kernel in
+# fifty of the zoo is so far away; norms of rows that lie together, where rows that lie apart were measured, are at 49.
+FAR_AT = 31.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,6 +65,14 @@ class MeasuredKernels:
             alike = (theirs == own[row]).all(axis=1)
             if alike.any():
                 found[row] = np.expm1(np.abs(known[alike] - asked[row]).max(axis=1).min())
+        return found
+
+    def evidence(self, inputs: Inputs, distances: Floats) -> Integers:
+        """Say what was measured of the operation of each kernel: `MEASURED`, `FAR`, `OTHER_TYPE` or `UNSEEN`."""
+        found = np.where(distances > FAR_AT, FAR, MEASURED).astype(np.int64)
+        for row in np.flatnonzero(np.isnan(distances)):
+            alike = np.all([self.raw[name] == inputs.raw[name][row] for name in self.codes], axis=0)
+            found[row] = OTHER_TYPE if np.any(alike) else UNSEEN
         return found
 
 

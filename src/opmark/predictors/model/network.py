@@ -17,7 +17,7 @@ from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.derived_kernels import RULES
 from opmark.predictors.model.intervals import COVERAGE, NORMAL_90
 from opmark.predictors.model.manifest import BundleManifest
-from opmark.predictors.model.unmodelled import UnmodelledOperator, largest_ratios, unmodelled_operators, widened
+from opmark.predictors.model.unmodelled import UnmodelledOperator, doubts_about, unmodelled_operators, widened
 
 _DRAWS = 2000
 _DRAWS_AT_ONCE = 100
@@ -28,7 +28,8 @@ ANYTHING_DEVIATION = 0.4
 class Parts:
     """The distinct kernels of a graph with both labels; `of_node` is the kernel of each node, -1 for a free node.
 
-    `by_bytes` marks those predicted from bytes alone, `unseen` those whose operation or element type was not measured.
+    `by_bytes` marks those predicted from bytes alone; `evidence` says what was measured of the operation of each
+    (`measured_kernels`).
     `derived` numbers the rule of `derived_kernels.RULES` behind each, 0 where none is.
     `exact` marks measured kernels; `distance` is that to the nearest measured kernel (`measured_kernels`), NaN where it
     is unknown.
@@ -42,7 +43,7 @@ class Parts:
     extrapolated: Flags
     by_bytes: Flags
     derived: Integers
-    unseen: Flags
+    evidence: Integers
     exact: Flags
     distance: Floats
 
@@ -122,8 +123,8 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
     kernel_ns = each * counts
     views_ns = int((parts.of_node < 0).sum()) * constants.gap_ns
     total = float(kernel_ns.sum()) + views_ns + wanted * constants.faults_per_byte * constants.ns_per_fault
-    ratios = largest_ratios(parts.kernels, parts.by_bytes, parts.unseen)
-    unmodelled = unmodelled_operators(graph, parts.of_node, ratios, each, total)
+    doubts = doubts_about(parts.kernels, parts.by_bytes, parts.evidence)
+    unmodelled = unmodelled_operators(graph, parts.of_node, doubts, each, total)
     low, high = widened(*_interval(parts, kernel_ns, total, manifest, constants), total, unmodelled)
     order = np.argsort(-kernel_ns, kind="stable")
     rows = tuple(
@@ -131,8 +132,8 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
             kernel=parts.kernels[index],
             count=int(counts[index]),
             ns=float(each[index]),
-            low_ns=float(each[index] * np.exp(-parts.half_width[index])),
-            high_ns=float(each[index] * max(ratios[index], np.exp(parts.half_width[index]))),
+            low_ns=float(each[index] * min(doubts.at_least[index], np.exp(-parts.half_width[index]))),
+            high_ns=float(each[index] * max(doubts.at_most[index], np.exp(parts.half_width[index]))),
             extrapolated=bool(parts.extrapolated[index]),
             derived=RULES[parts.derived[index]],
             exact=bool(parts.exact[index]),
