@@ -57,7 +57,8 @@ def anneal_in_rounds(
 
     In the first round every kind of run has a start of its own where schedules count: memory and queues make walls
     between them. The best run and the hottest go on from where they came to; later rounds start from the best state of
-    all. Without the hottest, a search that has reached the bottom of a basin spends all its time there.
+    all. Without the hottest, a search that has reached the bottom of a basin spends all its time there. The coldest
+    kind takes the best state in the second round: in little time hot runs destroy a good list schedule for good.
     """
     incumbent, size = annealer.search.incumbent, annealer.search.groups.count + annealer.search.problem.arrays.units
     most = min(LAST_PER_PAIR * size**2, annealer.steps_at_most or math.inf)
@@ -70,7 +71,8 @@ def anneal_in_rounds(
         best = elite([*best, annealer.run(best[0], SPEED_STEPS, kinds[0], stop=stop)])
     for level in itertools.count():
         ended: list[tuple[Cooling, State]] = []
-        for kind, start in runs if level % ALL_AGAIN == 0 else _kept(runs):
+        cold = [(_coldest(kinds), best[0])] if level == 1 and kinds is BY_SCHEDULES else []
+        for kind, start in runs if level % ALL_AGAIN == 0 else [*cold, *_kept(runs)]:
             if incumbent.left_s <= 0 or stop() or annealer.steps >= most:
                 return best
             steps = FIRST_STEPS * size * LONGER**level
@@ -90,6 +92,10 @@ def _kept(runs: Sequence[tuple[Cooling, State]]) -> Sequence[tuple[Cooling, Stat
     """The best run and the hottest one, or the two best where the hottest is the best."""
     hottest = max(runs, key=lambda run: run[0].temperature_first)
     return runs[:KEPT] if hottest is runs[0] else [runs[0], hottest]
+
+
+def _coldest(kinds: Sequence[Cooling]) -> Cooling:
+    return min(kinds, key=lambda kind: kind.temperature_first)
 
 
 def _kinds(annealer: Annealer) -> tuple[Cooling, ...]:
