@@ -85,6 +85,29 @@ def test_a_gain_that_most_draws_deny_is_not_recommended(monkeypatch):
     found = recommend(exploration, 10.0, draws=5)
     assert found.recommended is found.roles["best_equal"]
     assert found.recommended.fleet.equal
+    assert found.set_aside is exploration.best()
+    assert found.document()["set_aside"]["probability_better"] == 0.2
+    gain, aside, *_ = sentences(found)
+    assert gain.startswith("Equal types are recommended")
+    assert "better still" in aside
+    assert "in only 20% of the draws" in aside
+
+
+def test_a_better_fleet_that_is_sure_enough_takes_the_place_of_an_unsure_one(monkeypatch):
+    goal = Goal(price_per_hour_at_most=4.5)
+    exploration = Exploration(short_branch(), goal, devices_at_most=2)
+    exploration.run(10.0)
+    first, equal = exploration.best(), exploration.best(lambda answer: answer.fleet.equal)
+    between = replace(first, latency_ns=(first.latency_ns + equal.latency_ns) // 2)
+    exploration.answers["between"] = between
+    sure = Doubt.probability_better
+    monkeypatch.setattr(
+        Doubt, "probability_better", lambda self, one, *rest: 0.2 if one is first else sure(self, one, *rest)
+    )
+    found = recommend(exploration, 10.0, draws=5)
+    assert found.recommended is between
+    assert found.set_aside is first
+    assert found.probability_better >= 0.5
 
 
 def test_the_document_has_the_placement_of_every_unit_on_the_recommended_devices():

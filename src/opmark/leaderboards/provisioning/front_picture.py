@@ -108,12 +108,16 @@ def _marks(found: Recommendation, places: dict[Answer, tuple[float, float]]) -> 
 
 
 def _label_places(x: float, y: float, width: float) -> list[tuple[float, float, str]]:
-    """Left edge, baseline and anchor of a label: above, right, below or left of a point."""
+    """Left edge, baseline and anchor of a label: above, right, below or left of a point, then at its corners."""
     return [
         (x - width / 2, y - 10, "middle"),
         (x + 10, y + 4, "start"),
         (x - width / 2, y + 19, "middle"),
         (x - 10 - width, y + 4, "end"),
+        (x - 6 - width, y + 17, "end"),
+        (x + 6, y - 9, "start"),
+        (x + 6, y + 17, "start"),
+        (x - 6 - width, y - 9, "end"),
     ]
 
 

@@ -1,5 +1,7 @@
 """The page of a recommendation: the answers, the front of price against time, and the recommended schedule."""
 
+from dataclasses import replace
+
 from opmark.leaderboards.provisioning.answer import Answer
 from opmark.leaderboards.provisioning.device_work import work_of_devices
 from opmark.leaderboards.provisioning.front_picture import front_picture
@@ -31,8 +33,15 @@ def provisioning_page(found: Recommendation) -> str:
 
 
 def _schedule(found: Recommendation, best: Answer) -> str:
-    """The recommended schedule of one pass."""
+    """The recommended schedule of one pass, without the devices that wait for other samples."""
     problem = found.job.problem(best.fleet, objective="throughput" if found.goal.in_a_pipeline else "latency")
     schedule = simulate(problem, best.placement)
     evaluation = Evaluation(placement=best.placement, schedule=schedule, cost=schedule.cost_ns)
-    return timeline_picture(timeline_of(problem, evaluation), f"{found.job.model} on {best.fleet.title}")
+    drawn = timeline_of(problem, evaluation)
+    busy = {bar.lane for bar in drawn.bars}
+    shown = replace(
+        drawn,
+        lanes=tuple(lane for lane in drawn.lanes if lane in busy),
+        memory=tuple(curve for curve in drawn.memory if curve.lane in busy),
+    )
+    return timeline_picture(shown, f"{found.job.model} on {best.fleet.title}")

@@ -37,7 +37,8 @@ class Recommendation:
     `probability_better` is the share of draws in which the recommended fleet beats the best equal one; `stability` the
     share in which it beats all rivals. Where that is less than 90 %, `wavering` has the fleets that win most of the
     other draws, with their shares: together with the recommended one they win 90 % of all. `by_type` has the best
-    answer with devices of each type alone.
+    answer with devices of each type alone. `set_aside` is the best fleet by prediction where another one is
+    recommended, because it beats the best equal one too seldom: in the share `set_aside_better` of the draws.
     """
 
     job: Job
@@ -50,6 +51,8 @@ class Recommendation:
     stability: float
     wavering: Mapping[str, float]
     seconds: float
+    set_aside: Answer | None = None
+    set_aside_better: float = 0.0
 
     @property
     def recommended(self) -> Answer:
@@ -71,6 +74,7 @@ class Recommendation:
             "front": [self._figures(answer) for answer in self.front],
             "placement": self._placement(),
             "probability_better": self.probability_better,
+            "set_aside": self._set_aside(),
             "stability": self.stability,
             "stable": self.stable,
             "wavering": dict(self.wavering),
@@ -81,6 +85,11 @@ class Recommendation:
             "left_out": dict(self.job.left_out),
             "seconds": self.seconds,
         }
+
+    def _set_aside(self) -> dict[str, Any] | None:
+        if self.set_aside is None:
+            return None
+        return {**self._figures(self.set_aside), "probability_better": self.set_aside_better}
 
     def _placement(self) -> dict[str, Any]:
         """The device of every unit of the recommended answer, and the devices that repeat others."""
@@ -138,11 +147,11 @@ def recommend(
     asked = list(dict.fromkeys([*named, *rivals, *front]))
     doubt = doubt_in(job, asked, goal, draws=draws, seed=exploration.seed, progress=progress)
     shares = dict(zip(asked, doubt.shares(goal), strict=True))
-    equal = roles["best_equal"]
-    better = 1.0 if equal is None else doubt.probability_better(best, equal, goal)
+    first, equal = best, roles["best_equal"]
+    better = first_better = 1.0 if equal is None else doubt.probability_better(best, equal, goal)
     if equal is not None and better < LEAST_SURE and goal.shortfall(equal) <= 1.0:
-        # A gain that most draws deny is none: the simpler fleet is recommended.
-        roles["recommended"], best, better = equal, equal, 0.5
+        best, better = _sure_enough(asked, equal, doubt, goal)
+        roles["recommended"] = best
     others = sorted(((share, one) for one, share in shares.items() if one is not best), key=lambda pair: -pair[0])
     return Recommendation(
         job=job,
@@ -155,7 +164,22 @@ def recommend(
         stability=shares[best],
         wavering=_wavering(shares[best], others),
         seconds=seconds,
+        set_aside=None if best is first else first,
+        set_aside_better=0.0 if best is first else first_better,
     )
+
+
+def _sure_enough(answers: Sequence[Answer], equal: Answer, doubt: Doubt, goal: Goal) -> tuple[Answer, float]:
+    """The best unequal answer that beats `equal` in enough draws, and their share; without one, `equal` itself.
+
+    A gain that most draws deny is none.
+    """
+    promising = [one for one in answers if not one.fleet.equal and goal.rank(one) < goal.rank(equal)]
+    for one in sorted(promising, key=goal.rank):
+        better = doubt.probability_better(one, equal, goal)
+        if better >= LEAST_SURE:
+            return one, better
+    return equal, 0.5
 
 
 def _wavering(stability: float, others: Sequence[tuple[float, Answer]]) -> dict[str, float]:

@@ -5,8 +5,8 @@ from opmark.leaderboards.provisioning.recommendation import Recommendation
 
 
 def sentences(found: Recommendation) -> tuple[str, ...]:
-    """The gain over the best answer of equal types, the stability over draws, and the second-best type if any."""
-    return tuple(filter(None, (_gain(found), _stability(found), _second_type(found))))
+    """The gain over equal types, a better fleet that is too unsure, the stability over draws, the second-best type."""
+    return tuple(filter(None, (_gain(found), _set_aside(found), _stability(found), _second_type(found))))
 
 
 def _gain(found: Recommendation) -> str:
@@ -14,7 +14,7 @@ def _gain(found: Recommendation) -> str:
     if equal is None:
         return f"No fleet of equal types can run it: {best.fleet.title} is needed."
     if best.fleet == equal.fleet:
-        return f"Equal types are best here: {best.fleet.title}."
+        return f"Equal types are {'recommended' if found.set_aside else 'best here'}: {best.fleet.title}."
     if found.goal.shortfall(equal) > 1.0:
         return (
             f"Only unequal types meet the goal: {best.fleet.title}. Of equal types, {equal.fleet.title} comes closest."
@@ -26,6 +26,17 @@ def _gain(found: Recommendation) -> str:
     ]
     sure = f"it is the better one in {found.probability_better:.0%} of the draws of the predictors' errors"
     return f"{best.fleet.title} needs {', '.join(changes)} than {equal.fleet.title}; {sure}."
+
+
+def _set_aside(found: Recommendation) -> str:
+    aside, equal = found.set_aside, found.roles["best_equal"]
+    if aside is None or equal is None:
+        return ""
+    return (
+        f"By prediction, {aside.fleet.title} is better still, at {_value(found, aside)} against"
+        f" {_value(found, found.recommended)}; but it beats {equal.fleet.title} in only {found.set_aside_better:.0%} of"
+        " the draws, so it is not recommended."
+    )
 
 
 def _stability(found: Recommendation) -> str:
