@@ -150,8 +150,11 @@ def _show(found: "Sweep", brief: bool) -> None:
         )
         for sentence in one.warnings:
             show_warning(sentence)
+    together: dict[str, list[str]] = {}
     for left in found.left_out:
-        show_note(f"{left.target} with {left.type} is left out: {left.reason}")
+        together.setdefault(left.reason, []).append(f"{left.target} {left.type}")
+    for reason, names in together.items():
+        show_note(f"left out, {reason}: {', '.join(names)}")
 
 
 COMMAND = configurations

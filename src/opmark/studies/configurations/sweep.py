@@ -190,10 +190,9 @@ def sweep(
             try:
                 found.append(_predicted(asked, model, type_name, sizes))
             except OpMarkError as error:
-                target = str(bundle.target)
-                left_out[target, type_name, error.message] = LeftOut(
-                    target=target, type=type_name, reason=error.message
-                )
+                # Without the list of kernels, which differs by size and fills a screen; `opmark predict` shows it.
+                target, reason = str(bundle.target), error.message.partition(f" on {bundle.target}:")[0]
+                left_out[target, type_name, reason] = LeftOut(target=target, type=type_name, reason=reason)
     if not found:
         reason = next((one.reason for one in left_out.values()), "no target has a predictor and can run it")
         raise NothingSelectedError(
