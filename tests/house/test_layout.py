@@ -56,10 +56,13 @@ def is_tested(module: Path, tests: dict[Path, str]) -> bool:
     dotted = ".".join(("opmark", *parts))
     package = re.escape(".".join(("opmark", *parts[:-1])))
     imported = re.compile(rf"{re.escape(dotted)}\b|from {package} import [^\n]*\b{re.escape(parts[-1])}\b")
-    if any(imported.search(text) for text in tests.values()):
+    # Most texts lack the word, and looking for a word takes a hundredth of the time that an expression takes.
+    if any(parts[-1] in text and imported.search(text) for text in tests.values()):
         return True
-    named = re.compile(rf"""["'`]{re.escape(name.replace("_", "-"))}["'`\s]""")
-    return any(named.search(text) for path, text in tests.items() if room in path.relative_to(TESTS).parts)
+    word = name.replace("_", "-")
+    named = re.compile(rf"""["'`]{re.escape(word)}["'`\s]""")
+    mine = (text for path, text in tests.items() if room in path.relative_to(TESTS).parts)
+    return any(word in text and named.search(text) for text in mine)
 
 
 def test_tests_mirror_the_source() -> None:

@@ -13,6 +13,7 @@ Labels below 100 ns of kinds that do not multiply give no bytes/s: they are view
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from opmark.core.measurements.measurement import USABLE
@@ -50,7 +51,7 @@ def rates(row: Row) -> Iterator[tuple[Group, float]]:
         return
     target, moved_bytes = row["target"], row["read_bytes"] + row["written_bytes"]
     hot_ns, rotated_ns = row["latency_hot_ns"], row["latency_rotated_ns"]
-    multiplies = row["kind"] in KINDS.names() and KINDS.load(row["kind"]).matrix
+    multiplies = _multiplies(row["kind"])
     if _positive(hot_ns) and row["flops"] > 0 and multiplies:
         yield (target, FLOPS, row["dtype"]), row["flops"] / hot_ns * 1e9
     for quantity, latency_ns in ((HOT_BYTES, hot_ns), (ROTATED_BYTES, rotated_ns)):
@@ -66,6 +67,12 @@ def supported_maximum(values: Sequence[float]) -> float:
     top = max(1, math.ceil(len(ordered) * _TOP_SHARE))
     apart = [index for index in range(top) if ordered[index] > _JUMP * ordered[index + 1]]
     return ordered[apart[-1] + 1] if apart else ordered[0]
+
+
+@cache
+def _multiplies(kind: str) -> bool:
+    """True for a known kind that multiplies matrices; a release has tens of thousands of rows of a few kinds."""
+    return kind in KINDS.names() and KINDS.load(kind).matrix
 
 
 def _positive(value: float | None) -> bool:
