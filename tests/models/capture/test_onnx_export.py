@@ -4,6 +4,7 @@ import pytest
 
 from opmark.core.errors import OpMarkError
 from opmark.models.capture.onnx_export import OPSET, export
+from opmark.models.capture.operator_list import list_operators_once
 
 
 def test_a_module_becomes_one_file_of_the_asked_opset_in_silence(
@@ -38,6 +39,7 @@ def test_operators_are_listed_once_for_all_exports(tmp_path: Path) -> None:
     import torch
     from torch.onnx._internal.exporter import _registration
 
+    list_operators_once()
     for name in ("one", "two"):
         export(torch.nn.Linear(3, 5).eval(), (torch.ones(2, 3),), tmp_path / f"{name}.onnx")
     listed = _registration.onnxscript_apis.get_torchlib_ops.cache_info()  # type: ignore[attr-defined]

@@ -138,6 +138,7 @@ def _show(found: "Sweep", brief: bool) -> None:
             for one in found.configurations
         ]
         show_table(("target", "type", "", *dimensions, "latency", "90 % interval", "samples/s"), rows, left=3)
+    told: dict[str, None] = {}
     for goal, one in found.best.items():
         if one is None:
             click.echo(f"{goal}: no configuration")
@@ -148,8 +149,9 @@ def _show(found: "Sweep", brief: bool) -> None:
             f"{goal}: {one.name}, {format_ns(one.latency_ns)} ({format_ns(one.low_ns)} to {format_ns(one.high_ns)}), "
             f"{format_count(one.samples_per_second)} samples/s{doubt}"
         )
-        for sentence in one.warnings:
-            show_warning(sentence)
+        told |= dict.fromkeys(one.warnings)
+    for sentence in told:
+        show_warning(sentence)
     together: dict[str, list[str]] = {}
     for left in found.left_out:
         together.setdefault(left.reason, []).append(f"{left.target} {left.type}")

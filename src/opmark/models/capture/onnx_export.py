@@ -1,9 +1,6 @@
 """Writes a torch module as an ONNX file."""
 
 import os
-from contextlib import suppress
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +22,6 @@ def export(program: Any, inputs: "tuple[torch.Tensor, ...]", path: Path) -> None
     import torch
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    _list_operators_once()
     try:
         with quiet(), torch.inference_mode():
             written = torch.onnx.export(program, inputs, dynamo=True, verbose=False, opset_version=OPSET)
@@ -38,15 +34,3 @@ def export(program: Any, inputs: "tuple[torch.Tensor, ...]", path: Path) -> None
     if found != OPSET:
         raise OpMarkError(f"torch exported opset {found} though {OPSET} was asked for", where=path.stem)
     onnx.save_model(model, os.fspath(path))
-
-
-@cache
-def _list_operators_once() -> None:
-    """Let onnxscript remember its list of operators. It reads the source of all of them for each export, in a second.
-
-    The list is the same each time. The names are internal ones of torch: another version that lacks them is as slow as
-    before.
-    """
-    with suppress(ImportError, AttributeError):
-        listed: Any = import_module("torch.onnx._internal.exporter._registration").onnxscript_apis
-        listed.get_torchlib_ops = cache(listed.get_torchlib_ops)
