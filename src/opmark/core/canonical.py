@@ -8,6 +8,8 @@ from functools import cache
 from typing import Any
 
 _ATOMS = frozenset({str, int, float, bool, type(None)})
+# `json.dumps` would make one for each call.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def plain(value: Any) -> Any:
@@ -33,9 +35,14 @@ def _names(kind: type[Any]) -> tuple[str, ...] | None:
 
 def canonical_json(value: Any) -> str:
     """The canonical JSON of `value`: sorted keys, no spaces. Raises `ValueError` on NaN."""
-    return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(plain(value))
 
 
 def content_id(value: Any, *, length: int = 16) -> str:
     """The first `length` hex digits of the SHA-256 of `value`'s canonical JSON."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]
+    return text_id(canonical_json(value), length=length)
+
+
+def text_id(text: str, *, length: int = 16) -> str:
+    """The same of canonical JSON that is there already."""
+    return hashlib.sha256(text.encode()).hexdigest()[:length]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Union
 
-from opmark.core.canonical import content_id, plain
+from opmark.core.canonical import canonical_json, plain, text_id
 
 Parameter = Union[bool, int, float, str, None, tuple["Parameter", ...]]  # noqa: UP007 (refers to itself)
 
@@ -84,7 +84,12 @@ class Kernel:
     @cached_property
     def key(self) -> str:
         """The kernel's identity: 16 hex digits of the hash of its canonical JSON."""
-        return content_id([self.kind, self.params])
+        return key_of(self.kind, canonical_json(self.params))
 
     def __str__(self) -> str:
         return f"{self.kind}({', '.join(f'{name}={value}' for name, value in self.parameters)})"
+
+
+def key_of(kind: str, parameters: str) -> str:
+    """The key of the kernel of `kind` whose parameters have this canonical JSON."""
+    return text_id(f"[{canonical_json(kind)},{parameters}]")

@@ -6,6 +6,7 @@ from typing import Any
 
 from opmark.core.canonical import canonical_json
 from opmark.core.errors import OpMarkError
+from opmark.core.kernels.kernel import key_of
 from opmark.datasets.format.columns import kernel_of
 from opmark.datasets.validation.check import ERROR, KERNEL_TABLES, Check, Finding, ReleaseTables
 from opmark.kinds import KINDS
@@ -40,7 +41,8 @@ def _derived(kind: str, parameters: str) -> tuple[str, str, object]:
     """The canonical text, the key and the element type of a kernel. Raises `OpMarkError` where it is none."""
     kernel = kernel_of(kind, parameters)
     KINDS.load(kind).parse(kernel)
-    return canonical_json(kernel.params), kernel.key, kernel.params.get("dtype")
+    canonical = canonical_json(kernel.params)
+    return canonical, key_of(kind, canonical), kernel.params.get("dtype")
 
 
 CHECK = Check(
