@@ -29,8 +29,38 @@ def test_packing_gives_the_same_bytes_and_opens_safely(tmp_path: Path) -> None:
     with unpacked(one) as submission:
         assert stat.S_IMODE((submission.folder / "main.py").stat().st_mode) == 0o644
         assert submission.manifest.name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "sort"),
+    [
+        ("../../evil", tarfile.REGTYPE),
+        ("/tmp/evil", tarfile.REGTYPE),
+        ("a/../../evil", tarfile.REGTYPE),
+        ("link", tarfile.SYMTYPE),
+        ("link", tarfile.LNKTYPE),
+        ("pipe", tarfile.FIFOTYPE),
+        ("device", tarfile.CHRTYPE),
+        ("n" * 300, tarfile.REGTYPE),
+        (".", tarfile.REGTYPE),
+    ],
+)
+def test_nothing_but_files_inside_is_unpacked(name: str, sort: bytes) -> None:
     hostile = io.BytesIO()
     with tarfile.open(fileobj=hostile, mode="w") as archive:
-        archive.addfile(tarfile.TarInfo("../../evil"))
-    with pytest.raises(SubmissionError, match="cannot be opened"), unpacked(hostile.getvalue()):
+        item = tarfile.TarInfo(name)
+        item.type, item.linkname = sort, "/etc/passwd"
+        archive.addfile(item)
+    with pytest.raises(SubmissionError), unpacked(hostile.getvalue()):
+        pass
+    assert not Path("/tmp/evil").exists()
+
+
+def test_an_archive_cut_short_is_refused() -> None:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as written:
+        item = tarfile.TarInfo("submission.yaml")
+        item.size = 5000
+        written.addfile(item, io.BytesIO(b"x" * 5000))
+    with pytest.raises(SubmissionError, match="cannot be opened"), unpacked(archive.getvalue()[:2000]):
         pass

@@ -6,7 +6,7 @@ import io
 import tarfile
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from opmark.core.errors import SubmissionError
 from opmark.leaderboards.submissions.manifest import Submission, files, load_submission
@@ -49,9 +49,21 @@ def unpacked(archive: bytes) -> Iterator[Submission]:
         folder.mkdir()
         try:
             with tarfile.open(fileobj=io.BytesIO(archive), mode="r:") as stored:
-                stored.extractall(folder, filter="data")
-        except tarfile.TarError as error:
+                for item in stored:
+                    _unpack(stored, item, folder)
+        except (tarfile.TarError, OSError, ValueError) as error:
             raise SubmissionError(f"the packed submission cannot be opened: {error}") from error
-        for path in (folder, *folder.rglob("*")):
-            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+        for path in (folder, *(path for path in folder.rglob("*") if path.is_dir())):
+            path.chmod(0o755)
         yield load_submission(folder)
+
+
+def _unpack(stored: tarfile.TarFile, item: tarfile.TarInfo, folder: Path) -> None:
+    """Write one file. `TarFile.extractall` has no filter in the first versions of Python 3.11."""
+    path, content = PurePosixPath(item.name), stored.extractfile(item) if item.isreg() else None
+    if content is None or path.is_absolute() or ".." in path.parts:
+        raise SubmissionError(f"the packed submission cannot be opened: {item.name!r} is no file inside it")
+    real = folder / path
+    real.parent.mkdir(parents=True, exist_ok=True)
+    real.write_bytes(content.read())
+    real.chmod(0o755 if item.mode & 0o100 else 0o644)

@@ -92,8 +92,18 @@ def test_the_repository_that_opmark_runs_from_is_private(monkeypatch: pytest.Mon
     (tmp_path / "src" / "leaderboards").mkdir(parents=True)
     monkeypatch.setattr(runtime, "_SYSTEM", (str(tmp_path),))
     monkeypatch.setattr(runtime, "checkout", lambda: tmp_path / "src")
-    assert View().masked == (str(tmp_path / "src"),)
+    assert [path for path in View().masked if path.startswith(str(tmp_path))] == [str(tmp_path / "src")]
     assert View().inside(tmp_path / "src" / "leaderboards") is None
+
+
+def test_the_tracks_of_another_installation_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / "site-packages"
+    (packages / "opmark" / "content" / "leaderboards").mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(packages))
+    view = View()
+    place = view.inside(packages / "opmark" / "content")
+    assert place is not None
+    assert place in view.masked
 
 
 def test_files_without_content_are_counted(folder: Path, account: str) -> None:
@@ -255,6 +265,7 @@ def test_a_track_inside_a_hidden_workspace_is_hidden_with_it(
     track.mkdir(parents=True)
     (track / "references.json").write_text("secret")
     monkeypatch.setattr(runtime, "_SYSTEM", ("/usr", str(tmp_path / "prefix")))
-    assert View((track, space)).masked == View((space, track)).masked == (str(space),)
+    assert View((track, space)).masked == View((space, track)).masked
+    assert [path for path in View((track, space)).masked if path.startswith(str(tmp_path))] == [str(space)]
     found = said(run(folder, f"say(listed=os.listdir({str(space)!r}))", Bubblewrap().hiding(space, track)))
     assert found == {"listed": []}

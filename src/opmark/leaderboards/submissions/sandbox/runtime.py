@@ -85,8 +85,11 @@ class View:
                     [place] if place and place != one.inside else [f"{place}/{room}" for room in ROOMS] if place else []
                 )
                 found += [path for path in wanted if Path(one.host, Path(path).relative_to(one.inside)).is_dir()]
-        content = self.inside(_PACKAGE / "content") if (_PACKAGE / "content").is_dir() else None
-        paths = dict.fromkeys([*found, *([content] if content else [])])
+        # another OpMark among the packages has tracks as well
+        for package in (_PACKAGE, *(folder / _PACKAGE.name for folder in _package_folders())):
+            content = self.inside(package / "content") if (package / "content").is_dir() else None
+            found += [content] if content else []
+        paths = dict.fromkeys(found)
         # nothing can be laid over a folder inside an empty one
         return tuple(path for path in paths if not any(parent in paths for parent in map(str, Path(path).parents)))
 
