@@ -194,7 +194,9 @@ def _sentence(item: Any) -> str:
     path = ".".join(str(part) for part in item["loc"])
     if item["type"] in {"extra_forbidden", "unexpected_keyword_argument"}:
         return f"{path}: unknown key"
-    message: str = item["msg"].removeprefix("Value error, ")
+    # pydantic names the Python class that a mapping becomes.
+    mapping = item["type"] in {"dataclass_type", "dict_type"}
+    message: str = "Input should be a mapping" if mapping else item["msg"].removeprefix("Value error, ")
     if not path:
         return message
     shown = item["input"] if isinstance(item["input"], (str, int, float, bool)) else type(item["input"]).__name__
