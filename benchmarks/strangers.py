@@ -1,10 +1,11 @@
 """Predict networks that OpMark was not made for, beside measured, and find misses that nobody is warned of.
 
-Three groups: classes of `torch.nn` and functions of torch; architectures of transformers that the zoo does not hold,
+Four groups: classes of `torch.nn`; functions of torch; architectures of transformers that the zoo does not hold,
 with two layers each; architectures of timm (`pip install 'opmark[strangers]'`). Each is predicted for eager torch, one
 thread, with work without a predictor going by its bytes, and run here. The predictor is that of this sort of machine if
-one comes with OpMark. Predictions may be for another device, so a miss is a ratio to the median ratio of known networks. A *silent miss* is off by a factor of five or more, outside its
-interval, and neither refused nor warned of; the exit code is 1 if there is one.
+one comes with OpMark. Predictions may be for another device, so a miss is a ratio to the median ratio of known networks.
+A *silent miss* is off by a factor of five or more, outside its interval, and neither refused nor warned of; the exit code
+is 1 if there is one. docs/guide/predictors.md shows what was found.
 
     python benchmarks/strangers.py [--group modules] [--only LSTM] [--seconds 0.5] [--device DEVICE] [--json FILE]
 """
