@@ -68,7 +68,7 @@ def _exported(build: "Callable[[], Network]", name: str, content: list[object], 
     path = cache / "exports" / f"{name}-{key}.onnx"
     if not path.is_file():
         from opmark.models.capture.onnx_export import export
-        from opmark.models.capture.operator_list import list_operators_once
+        from opmark.models.operator_list import list_operators_once
 
         list_operators_once()
         module, inputs = build()

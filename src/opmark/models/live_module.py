@@ -34,7 +34,7 @@ def graph_of_module(
         elif runtime == "onnxruntime-cpu":
             from opmark.models.capture.onnx_export import export
             from opmark.models.capture.onnx_runtime import capture as capture_onnx
-            from opmark.models.capture.operator_list import list_operators_once
+            from opmark.models.operator_list import list_operators_once
 
             list_operators_once()
             with tempfile.TemporaryDirectory(prefix="opmark-") as folder:

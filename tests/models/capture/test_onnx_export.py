@@ -4,7 +4,7 @@ import pytest
 
 from opmark.core.errors import OpMarkError
 from opmark.models.capture.onnx_export import OPSET, export
-from opmark.models.capture.operator_list import list_operators_once
+from opmark.models.operator_list import list_operators_once
 
 
 def test_a_module_becomes_one_file_of_the_asked_opset_in_silence(
