@@ -92,7 +92,9 @@ def test_the_evidence_is_that_of_the_same_operation_and_type() -> None:
     asked = {
         reduction("l2", (30, 300), 0): MEASURED,
         # its rows lie together, so that no size inside them compares
-        reduction("l2", (30, 300), 1): FAR,
+        reduction("l2", (300, 300), 1): FAR,
+        # too small for that to matter
+        reduction("l2", (8, 8), 1): MEASURED,
         reduction("l2", (24, 200), 0, "int32"): OTHER_TYPE,
         reduction("cumsum", (24, 200), 1): MEASURED,
         reduction("l1", (24, 200), 0): UNSEEN,

@@ -25,6 +25,8 @@ MEASURED, FAR, OTHER_TYPE, UNSEEN = range(4)
 # Some size of a far kernel differs from those of every measured one by more than this factor, less one. One kernel in
 # fifty of the zoo is so far away; norms of rows that lie together, where rows that lie apart were measured, are at 49.
 FAR_AT = 31.0
+# A kernel of fewer bytes takes about as long as its call, whatever its sizes.
+FAR_FROM_BYTES = 2**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,7 +71,8 @@ class MeasuredKernels:
 
     def evidence(self, inputs: Inputs, distances: Floats) -> Integers:
         """Say what was measured of the operation of each kernel: `MEASURED`, `FAR`, `OTHER_TYPE` or `UNSEEN`."""
-        found = np.where(distances > FAR_AT, FAR, MEASURED).astype(np.int64)
+        far = (distances > FAR_AT) & (inputs.moved_bytes >= FAR_FROM_BYTES)
+        found = np.where(far, FAR, MEASURED).astype(np.int64)
         for row in np.flatnonzero(np.isnan(distances)):
             alike = np.all([self.raw[name] == inputs.raw[name][row] for name in self.codes], axis=0)
             found[row] = OTHER_TYPE if np.any(alike) else UNSEEN
