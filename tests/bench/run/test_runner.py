@@ -228,7 +228,7 @@ def test_twenty_kills_at_random_moments_lose_nothing_and_repeat_nothing(tmp_path
     path = tmp_path / "j.jsonl"
     chance = random.Random(20)
     for _ in range(20):
-        kill_after(runs, path, records(path) + chance.randrange(25), chance.uniform(0, 0.01))
+        kill_after(runs, path, records(path) + chance.randrange(10), chance.uniform(0, 0.001))
     finished = path.read_bytes()
     finished = finished[: finished.rfind(b"\n") + 1]
     runs.start(path)
