@@ -20,11 +20,17 @@ import gc, json, os, socket, struct, sys, threading
 
 def serve(connection):
     content, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+    if not content:  # whoever asked was killed before it could say for what
+        connection.close()
+        return
     child = os.fork()
     if child:
         for stream in streams:
             os.close(stream)
-        connection.sendall(struct.pack("i", child))
+        try:
+            connection.sendall(struct.pack("i", child))
+        except OSError:
+            pass  # it was killed since; its process ends when it finds its input closed
         threading.Thread(target=report, args=(connection, child), daemon=True).start()
         return
     os.setsid()
