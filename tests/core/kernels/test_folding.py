@@ -103,6 +103,16 @@ def test_every_sample_has_the_state_between_the_readings_around_its_turn() -> No
     assert {state[1] for state in look.state} == {0.0}
 
 
+def test_a_stolen_reading_beside_few_turns_does_not_count() -> None:
+    seen = {"compute": (10.0, 10.0, 120.0, 10.0), "memory": (20.0, 20.0, 90.0, 20.0)}
+    told = look_of(block([5.0] * 6, label="network", sentinels=seen), USUAL, None, 0.0)
+    assert told.state == [(0.0, 0.0)] * 6
+    stolen = look_of(
+        block([5.0], sentinels={"compute": (10.0, 10.0 * math.e**4), "memory": (20.0, 20.0)}), USUAL, None, 0.0
+    )
+    assert stolen.state == [(pytest.approx(2.0), 0.0)], "nothing else was read beside its turn"
+
+
 def test_a_single_call_loses_the_overhead_and_its_interrupted_samples() -> None:
     found = row(block([1100.0] * 9 + [9000.0], clean="1" * 9 + "0"), overhead_ns=100.0)
     assert found.latency_hot_ns == pytest.approx(1000.0)

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from statistics import fmean
 from typing import Protocol
 
 from opmark.core.measurements.estimate import label, median, quantiles, variation
-from opmark.core.measurements.labelling import STATES, Label, Look
+from opmark.core.measurements.labelling import STATES, STOLEN, Label, Look
 from opmark.core.measurements.measurement import (
     OK,
     QUANTILES,
@@ -79,7 +80,8 @@ def _states(
 ) -> Sequence[tuple[float, ...]]:
     """The state beside every sample: the mean of the readings before and after its turn, in logarithms.
 
-    Each reading stands over the usual one after work of that length.
+    Each reading stands over the usual one after work of that length. A stolen one counts only between two of them: in
+    a look of few turns it would stand beside most samples.
     """
     columns = []
     for name in STATES:
@@ -90,11 +92,19 @@ def _states(
             first, later = usual_beside(usual, name, block)
             logs = [math.log(ns / (later if place else first)) for place, ns in enumerate(readings)]
             each = len(block.ns) // (len(readings) - 1)
-            columns.append([(before + after) / 2 for before, after in pairwise(logs) for _ in range(each)])
+            middle = median(logs)
+            beside = [_beside(pair, middle) for pair in pairwise(logs)]
+            columns.append([state for state in beside for _ in range(each)])
         else:
             constant = math.log(of_round[name] / usual[name]) if of_round and name in of_round else 0.0
             columns.append([constant] * len(block.ns))
     return list(zip(*columns, strict=True))
+
+
+def _beside(readings: Sequence[float], middle: float) -> float:
+    """The mean of the readings before and after a turn, without stolen ones unless both are."""
+    calm = [one for one in readings if abs(one - middle) <= STOLEN]
+    return fmean(calm or readings)
 
 
 def fold_kernel(
