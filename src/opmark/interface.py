@@ -1,5 +1,6 @@
 """The Python interface, imported on first use of `opmark.predict` and the other names of `import opmark`."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,13 +210,17 @@ def place(
 ) -> PlacedProblem:
     """Let `placer` (a name that `opmark list placers` prints, or an object) solve `problem` within `budget_s` seconds.
 
-    The first call also compiles the simulator. Raises `UnknownNameError`, or `SubmissionError` without a valid answer.
+    The first call of a version also compiles the search, which a line of the logger `opmark` tells. Raises
+    `UnknownNameError`, or `SubmissionError` without a valid answer.
     """
     from opmark.leaderboards.bounds.bounds import known_bound
     from opmark.leaderboards.problem.rules.objective import in_unit
     from opmark.leaderboards.scoring.attempt import attempt, prepare
+    from opmark.leaderboards.search.compilation import is_compiled
 
     asked = _problem(problem)
+    if not is_compiled():
+        logging.getLogger("opmark").warning("compiling the search: once per version, a minute of processor time")
     name = placer if isinstance(placer, str) else type(placer).__name__
     if isinstance(placer, str):
         prepare(placer)
