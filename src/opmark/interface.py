@@ -210,17 +210,18 @@ def place(
 ) -> PlacedProblem:
     """Let `placer` (a name that `opmark list placers` prints, or an object) solve `problem` within `budget_s` seconds.
 
-    The first call of a version also compiles the search, which a line of the logger `opmark` tells. Raises
+    Code that is not compiled yet is compiled first, which a line of the logger `opmark` tells. Raises
     `UnknownNameError`, or `SubmissionError` without a valid answer.
     """
     from opmark.leaderboards.bounds.bounds import known_bound
+    from opmark.leaderboards.problem.compile_cache import runs_uncompiled
     from opmark.leaderboards.problem.rules.objective import in_unit
     from opmark.leaderboards.scoring.attempt import attempt, prepare
     from opmark.leaderboards.search.compilation import is_compiled
 
     asked = _problem(problem)
-    if not is_compiled():
-        logging.getLogger("opmark").warning("compiling the search: once per version, a minute of processor time")
+    if not (runs_uncompiled() or is_compiled()):
+        logging.getLogger("opmark").warning("compiling what is not compiled yet: up to a minute of processor time")
     name = placer if isinstance(placer, str) else type(placer).__name__
     if isinstance(placer, str):
         prepare(placer)
