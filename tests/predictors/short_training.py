@@ -1,7 +1,7 @@
 """Shorter training for tests that use predictors: fewer and larger steps of the trees, a coarser search for lengths."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -28,3 +28,11 @@ def short_training() -> Iterator[None]:
         patch.setattr(gaussian_process, "_SEARCH_ROWS", SEARCH_ROWS)
         patch.setattr(gaussian_process, "_SEARCH_STEPS", SEARCH_STEPS)
         yield
+
+
+_FOREVER = ExitStack()
+
+
+def shorten() -> None:
+    """Training in this process is short from now on: for workers of a cluster."""
+    _FOREVER.enter_context(short_training())

@@ -5,14 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from tests.predictors import law
+from tests.predictors.short_training import shorten
 
+from opmark.core.files import json_text
 from opmark.core.parallel.dask_map import OnDask
 from opmark.core.parallel.task_map import MapProgress
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.judging.evidence import Evidence, by_kind
-from opmark.predictors.judging.scores import evaluate, judge, judge_sides, split_sides
-from opmark.predictors.judging.splits import NETWORKS_UNSEEN
+from opmark.predictors.judging.scores import TargetScores, evaluate, judge, judge_sides, split_sides
+from opmark.predictors.judging.splits import NETWORKS_UNSEEN, SPLIT_NAMES
 from opmark.predictors.model.metrics import METRICS
 
 KERNELS = law.kernels("gemm", 70)
@@ -87,14 +89,23 @@ def test_networks_have_the_noise_floor_of_those_measured_again() -> None:
     assert {score.noise_floor for score in known.scores} == {None}
 
 
-def test_a_cluster_gives_the_same_scores(forked_cluster: None) -> None:
-    estimators, steps = ("flops", "roofline"), list[MapProgress]()
-    here = evaluate(evidence(), estimators=estimators)
+def test_a_cluster_gives_the_same_bytes(forked_cluster: None) -> None:
+    asked = ((("flops", "roofline"), SPLIT_NAMES), (("lightgbm",), ("random",)))
+    steps = list[MapProgress]()
     with OnDask("local:2") as cluster:
-        there = evaluate(evidence(), estimators=estimators, place=cluster, progress=steps.append)
-    assert there.scores == here.scores
-    assert there.judged.keys() == here.judged.keys()
-    assert (steps[-1].done, steps[-1].total, steps[-1].left_s) == (10, 10, 0)
+        cluster.client.run(shorten)
+        for estimators, splits in asked:
+            here = evaluate(evidence(), estimators=estimators, splits=splits)
+            there = evaluate(evidence(), estimators=estimators, splits=splits, place=cluster, progress=steps.append)
+            assert json_text(there.scores) == json_text(here.scores), "what --json prints"
+            assert predicted(there) == predicted(here)
+    assert (steps[-1].total, steps[-1].left_s) == (1, 0)
+    assert (10, 10, 0) in [(step.done, step.total, step.left_s) for step in steps]
+
+
+def predicted(found: TargetScores) -> dict[tuple[str, str], bytes]:
+    """All predictions behind the scores, to the last bit."""
+    return {part: judged.predicted_ns.tobytes() for part, judged in found.judged.items()}
 
 
 def test_every_shape_group_judges_once() -> None:
