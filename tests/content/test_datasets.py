@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from opmark.datasets.format.manifest import CONFIGURATIONS, IMPORTED
+from opmark.core.checksums import files_without, forget_files
+from opmark.datasets.format.manifest import CONFIGURATIONS, IMPORTED, read
 from opmark.datasets.release.export import export
 from opmark.datasets.release.finding import names
 from opmark.datasets.release.release import Release, load
@@ -69,3 +70,10 @@ def test_load_dataset_finds_every_table(name: str) -> None:
     tables = {entry.name for entry in release.manifest.files if entry.rows}
     assert tables <= {item["data_files"] for item in header["configs"]}
     assert all((release.path / item["data_files"]).is_file() for item in header["configs"])
+
+
+def test_damage_to_its_manifest_would_show(name: str) -> None:
+    """By a checksum of its own, or for the first releases by the list beside the folders of the devices."""
+    forget_files()
+    read(FOLDER / name)
+    assert files_without() == ()
