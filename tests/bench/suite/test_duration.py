@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from opmark.bench.clock.protocol import PROTOCOLS
-from opmark.bench.suite.duration import PACES, estimated_duration
+from opmark.bench.suite.duration import PACE_OF_NETWORKS, PACES, estimated_duration
 from opmark.bench.suite.plan import Plan, plan
-from opmark.bench.suite.suite import KindSpec, Suite
+from opmark.bench.suite.suite import KindSpec, Networks, Suite
 
 
 @pytest.fixture(scope="module")
@@ -31,3 +31,14 @@ def test_a_plan_takes_its_kernels_at_the_recorded_pace(few: Plan) -> None:
 def test_a_budget_ends_it(few: Plan) -> None:
     found = estimated_duration(replace(few, suite=replace(few.suite, budget="15s")))
     assert (found.low_s, found.high_s, found.budgeted) == (pytest.approx(12), 15.0, True)
+
+
+def test_whole_networks_alone_are_slower_than_kernels() -> None:
+    networks = Networks(training=("light-alexnet", "light-zfnet512"))
+    planned = plan(Suite(name="whole", targets=("null-t1",), networks=networks))
+    assert (len(planned.kernels), len(planned.networks)) == (0, 2)
+    found = estimated_duration(planned)
+    assert found.low_s == pytest.approx(2 / PACE_OF_NETWORKS.fast_per_s)
+    assert found.high_s == pytest.approx(2 / PACE_OF_NETWORKS.slow_per_s)
+    assert "networks a second" in found.assumes
+    assert PACE_OF_NETWORKS.fast_per_s <= PACES["full"].fast_per_s

@@ -155,8 +155,11 @@ def test_a_variant_is_for_its_runtime_and_the_family_of_its_base(tmp_path: Path)
 
 
 def test_what_cannot_be_planned_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NothingSelectedError, match="selects nothing"):
+    with pytest.raises(NothingSelectedError, match="selects nothing") as nothing:
         plan(replace(SUITE, kinds={"gemm": KindSpec(count=0)}))
+    assert "networks: {training: [mobilenet-small]}" in (nothing.value.hint or "")
+    with pytest.raises(NothingSelectedError, match="part 1 of 999,999,937 has nothing"):
+        plan(SUITE, shard=(0, 999_999_937))
     with pytest.raises(UnknownNameError, match="no backend"):
         plan(replace(SUITE, targets=("cerebras-t1",)))
     with pytest.raises(UsageError, match="no target"):
@@ -285,3 +288,12 @@ def test_errors_name_the_file_of_a_suite(tmp_path: Path, text: str, sentence: st
     with pytest.raises(OpMarkError) as caught:
         plan(load_suite(path))
     assert str(caught.value).startswith(f"{path}: {sentence}")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["networks: {training: [mobilenet-small]}", "kernels: 20\nprior: {networks: [mobilenet-small]}"],
+)
+def test_the_forms_in_the_hint_plan_something(tmp_path: Path, lines: str) -> None:
+    (tmp_path / "s.yaml").write_text(f"schema: 1\nname: s\ntargets: [null-t1]\n{lines}\n")
+    assert plan(load_suite(tmp_path / "s.yaml")).trials

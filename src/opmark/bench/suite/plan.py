@@ -27,6 +27,8 @@ from opmark.models.zoo import family_of
 
 # The device of targets that a plan only lists.
 _NO_DEVICE = "elsewhere"
+# The shortest forms of a suite that measures something.
+_FORM = "write networks: {training: [mobilenet-small]}, or kernels: 200 and prior: {networks: [mobilenet-small]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +121,13 @@ def _planned(
         kernels += planner.kernels()
         shares[target.name] = planner.shares()
         judging |= planner.judging_trials()
+    if not kernels and not networks:
+        raise NothingSelectedError("selects nothing to measure", where=suite.where, hint=_FORM)
     kernels = in_shard(spread(kernels, suite), shard)
     networks = in_shard(networks, shard)
     if not kernels and not networks:
-        raise NothingSelectedError("selects nothing to measure", where=suite.where)
+        part, parts = shard[0] + 1, shard[1]
+        raise NothingSelectedError(f"part {part:,} of {parts:,} has nothing to measure", where=suite.where)
     return Plan(
         suite=suite,
         targets=tuple(target for _, target in pairs),

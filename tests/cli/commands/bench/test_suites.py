@@ -66,6 +66,13 @@ def test_plan_says_what_would_be_measured(workspace: Path) -> None:
     (workspace / "short.yaml").write_text(SUITE + "budget: 1s\n")
     assert as_json("plan", "short.yaml")["duration"]["budgeted"]
     assert "up to 1 s, its budget" in opmark("plan", "short.yaml").stderr
+    (workspace / "whole.yaml").write_text(
+        "schema: 1\nname: whole\ntargets: [null-t1]\nnetworks: {training: [light-alexnet]}\n"
+    )
+    whole = opmark("plan", "whole.yaml")
+    assert whole.stderr.splitlines()[0] == "1 network."
+    assert "About 1 s to 3 s: 0.36 to 1.6 networks a second" in whole.stderr
+    assert "kernels" not in whole.stdout
     parts = [as_json("plan", "tiny", "--shard", f"{i}/3")["kernels"] for i in (1, 2, 3)]
     assert sorted(k["trial"] for part in parts for k in part) == sorted(k["trial"] for k in planned["kernels"])
 

@@ -131,19 +131,20 @@ def _show_plan(planned: "Plan", takes: "EstimatedDuration") -> None:
     groups: dict[tuple[str, str, str], list[Work]] = defaultdict(list)
     for trial in planned.kernels:
         groups[trial.target, str(trial.kernel.params.get("dtype", "")), trial.kernel.kind].append(trial.work)
-    show_table(
-        ("target", "type", "kind", "kernels", "most FLOPs", "most traffic"),
-        [
-            (
-                *group,
-                f"{len(found):,}",
-                format_count(max(work.flops for work in found)),
-                format_bytes(max(work.moved_bytes for work in found)),
-            )
-            for group, found in sorted(groups.items())
-        ],
-        left=3,
-    )
+    if groups:
+        show_table(
+            ("target", "type", "kind", "kernels", "most FLOPs", "most traffic"),
+            [
+                (
+                    *group,
+                    f"{len(found):,}",
+                    format_count(max(work.flops for work in found)),
+                    format_bytes(max(work.moved_bytes for work in found)),
+                )
+                for group, found in sorted(groups.items())
+            ],
+            left=3,
+        )
     if planned.networks:
         show_table(
             ("target", "network", "role", "batch"),
@@ -153,17 +154,13 @@ def _show_plan(planned: "Plan", takes: "EstimatedDuration") -> None:
     totals = Counter((trial.target, str(trial.kernel.params.get("dtype", ""))) for trial in planned.kernels)
     for (target, dtype), count in sorted(totals.items()):
         click.echo(f"{target}: {counted(count, f'{dtype} kernel')}.", err=True)
-    click.echo(f"{counted(len(planned.kernels), 'kernel')} and {counted(len(planned.networks), 'network')}.", err=True)
+    parts = (("kernel", planned.kernels), ("network", planned.networks))
+    click.echo(f"{' and '.join(counted(len(found), noun) for noun, found in parts if found)}.", err=True)
     for target, reason in planned.absent.items():
         click.echo(f"{target} cannot be measured here: {reason}.", err=True)
-    low, high = format_duration(takes.low_s), format_duration(takes.high_s)
-    about = (
-        f"It takes up to {high}, its budget"
-        if takes.budgeted
-        else f"About {low}"
-        if low == high
-        else f"About {low} to {high}"
-    )
+    low, high = (format_duration(max(1.0, seconds)) for seconds in (takes.low_s, takes.high_s))
+    span = low if low == high else f"{low} to {high}"
+    about = f"It takes up to {high}, its budget" if takes.budgeted else f"About {span}"
     click.echo(f"{about}: {takes.assumes}.", err=True)
 
 
