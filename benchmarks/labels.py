@@ -184,6 +184,8 @@ def replayed(journals: Sequence[Path]) -> list[dict[str, Any]]:
     if len(found) == 1:
         first, last = _halves(first)
     common = sorted(first.keys() & last.keys())
+    if not common:
+        raise SystemExit(_nothing_to_compare(journals))
     groups = {key: found[0].trials[key].kernel.kind for key in common}
     sides = [_all_estimates({key: side[key] for key in common}, groups) for side in (first, last)]
     rows = []
@@ -193,6 +195,15 @@ def replayed(journals: Sequence[Path]) -> list[dict[str, Any]]:
         row = {"machine": journals[-1].stem, "looks": round(spent), "estimator": name}
         rows.append({**row, **_figures(after - before, errors)})
     return rows
+
+
+def _nothing_to_compare(journals: Sequence[Path]) -> str:
+    if len(journals) == 1:
+        return (
+            f"{journals[0]}: no kernel was looked at in four processes, so no half of its looks can judge the other; "
+            "give a second journal, or measure on with the same command"
+        )
+    return f"{journals[0]} and {journals[-1]} hold no kernel that both have looked at"
 
 
 def _halves(looks: Mapping[str, Sequence[Look]]) -> tuple[dict[str, list[Look]], dict[str, list[Look]]]:
