@@ -73,3 +73,13 @@ def test_output_delays_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     before = stream.written_at
     stream.write("x")
     assert stream.written_at > before
+
+
+def test_the_whole_command_is_named_and_its_arguments_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = Heard()
+    monkeypatch.setattr(sys, "stderr", GuardedStream(heard))
+    ctx = click.Context(cli)
+    ctx.invoked_subcommand, ctx.args = "leaderboards", ["check", "submit", "--seed", "1"]
+    with broken_silence(ctx, every_s=0.02):
+        assert heard.written.wait(60)
+    assert heard.getvalue().splitlines()[0].startswith("opmark leaderboards check: still working, ")

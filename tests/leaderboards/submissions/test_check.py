@@ -18,7 +18,13 @@ from opmark.leaderboards.submissions.sandbox.choice import Unprotected
 def test_the_template_passes_its_check_and_is_ranked(tmp_path: Path) -> None:
     path = write_extension("submission", "first-try", output=tmp_path / "first-try" / "submission.yaml")
     assert sorted(item.name for item in path.parent.iterdir()) == ["README.md", "placer.py", "submission.yaml"]
-    found = check(path.parent, [(PROBLEM, 20.0)], real_sandbox())
+    steps: list[tuple[int, int, str]] = []
+    found = check(path.parent, [(PROBLEM, 20.0)], real_sandbox(), progress=lambda *step: steps.append(step))
+    assert [step[:2] for step in steps] == [(0, 3), (0, 3), (1, 3), (2, 3)]
+    assert "simulator" in steps[0][2]
+    assert [step[2].partition(", ")[0] for step in steps[1:]] == [
+        f"running it on {PROBLEM.name}{how}" for how in ("", " a second time", " under other names")
+    ]
     assert (found.errors, found.name) == ((), "first-try")
     cost = found.trials[0].cost
     assert cost is not None

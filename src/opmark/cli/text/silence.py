@@ -7,7 +7,8 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import click
 
@@ -25,8 +26,8 @@ def broken_silence(ctx: click.Context, *, every_s: float = SILENT_FOR_S) -> Iter
     if stream.isatty() or not isinstance(stream, GuardedStream):
         yield
         return
-    last_words = _last_words(time.monotonic())
-    with in_background(lambda over: _watch(ctx, stream, last_words, over, every_s)):
+    last_words, words = _last_words(time.monotonic()), partial(_command_words, ctx, tuple(ctx.args))
+    with in_background(lambda over: _watch(words, stream, last_words, over, every_s)):
         yield
 
 
@@ -55,7 +56,7 @@ def _last_words(begun: float) -> Callable[[], float]:
 
 
 def _watch(
-    ctx: click.Context,
+    words: Callable[[], str],
     stream: GuardedStream,
     last_words: Callable[[], float],
     over: threading.Event,
@@ -67,9 +68,24 @@ def _watch(
         if now - last_words() < every_s:
             continue
         said = now  # also where the line cannot be printed
-        if ctx.meta.get(_LISTENING):
+        if not (command := words()):
             return
         with contextlib.suppress(ValueError, OSError):  # the stream may be closed at the end
-            words = f"opmark {ctx.invoked_subcommand or ''}".rstrip()
-            stream.write(f"{words}: still working, {format_duration(now - begun)} so far\n")
+            stream.write(f"{command}: still working, {format_duration(now - begun)} so far\n")
             stream.flush()
+
+
+def _command_words(ctx: click.Context, rest: Sequence[str]) -> str:
+    """The words that name the running command, such as `opmark leaderboards check`; empty where it may be silent.
+
+    `rest` follows the first word of the command line.
+    """
+    if ctx.meta.get(_LISTENING):
+        return ""
+    words, command = ["opmark"], ctx.command
+    for word in (ctx.invoked_subcommand or "", *rest):
+        found = command.get_command(ctx, word) if isinstance(command, click.Group) else None
+        if found is None:
+            break
+        words, command = [*words, word], found
+    return " ".join(words)

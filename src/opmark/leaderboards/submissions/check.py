@@ -11,6 +11,8 @@ from opmark.core.errors import OpMarkError, SubmissionError
 from opmark.leaderboards.making.disguise import disguise
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.scoring.attempt import Attempt
+from opmark.leaderboards.scoring.placer_worker import compile_simulator
+from opmark.leaderboards.search.compilation import is_compiled
 from opmark.leaderboards.submissions.manifest import Submission, load_submission
 from opmark.leaderboards.submissions.pack import digest, pack, unpacked
 from opmark.leaderboards.submissions.runner import SubmissionRunner
@@ -19,6 +21,7 @@ from opmark.leaderboards.submissions.sandbox.session import LATE
 
 # The cost of a problem may rise by this share when its names change.
 SAME_UNTIL = 0.01
+COMPILING = "compiling the simulator, once per version"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +61,12 @@ def check(
     sandbox: Sandbox,
     *,
     seed: int = 0,
-    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    progress: Callable[[int, int, str], None] = lambda _done, _total, _doing: None,
 ) -> Checked:
     """Pack a submission, run the packed files on `problems` (each with a budget in seconds), and collect its faults.
 
     The first problem is run again under other names, and once more where the entry is declared deterministic.
+    `progress` hears the steps done, of how many, and the present one in words.
     """
     try:
         archive = pack(load_submission(folder))
@@ -71,7 +75,10 @@ def check(
             processor = min(os.sched_getaffinity(0))
             runner = SubmissionRunner(submission=submission, sandbox=sandbox, processor=processor)
             for number, (problem, budget_s) in enumerate(problems):
-                progress(number, len(problems) + 2)
+                if not number:
+                    progress(0, len(problems) + 2, "loading the simulator" if is_compiled() else COMPILING)
+                    compile_simulator(problem)
+                progress(number, len(problems) + 2, f"running it on {problem.name}, {budget_s:g} s at most")
                 _try(runner, problem, budget_s, seed, notes)
             if problems and not notes.errors:
                 _compare(runner, *problems[0], seed=seed, notes=notes, progress=progress, done=len(problems))
@@ -114,22 +121,22 @@ def _compare(
     *,
     seed: int,
     notes: _Notes,
-    progress: Callable[[int, int], None],
+    progress: Callable[[int, int, str], None],
     done: int,
 ) -> None:
     """Compare a second run, and a run under other names, with the first one."""
     cost = notes.trials[0].cost
     assert cost is not None
     submission: Submission = runner.submission
-    progress(done, done + 2)
     if submission.manifest.deterministic:
+        progress(done, done + 2, f"running it on {problem.name} a second time")
         again = _cost(runner, problem, budget_s, seed, hash_seed=1)
         if again != cost:
             notes.errors.append(
                 f"{problem.name}: a second run cost {again}, the first {cost}; draw from OPMARK_SEED, avoid the order"
                 " of sets, or declare deterministic: false"
             )
-    progress(done + 1, done + 2)
+    progress(done + 1, done + 2, f"running it on {problem.name} under other names")
     other = disguise(problem, "other-names", np.random.default_rng(0), rescale=0)
     under = _cost(runner, other, budget_s, seed, hash_seed=0)
     if under is None or under > cost * (1 + SAME_UNTIL):

@@ -68,17 +68,15 @@ def check(
     from opmark.leaderboards.submissions.check import check as check_folder
     from opmark.leaderboards.submissions.sandbox.choice import sandbox
 
-    chosen = sandbox(kind, trusted=trusted, private=(workspace(ctx).root,))
-    problems = _smallest_problems(_tracks(ctx, names), most, budget)
     with progress_bar(transient=True) as bar:
-        task = bar.add_task("checking")
-        found = check_folder(
-            folder,
-            problems,
-            chosen,
-            seed=seed,
-            progress=lambda done, total: bar.update(task, completed=done, total=total),
-        )
+        task = bar.add_task("reading the problems", total=None)
+
+        def show(done: int, total: int, doing: str) -> None:
+            bar.update(task, completed=done, total=total, description=doing)
+
+        chosen = sandbox(kind, trusted=trusted, private=(workspace(ctx).root,))
+        problems = _smallest_problems(_tracks(ctx, names), most, budget)
+        found = check_folder(folder, problems, chosen, seed=seed, progress=show)
     if as_json:
         show_json(found)
     else:
