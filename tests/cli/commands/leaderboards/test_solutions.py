@@ -146,3 +146,12 @@ def test_an_unknown_profile_of_a_trace_is_named_with_its_file(files: tuple[Path,
     wrong = run("check-trace", problem, trace)
     assert wrong.exit_code == ExitCode.CONTENT
     assert "trace.json: otherData.profile: no profile is called 'opsim9'" in wrong.stderr
+
+
+def test_a_stored_bound_that_a_solution_beats_is_doubted(tmp_path: Path) -> None:
+    for bound_ns, doubted in ((41, False), (10_000, True)):
+        reference = ReferenceCosts(bound_ns=bound_ns, best_known_ns=10_000, source="test")
+        save_problem(replace(heft_canonical(), reference=reference), tmp_path / "p.json")
+        found = run("place", tmp_path / "p.json", "--placer", "heft", "--json")
+        assert json.loads(found.stdout)["bound"] == bound_ns
+        assert ("is wrong: this solution costs less" in found.stderr) == doubted

@@ -8,7 +8,7 @@ import click
 from opmark.cli import completers
 from opmark.cli.commands.leaderboards._options import problem_argument, seed_option
 from opmark.cli.options import DURATION, FILE, json_option
-from opmark.cli.text.terminal import show_json, show_note, show_table
+from opmark.cli.text.terminal import show_json, show_note, show_table, show_warning
 from opmark.core.errors import PlacementError, SubmissionError
 from opmark.core.units import counted, format_bytes, format_ns
 
@@ -36,7 +36,11 @@ SOLVER_SIMULATIONS = 1_000
 @click.option("-o", "--output", type=FILE, help="Write the solution to this file.")
 @json_option
 def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Path | None, as_json: bool) -> None:
-    """Let a placer solve PROBLEM, and print the cost."""
+    """Let a placer solve PROBLEM, and print the cost.
+
+    No solution costs less than the lower bound beside it: the one that is stored with the problem, or else the best of
+    those that `bound` prints.
+    """
     from opmark.leaderboards.bounds.bounds import known_bound
     from opmark.leaderboards.problem.files import load_problem
     from opmark.leaderboards.problem.placement import save_solution
@@ -55,6 +59,8 @@ def place(*, problem_file: Path, name: str, budget: float, seed: int, output: Pa
             show_json({**facts, "bound": bound, "solution": None, "reason": error.message})
         raise
     bound_ns = known_bound(problem)
+    if found.evaluation.cost < bound_ns:
+        show_warning(f"the lower bound stored with {problem.name} is wrong: this solution costs less")
     if output is not None:
         save_solution(found.solution, output)
     if as_json:
