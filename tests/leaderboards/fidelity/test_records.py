@@ -47,7 +47,10 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_changed_time_is_noticed(tmp_path: Path) -> None:
     path = record_path(tmp_path, RECORD.device, RECORD.problem)
     save_record(RECORD, path)
-    path.write_text(path.read_text().replace('"predicted_ns": 5', '"predicted_ns": 6'))
+    text = path.read_text()
+    changed = text.replace('"predicted_ns":5', '"predicted_ns":6')
+    assert changed != text
+    path.write_text(changed)
     with pytest.raises(ContentError, match=r"resnet-18-2onnx"):
         load_record(path)
 

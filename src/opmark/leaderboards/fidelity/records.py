@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from opmark.core.files import json_text, write_sealed
+from opmark.core.canonical import canonical_json, plain
+from opmark.core.files import write_sealed
 from opmark.core.measurements.labelling import STATES
 from opmark.core.schema import load
 from opmark.core.slug import Slug
@@ -98,10 +99,8 @@ def problem_path(leaderboards: Path, device: str, problem: str) -> Path:
 
 
 def save_record(record: FidelityRecord, path: Path) -> None:
-    """Write `record` to `path`, whole or not at all."""
-    from opmark.core.canonical import plain
-
-    write_sealed(path, json_text({"schema": SCHEMA, **plain(record)}))
+    """Write `record` to `path`, whole or not at all; without indents, which would be half of the file."""
+    write_sealed(path, canonical_json({"schema": SCHEMA, **plain(record)}) + "\n")
 
 
 def load_record(path: Path) -> FidelityRecord:
