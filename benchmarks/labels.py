@@ -5,6 +5,7 @@
     python benchmarks/labels.py small.jsonl                       # one journal: one half of its looks against the other
     python benchmarks/labels.py --machine neighbour --looks 1,4,16
     python benchmarks/labels.py --readings full.jsonl             # sentinels, by the work before them (decision 0026)
+    python benchmarks/labels.py --single network full.jsonl       # labels from one look against those from another one
 
 Every simulated kernel has a latency and a sensitivity to each state of the machine that no estimator is told. A look is
 12 turns in one process: both sentinels, then the kernel. `bias` is the median error over kernels, `spread` its
@@ -23,9 +24,9 @@ import numpy as np
 
 from opmark.core.kernels.folding import look_of
 from opmark.core.measurements.estimate import median
-from opmark.core.measurements.journal import Journal, read_journal, usual_of
+from opmark.core.measurements.journal import Journal, labels_of_trials, read_journal, usual_of
 from opmark.core.measurements.labelling import Look, labels_of
-from opmark.core.measurements.records import HOT
+from opmark.core.measurements.records import HOT, LABELS
 from opmark.core.measurements.usual_readings import usual_keys
 
 TURNS = 12
@@ -43,8 +44,15 @@ def main() -> None:
     parser.add_argument(
         "--readings", action="store_true", help="the sentinels' readings in journals, by length of work"
     )
+    parser.add_argument("--single", choices=LABELS, help="this label from one look against that from another look")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
+    if chosen.single:
+        if not chosen.journals:
+            parser.error("--single needs a journal")
+        rows = [row for path in chosen.journals for row in single_looks(read_journal(path), chosen.single)]
+        print(json.dumps(rows, indent=1) if chosen.json else _text(rows))
+        return
     if chosen.readings:
         if not chosen.journals:
             parser.error("--readings needs a journal")
@@ -204,6 +212,33 @@ def _nothing_to_compare(journals: Sequence[Path]) -> str:
             "give a second journal, or measure on with the same command"
         )
     return f"{journals[0]} and {journals[-1]} hold no kernel that both have looked at"
+
+
+def single_looks(journal: Journal, which: str) -> list[dict[str, Any]]:
+    """By target: the label `which` from the first process of each trial, over that from the second, by sqrt(2)."""
+    usual = usual_of([journal])
+    visited = {key: sorted({block.process for block in own}) for key, own in journal.blocks.items()}
+    sides = []
+    for number in range(2):
+        blocks = {
+            key: [block for block in journal.blocks[key] if block.process == processes[number]]
+            for key, processes in visited.items()
+            if len(processes) > 1
+        }
+        sides.append(labels_of_trials(journal.trials, blocks, usual=usual, rounds={}, overhead_ns=journal.overhead_ns))
+    rows = []
+    for target in journal.targets:
+        pairs = [
+            [side[key].labels[which] for side in sides]
+            for key in sides[0].keys() & sides[1].keys()
+            if journal.trials[key].target == target.name and all(which in side[key].labels for side in sides)
+        ]
+        if pairs:
+            errors = np.array([np.log(one.latency_ns / other.latency_ns) for one, other in pairs]) / np.sqrt(2)
+            told = np.array([np.hypot(one.standard_error, other.standard_error) for one, other in pairs]) / np.sqrt(2)
+            name = f"{target.name}, {len(pairs)} trials"
+            rows.append({"machine": journal.path.stem, "looks": 1, "estimator": name, **_figures(errors, told)})
+    return rows
 
 
 def _halves(looks: Mapping[str, Sequence[Look]]) -> tuple[dict[str, list[Look]], dict[str, list[Look]]]:

@@ -23,13 +23,13 @@ from opmark.bench.run import runner
 from opmark.bench.run.progress import RunProgress, RunSummary
 from opmark.bench.run.runner import run
 from opmark.bench.suite.plan import Plan
-from opmark.bench.suite.suite import KindSpec, Suite
+from opmark.bench.suite.suite import KindSpec, Networks, Suite
 from opmark.bench.worker.backend import BACKENDS
 from opmark.bench.worker.pool import WorkerProcess
 from opmark.core import registry
 from opmark.core.errors import ContentError, MeasurementError, NothingSelectedError
 from opmark.core.measurements.journal import Journal, read_journal
-from opmark.core.measurements.records import KernelTrial, trial_key
+from opmark.core.measurements.records import KernelTrial, NetworkTrial, trial_key
 from opmark.kinds import KINDS, work_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -195,6 +195,35 @@ def test_without_refining_everything_is_seen_and_little_of_it_twice(tmp_path: Pa
     assert summary.complete
     looks = [found.main.processes for found in read_journal(tmp_path / "j.jsonl").labels.values()]
     assert sum(looks) <= 1.5 * len(looks)
+
+
+def test_networks_are_seen_again_in_other_processes_of_the_first_pass(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(runner, "_NETWORKS_SHARE", 1.0)
+    suite = replace(
+        SUITE,
+        targets=("null-a-t1",),
+        kinds={"elementwise": KindSpec(count=60)},
+        networks=Networks(training=("light-squeezenet",), held_out=("light-alexnet",)),
+    )
+    summary = run(suite, journal=tmp_path / "j.jsonl", refine=False)
+    assert (summary.complete, summary.networks) == (True, 2)
+    journal = read_journal(tmp_path / "j.jsonl")
+    processes = {
+        trial.network: [block.process for block in journal.blocks[key]]
+        for key, trial in journal.trials.items()
+        if isinstance(trial, NetworkTrial)
+    }
+    assert all(len(set(seen)) == len(seen) == 3 for seen in processes.values()), processes
+    last = max(block.round for blocks in journal.blocks.values() for block in blocks)
+    rounds = [
+        block.round
+        for key, trial in journal.trials.items()
+        if isinstance(trial, NetworkTrial)
+        for block in journal.blocks[key]
+    ]
+    assert max(rounds) - min(rounds) > last / 3, "spread over the run"
 
 
 def test_what_failed_can_be_tried_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

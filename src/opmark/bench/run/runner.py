@@ -37,6 +37,9 @@ _LEAST_LOOKS = 4
 _REPEATS_FIRST = 3
 # Fitting labels takes at most this share of the time.
 _FITTING_SHARE = 0.1
+# More looks at networks take this share of the first pass, and give a network at most so many in it.
+_NETWORKS_SHARE = 0.12
+_NETWORK_LOOKS = 3
 
 
 def run(
@@ -142,6 +145,8 @@ class _Run:
         self._process: dict[str, int] = {}
         self._looks: Counter[str] = Counter()
         self._cost_s: dict[str, float] = {}
+        # Seconds for more looks at networks in the first pass, by target.
+        self._networks_s: Counter[str] = Counter()
         self._waited_s = 0.0
         self._stopped = False
         # The looks of the present refining pass, made and planned, and its beginning; labels that are not settled yet.
@@ -191,6 +196,35 @@ class _Run:
             while fresh and repeats_owed[name] >= self._protocol.repeat_every and not self._is_over():
                 repeats_owed[name] -= self._protocol.repeat_every
                 self._look(first_look(fresh.pop()))
+            self._look_at_networks_again(name, elapsed_s=self._seconds / len(sizes))
+
+    def _look_at_networks_again(self, name: str, *, elapsed_s: float) -> None:
+        """Look at networks of the target `name` in one more process each, while a share of its time is left.
+
+        The few samples of a look tell one moment, and a run that ends within its first pass judges predictors by them.
+        """
+        networks = [trial for trial in self._plan.networks if trial.target == name and trial.trial not in self._lost]
+        while not self._is_over() and self._networks_s[name] < _NETWORKS_SHARE * elapsed_s:
+            due = [trial for trial in networks if self._is_seen(trial) and self._is_owed_a_look(trial)]
+            if not due:
+                return
+            chosen = max(due, key=self._gain_per_second)
+            self._look(first_look(chosen))
+            self._networks_s[name] += self._cost_s[chosen.trial]
+
+    def _is_owed_a_look(self, trial: Trial) -> bool:
+        """Return True if few processes have measured `trial`, and the current one has not."""
+        processes = self._processes(trial)
+        few = len(processes) < _NETWORK_LOOKS and trial.trial not in self._spoiled
+        return few and self._process.get(trial.target) not in processes
+
+    def _gain_per_second(self, trial: Trial) -> float:
+        """The variance that one more process removes per second, in units of that between processes."""
+        count = len(self._processes(trial))
+        return 1 / (count * (count + 1) * self._cost_s.get(trial.trial, 1.0))
+
+    def _processes(self, trial: Trial) -> set[int]:
+        return {block.process for block in self._blocks[trial.trial]}
 
     def _refine(self) -> None:
         """Look again, pass by pass, where it removes most uncertainty per second."""
@@ -263,8 +297,7 @@ class _Run:
         self._report("")
 
     def _request(self, look: PlannedLook) -> dict[str, Any]:
-        elapsed_s = time.monotonic() - self._start
-        patience_s = max(0.0, self._protocol.patience * elapsed_s - self._waited_s)
+        patience_s = max(0.0, self._protocol.patience * self._seconds - self._waited_s)
         request: dict[str, Any] = {"patience_s": min(self._protocol.gate_limit_s, patience_s)}
         if isinstance(look.trial, KernelTrial):
             return request | {"do": "kernel", "labels": look.labels, "kernel": look.trial.kernel.content()}
@@ -292,7 +325,7 @@ class _Run:
 
     def _is_single_elsewhere(self, trial: Trial) -> bool:
         """Return True if one process has measured `trial`, and it is not the current one."""
-        processes = {block.process for block in self._blocks[trial.trial]}
+        processes = self._processes(trial)
         return len(processes) == 1 and self._process.get(trial.target) not in processes
 
     def _labels(self) -> dict[str, TrialLabels]:
@@ -315,7 +348,7 @@ class _Run:
             planned=len(self._plan.trials),
             done=self._seen,
             statuses=dict(sorted(statuses.items())),
-            seconds=time.monotonic() - self._start,
+            seconds=self._seconds,
             interrupted=self._stopped,
             kernels=sum(1 for trial in self._plan.kernels if trial.trial in labels),
             networks=sum(1 for trial in self._plan.networks if trial.trial in labels),
@@ -327,8 +360,13 @@ class _Run:
         self._overheads[target.name].append(worker.overhead_ns)
         self._writer.append([Overhead(target=target.name, process=process, ns=worker.overhead_ns)])
 
+    @property
+    def _seconds(self) -> float:
+        """The time since the run began."""
+        return time.monotonic() - self._start
+
     def _report(self, doing: str) -> None:
-        seconds = time.monotonic() - self._start
+        seconds = self._seconds
         total = len(self._plan.trials)
         fresh = self._seen - self._seen_before
         left_s = seconds / fresh * (total - self._seen) if fresh and self._seen < total else None

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from statistics import fmean
+from statistics import fmean, variance
 from typing import Protocol
 
 from opmark.core.measurements.estimate import label, median, quantiles, variation
@@ -72,7 +72,20 @@ def look_of(block: Block, usual: Mapping[str, float], of_round: Mapping[str, flo
         # Beside each other, the base was taken at the same state.
         base = block.base_ns[index] if paired and block.base_clean[index] == "1" else below
         times.append(max(RESOLUTION_NS, (block.ns[index] - base) / (block.copies - block.base_copies)))
-    return Look(process=block.process, ns=times, state=[states[index] for index in chosen])
+    return Look(
+        process=block.process,
+        ns=times,
+        state=[states[index] for index in chosen],
+        readings=max((len(block.sentinels.get(name, ())) for name in STATES), default=0),
+        unrest=tuple(_unrest(block.sentinels.get(name, ())) for name in STATES),
+    )
+
+
+def _unrest(readings: Sequence[float]) -> float:
+    """The variance of the readings' logarithms, without stolen ones; 0 for fewer than two."""
+    logs = [math.log(ns) for ns in readings]
+    calm = [one for one in logs if abs(one - median(logs)) <= STOLEN]
+    return variance(calm) if len(calm) > 1 else 0.0
 
 
 def _states(

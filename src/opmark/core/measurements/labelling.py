@@ -26,6 +26,9 @@ _EFFECT_DEVIATION = 0.15
 LASTING_EFFECT = (0.7, 0.3)
 # A reading this far from the others of its look, in logarithms, was interrupted.
 STOLEN = 0.7
+# The deviation of lasting states before any was read, and the number of looks that it counts for.
+_STATE_DEVIATION = 0.15
+_STATE_LOOKS = 8.0
 # A residual beyond this many deviations counts as much as one at this distance (Huber).
 _HUBER = 1.5
 _ROUNDS = 3
@@ -45,12 +48,15 @@ _LEAST_DEVIATION = 0.002
 class Look:
     """Samples of one block in ns, and the state beside each, one row of `len(STATES)` numbers per sample.
 
-    Without a known state, the rows are zero.
+    Without a known state, the rows are zero. `unrest` are the variances of single readings within the look, one per
+    state, and `readings` is their number; without them, the state counts as known exactly.
     """
 
     process: int
     ns: Sequence[float]
     state: Any
+    readings: int = 0
+    unrest: tuple[float, ...] = (0.0,) * len(STATES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +98,10 @@ def labels_of(looks: Mapping[K, Sequence[Look]], groups: Mapping[K, str] | None 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Samples:
-    """All samples in one table; `look` of each sample, `trial` and `process` of each look, `group` of each trial."""
+    """All samples in one table; `look` of each sample, `trial` and `process` of each look, `group` of each trial.
+
+    `readings` and `unrest` are those of each look.
+    """
 
     log_ns: Any
     state: Any
@@ -100,6 +109,8 @@ class _Samples:
     trial: Any
     process: Any
     group: Any
+    readings: Any
+    unrest: Any
 
     @classmethod
     def of(cls, found: Sequence[Sequence[Look]], groups: Sequence[str]) -> "_Samples":
@@ -112,6 +123,8 @@ class _Samples:
             trial=np.array([number for number, _ in flat]),
             process=np.array([look.process for _, look in flat]),
             group=np.array([names.index(name) for name in groups]),
+            readings=np.array([look.readings for _, look in flat], dtype=float),
+            unrest=np.array([look.unrest for _, look in flat]),
         )
 
 
@@ -130,7 +143,24 @@ def _looks(table: _Samples) -> tuple[Any, Any]:
     # A look of nothing but stolen moments has no other samples.
     weight = np.where(stolen, 1e-6, _huber(rest / deviation))
     state = np.stack([_means(column, table.look, weight) for column in table.state.T], axis=1)
-    return _means(table.log_ns, table.look, weight), state
+    return _means(table.log_ns, table.look, weight), state * _reliability(state, table)
+
+
+def _reliability(state: Any, table: _Samples) -> Any:
+    """The share of each look's state that lasts, by look and state: the rest is noise of its readings.
+
+    Where readings change within a look, a few of them tell little of the time between them. A regression on readings
+    with noise needs this share (Carroll et al., Measurement Error in Nonlinear Models 2006, section 4.4).
+    """
+    freedom = np.maximum(table.readings - 1, 0)[:, None]
+    squares = table.unrest * freedom
+    typical = squares.sum(axis=0) / max(float(freedom.sum()), 1.0)
+    # Moderated as the deviation between processes is: a few readings tell their own unrest roughly.
+    unrest = (_GROUP_FREEDOM * typical + squares) / (_GROUP_FREEDOM + freedom)
+    noise = unrest / np.maximum(table.readings, 1)[:, None]
+    seen = (state**2 - noise).sum(axis=0) + _STATE_LOOKS * _STATE_DEVIATION**2
+    lasting = np.maximum(seen / (len(state) + _STATE_LOOKS), 0.0)
+    return np.where(noise > 0, lasting / np.where(noise > 0, lasting + noise, 1.0), 1.0)
 
 
 def _labels(table: _Samples) -> list[Label]:
