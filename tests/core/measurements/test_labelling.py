@@ -48,6 +48,43 @@ def test_a_slow_hour_leaves_the_label_at_the_usual_state() -> None:
     assert max(told) / min(told) < 1.1, "samples of the slow look are told at the usual state too"
 
 
+def test_a_few_restless_readings_are_trusted_less() -> None:
+    """Readings jump by 30 % within a look, the samples do not follow, and looks differ by 10 % for longer."""
+    chance = np.random.default_rng(7)
+    looks: dict[int, Look] = {}
+    for key in range(60):
+        lasting = chance.normal(0, 0.1)
+        readings = lasting + chance.normal(0, 0.3, (4, 2))
+        looks[key] = Look(
+            process=key,
+            ns=np.exp(10.0 + lasting + chance.normal(0, 0.004, 6)),
+            state=np.repeat((readings[1:] + readings[:-1]) / 2, 2, axis=0),
+            readings=4,
+            unrest=tuple(readings.var(axis=0, ddof=1)),
+        )
+
+    def deviation(found: dict[int, Look]) -> float:
+        labels = labels_of({key: [look] for key, look in found.items()})
+        return float(np.std([math.log(label.latency_ns) for label in labels.values()]))
+
+    trusting = {key: Look(process=look.process, ns=look.ns, state=look.state) for key, look in looks.items()}
+    assert deviation(looks) < 0.8 * deviation(trusting)
+
+
+def test_many_readings_keep_their_state() -> None:
+    chance = np.random.default_rng(8)
+    plain = {key: looks_at(10.0, 3, chance, lasting=(0.0, 0.2, 0.0)) for key in range(20)}
+    told = {
+        key: [
+            Look(process=look.process, ns=look.ns, state=look.state, readings=TURNS + 1, unrest=(0.001, 0.001))
+            for look in found
+        ]
+        for key, found in plain.items()
+    }
+    for key, label in labels_of(told).items():
+        assert label.latency_ns == pytest.approx(labels_of(plain)[key].latency_ns, rel=0.01)
+
+
 def test_nine_of_ten_intervals_hold_the_truth() -> None:
     chance = np.random.default_rng(2)
     held = total = 0

@@ -146,7 +146,7 @@ class _Run:
         self._looks: Counter[str] = Counter()
         self._cost_s: dict[str, float] = {}
         # Seconds for more looks at networks in the first pass, by target.
-        self._networks_s: Counter[str] = Counter()
+        self._networks_s: dict[str, float] = defaultdict(float)
         self._waited_s = 0.0
         self._stopped = False
         # The looks of the present refining pass, made and planned, and its beginning; labels that are not settled yet.
