@@ -11,6 +11,7 @@ from opmark.cli.main import cli
 from opmark.leaderboards.provisioning.exploration import Exploration
 from opmark.leaderboards.provisioning.goal import Goal
 from opmark.leaderboards.provisioning.recommendation import recommend
+from opmark.leaderboards.search import compilation
 
 
 def run(*arguments):
@@ -120,3 +121,20 @@ def test_an_interrupted_search_keeps_what_it_found(capsys):
     said = capsys.readouterr().err
     assert "stopped early" in said
     assert "note: first answer: 1 " in said
+
+
+def test_what_is_not_compiled_yet_is_compiled_before_planning(monkeypatch):
+    steps = []
+    monkeypatch.setattr(compilation, "is_compiled", lambda: bool(steps))
+    monkeypatch.setattr(compilation, "compile_in_background", lambda: None)
+    monkeypatch.setattr(compilation, "compile_once", lambda: steps.append("compiled"))
+    search = Exploration.run
+
+    def planned(exploration, *arguments, **options):
+        steps.append("planned")
+        search(exploration, *arguments, **options)
+
+    monkeypatch.setattr(Exploration, "run", planned)
+    result = run("random-cells#1", "--catalogue", "cloud-gpus", "--devices-at-most", "1", "--planning-time", "1s")
+    assert result.exit_code == 0, result.output
+    assert steps == ["compiled", "planned"]

@@ -81,7 +81,13 @@ _goal_options = together(
 @click.option(
     "--devices-at-most", type=click.IntRange(min=1, max=64), default=8, show_default=True, help="Devices in all."
 )
-@click.option("--planning-time", type=DURATION, default="30s", show_default=True, help="The time for the search.")
+@click.option(
+    "--planning-time",
+    type=DURATION,
+    default="30s",
+    show_default=True,
+    help="The time for the search. Predicting before and judging after it take some seconds more.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of the search.")
 @missing_option
 @click.option("-o", "--output", type=FILE, help="Write a page with the front and the schedule to this file.")
@@ -117,6 +123,7 @@ def provision(
     from opmark.leaderboards.provisioning.exploration import Exploration
     from opmark.leaderboards.provisioning.goal import Goal
     from opmark.leaderboards.provisioning.layers_job import any_job
+    from opmark.leaderboards.search.compilation import compile_in_background, compile_once, is_compiled
 
     goal = Goal(
         latency_at_most_ns=None if at_most is None else at_most * 1e9,
@@ -126,11 +133,16 @@ def provision(
     workspace = predictors_workspace(ctx)
     catalogue = load_catalogue(workspace.leaderboards, catalogue_name)
     sizes = chosen_sizes(dimensions, batch, size)
+    if not is_compiled():
+        compile_in_background()
     sources = Sources(workspace=workspace, missing=missing)
     with long_step(f"predicting the kernels of {model} on {len(catalogue.types)} device types") as tell:
         job = any_job(model, catalogue, sources, dimensions=sizes, in_a_pipeline=goal.in_a_pipeline, tell=tell)
     for kind, reason in job.left_out.items():
         show_warning(f"{kind} is left out: {reason}")
+    if not is_compiled():  # no planning time pays for it
+        with long_step("compiling the search, once per version"):
+            compile_once()
     exploration = Exploration(job, goal, devices_at_most=devices_at_most, seed=seed)
     begun = time.monotonic()
     _explore(exploration, planning_time)
