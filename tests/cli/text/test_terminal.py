@@ -1,12 +1,15 @@
 """stdout is data."""
 
+import io
 import json
+import sys
 import time
 from dataclasses import dataclass
 
 import pytest
 
 from opmark.cli.text import terminal
+from opmark.cli.text.guard import GuardedStream
 from opmark.cli.text.terminal import progress_bar, progress_lines, show_error, show_json, show_table, show_text
 from opmark.core.errors import ContentError
 
@@ -154,3 +157,16 @@ def test_a_long_step_says_where_it_is_piped_that_it_goes_on(
             said += capsys.readouterr().err
     assert said.startswith("capturing the kernels of a")
     assert "\x1b" not in said
+
+
+def test_silence_before_a_block_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.progress import Progress
+
+    stream = GuardedStream(io.StringIO())
+    monkeypatch.setattr(sys, "stderr", stream)
+    stream.written_at = time.monotonic() - 3600
+    with progress_lines(Progress(disable=True), every_s=3600):
+        deadline = time.monotonic() + 60
+        while not stream.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert stream.getvalue().startswith("still working, ")

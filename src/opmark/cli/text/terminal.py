@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from opmark.cli.text.guard import unguarded
+from opmark.cli.text.guard import GuardedStream, unguarded
 from opmark.cli.text.silence import in_background
 from opmark.core.canonical import plain
 from opmark.core.checksums import files_without
@@ -234,9 +234,13 @@ def progress_lines(progress: "Progress", every_s: float = LINE_EVERY_S) -> Itera
     # the stream of the caller: a test, for one, gives this thread another one
     stream = sys.stderr
     begun = time.monotonic()
+    # silence before the block counts too: loading modules takes seconds on a busy machine
+    last_words = stream.written_at if isinstance(stream, GuardedStream) else begun
 
     def print_lines(over: "threading.Event") -> None:
-        while not over.wait(every_s):
+        wait_s = max(0.0, last_words + every_s - begun)
+        while not over.wait(wait_s):
+            wait_s = every_s
             # rich calls a task finished for good, but a run may begin another pass of as many looks
             open_tasks = [task for task in progress.tasks if task.total is None or task.completed < task.total]
             with contextlib.suppress(ValueError, OSError):  # the stream may be closed at the end
