@@ -3,12 +3,13 @@
 import shutil
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tests.leaderboards.submissions.sandbox.cell import real_sandbox
 
-from opmark.core.errors import ExitCode, UnavailableError, UsageError
+from opmark.core.errors import ExitCode, MissingExtraError, UnavailableError, UsageError
 from opmark.leaderboards.submissions.sandbox import bubblewrap
 from opmark.leaderboards.submissions.sandbox.choice import Unprotected, sandbox
 from opmark.leaderboards.submissions.sandbox.limits import Limits, pinned, tool
@@ -30,6 +31,15 @@ def test_a_bubblewrap_that_may_not_work_is_refused_with_its_reason(monkeypatch: 
     monkeypatch.setattr(bubblewrap, "_refusal", lambda _: "No permissions to create new namespace")
     with pytest.raises(UnavailableError, match="cannot make a sandbox here: No permissions"):
         sandbox()
+
+
+def test_without_the_filter_a_run_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    real_sandbox()
+    monkeypatch.setitem(sys.modules, "pyseccomp", None)
+    with pytest.raises(MissingExtraError, match="needs pyseccomp") as caught:
+        sandbox()
+    assert caught.value.exit_code == ExitCode.UNAVAILABLE
+    assert (caught.value.hint or "").startswith("pip install 'opmark[sandbox]'; to run only")
 
 
 def test_no_sandbox_is_chosen_twice() -> None:

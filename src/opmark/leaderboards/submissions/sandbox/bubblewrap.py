@@ -26,7 +26,7 @@ import opmark
 from opmark.core.errors import UnavailableError
 from opmark.leaderboards.submissions.sandbox.limits import Confined, Limits, pinned, tool
 from opmark.leaderboards.submissions.sandbox.runtime import FOLDER, INTERPRETER, SCRATCH, View, compiled_code
-from opmark.leaderboards.submissions.sandbox.syscalls import seccomp_filter
+from opmark.leaderboards.submissions.sandbox.syscalls import TRUST_HINT, seccomp_filter
 
 GONE_WITHIN_S = 10.0
 # Account numbers far above those of people and services.
@@ -175,15 +175,14 @@ def _until_gone() -> Iterator[int]:
 def require_bubblewrap() -> str:
     """The path of bubblewrap. Raises `UnavailableError` where it is missing or cannot make a sandbox."""
     program = shutil.which("bwrap")
-    hint = "to run only what you wrote yourself, pass --sandbox none --i-trust-this"
     if program is None:
         raise UnavailableError(
             "submissions run in a sandbox, and bubblewrap is not installed",
-            hint=f"install your distribution's bubblewrap package; {hint}",
+            hint=f"install your distribution's bubblewrap package; {TRUST_HINT}",
         )
     reason = _refusal(program)
     if reason:
-        raise UnavailableError(f"bubblewrap cannot make a sandbox here: {reason}", hint=hint)
+        raise UnavailableError(f"bubblewrap cannot make a sandbox here: {reason}", hint=TRUST_HINT)
     return program
 
 

@@ -19,6 +19,7 @@ from opmark.leaderboards.submissions.sandbox.runtime import (
     compiled_code,
     host_variables,
 )
+from opmark.leaderboards.submissions.sandbox.syscalls import seccomp_filter
 
 
 class Unprotected:
@@ -89,4 +90,5 @@ def sandbox(name: str = "bubblewrap", *, trusted: bool = False, private: Sequenc
             )
         return Unprotected()
     require_bubblewrap()
+    seccomp_filter()  # without it nothing would run, and that shows before anything takes long
     return Bubblewrap(tuple(private))

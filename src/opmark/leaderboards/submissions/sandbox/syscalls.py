@@ -7,10 +7,11 @@ because the memory limit holds per process.
 import errno
 import tempfile
 
-from opmark.core.errors import UnavailableError
-from opmark.core.registry import require
+from opmark.core.errors import MissingExtraError, UnavailableError
+from opmark.core.registry import install_hint
 
 CLONE_THREAD = 0x10000
+TRUST_HINT = "to run only what you wrote yourself, pass --sandbox none --i-trust-this"
 # The filter must be able to deny these; otherwise no run is allowed.
 PROCESSES = ("fork", "vfork")
 SOCKETS = ("socket", "socketpair", "connect", "bind", "listen", "accept", "accept4")
@@ -68,10 +69,9 @@ OTHERS = (
 
 def seccomp_filter() -> bytes:
     """The filter as a BPF program. Raises `MissingExtraError` or `UnavailableError`."""
-    require("pyseccomp")
-    import pyseccomp
-
     try:
+        import pyseccomp
+
         found = pyseccomp.SyscallFilter(defaction=pyseccomp.ALLOW)
         denied = pyseccomp.ERRNO(errno.EPERM)
         for name in (*PROCESSES, *SOCKETS, *OTHERS):
@@ -83,6 +83,9 @@ def seccomp_filter() -> bytes:
             found.export_bpf(stream)
             stream.seek(0)
             return stream.read()
+    except ModuleNotFoundError as error:
+        hint = f"{install_hint('pyseccomp')}; {TRUST_HINT}"
+        raise MissingExtraError("submissions run in a sandbox, which needs pyseccomp", hint=hint) from error
     except (OSError, RuntimeError) as error:
         raise UnavailableError(
             f"no filter for system calls can be made: {error}", hint="install libseccomp (package libseccomp2)"
