@@ -1,7 +1,15 @@
 """Where bundles lie, and which one answers for a target."""
 
+import shutil
+from pathlib import Path
+
+import pytest
+
+from opmark.core.errors import ContentError
 from opmark.core.shipped import shipped_content
-from opmark.predictors.model.bundle_paths import REFERENCE_DEVICE, find_bundle
+from opmark.core.workspace import Workspace
+from opmark.predictors.model.bundle_paths import REFERENCE_DEVICE, find_bundle, stored_bundles
+from opmark.predictors.model.manifest import FILE
 
 
 def test_a_shipped_target_without_a_device_is_that_of_the_reference_device() -> None:
@@ -10,3 +18,19 @@ def test_a_shipped_target_without_a_device_is_that_of_the_reference_device() -> 
         assert found.parents[1].name == REFERENCE_DEVICE
         other = find_bundle(shipped_content(), target, device="amd-25-1-1-2vcpu-l3-32m")
         assert other.parents[1].name == "amd-25-1-1-2vcpu-l3-32m"
+
+
+def test_a_copy_of_what_is_shipped_answers_alike_until_others_join(tmp_path: Path) -> None:
+    target = "onnxruntime-cpu-t1"
+    for one in stored_bundles(shipped_content()):
+        if one.target == target:
+            copy = tmp_path / "predictors" / one.name
+            copy.mkdir(parents=True)
+            shutil.copy(one.path / FILE, copy)
+    copied = Workspace(tmp_path)
+    assert find_bundle(copied, target).parents[1].name == REFERENCE_DEVICE
+    own = tmp_path / "predictors" / "acme-1" / "1.0.0" / target
+    own.mkdir(parents=True)
+    shutil.copy(find_bundle(copied, target) / FILE, own)
+    with pytest.raises(ContentError, match="predictors for 3 devices: acme-1, "):
+        find_bundle(copied, target)

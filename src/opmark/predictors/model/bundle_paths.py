@@ -48,8 +48,8 @@ def stored_bundles(workspace: Workspace) -> list[StoredBundle]:
 def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = None) -> Path:
     """Find the newest bundle of a target; `device` is needed where several have one. Raises `ContentError`.
 
-    Bundles of a preliminary version (0.x) of another device make no target ambiguous. Among the bundles that come with
-    OpMark those of the reference device answer.
+    Bundles of a preliminary version (0.x) of another device make no target ambiguous. Where all come with
+    OpMark, here or in a copy of the repository, those of the reference device answer.
     """
     all_bundles = stored_bundles(workspace)
     found = [one for one in all_bundles if one.target == target_name and device in {None, one.device}]
@@ -66,7 +66,7 @@ def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = 
     if device is None and final:
         found = final
     devices = sorted({one.device for one in found})
-    if REFERENCE_DEVICE in devices and workspace.predictors == shipped_content().predictors:
+    if len(devices) > 1 and REFERENCE_DEVICE in devices and _all_shipped(found):
         devices = [REFERENCE_DEVICE]
         found = [one for one in found if one.device == REFERENCE_DEVICE]
     if len(devices) > 1:
@@ -76,6 +76,12 @@ def find_bundle(workspace: Workspace, target_name: str, *, device: str | None = 
             hint=f"say which, like {devices[0]}/{target_name}",
         )
     return max(found, key=lambda one: version_key(one.version)).path
+
+
+def _all_shipped(found: Iterable[StoredBundle]) -> bool:
+    """True where every bundle is one of those that come with OpMark."""
+    shipped = {one.name for one in _scan(shipped_content().predictors)}
+    return all(one.name in shipped for one in found)
 
 
 def path_of(workspace: Workspace, name: str) -> Path:
