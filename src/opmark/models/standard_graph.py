@@ -2,8 +2,7 @@
 
 The provider of the processor fuses activations and sums into convolutions and products, and keeps channels in blocks.
 Another execution provider gets standard operators and cuts them itself. So fused kernels come apart here; blocks and
-reorders go. Which kernels OpenVINO makes of the operators is known by the clock alone
-(`predictors.inputs.fused_graph`).
+reorders go. Tests of fusion say which kernels OpenVINO makes of the operators (`predictors.inputs.fused_graph`).
 """
 
 from collections.abc import Iterator

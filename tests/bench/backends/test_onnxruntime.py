@@ -58,6 +58,16 @@ def test_copies_side_by_side_read_one_input_and_rotated_ones_their_own() -> None
     assert len(side.outputs) == len(apart.outputs) == 3
 
 
+def test_added_copies_read_one_input_and_only_their_sum_leaves() -> None:
+    stacked = stack(node_of(WIDE), copies=3, chain=False, rotated=False, added=True)
+    graph = onnx.load_from_string(stacked.model).graph
+    assert list(stacked.feeds) == ["x0"]
+    assert [node.op_type for node in graph.node] == ["Gemm", "Gemm", "Add", "Gemm", "Add"]
+    assert [list(node.input) for node in graph.node if node.op_type == "Add"] == [["y0_0", "y0_1"], ["sum1", "y0_2"]]
+    assert [output.name for output in graph.output] == list(stacked.outputs) == ["sum2"]
+    onnx.checker.check_model(onnx.load_from_string(stacked.model))
+
+
 def test_large_constants_travel_outside_the_model_file() -> None:
     kernel = make("gemm", m=1, k=512, n=512, dtype="float32")
     stacked = stack(node_of(kernel), copies=3, chain=True, rotated=False)

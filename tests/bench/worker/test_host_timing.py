@@ -11,7 +11,7 @@ from opmark.bench.clock.clock import Clock
 from opmark.bench.clock.protocol import FULL
 from opmark.bench.clock.turns import Part
 from opmark.bench.worker import host_timing as trial
-from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Bench
+from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, SUM, Bench
 from opmark.bench.worker.host_timing import HostKernelTiming, HostNetworkTiming, stack_copies
 from opmark.core.errors import MeasurementError
 from opmark.core.hardware.target import Target
@@ -33,9 +33,10 @@ class Copies:
     time: FakeTime
     copies: int
     each_ns: float
+    ends_ns: float
 
     def call(self) -> None:
-        self.time.latency_ns = CALL_NS + self.copies * self.each_ns
+        self.time.latency_ns = CALL_NS + self.ends_ns + self.copies * self.each_ns
         self.time.work()
 
     def close(self) -> None:
@@ -43,7 +44,9 @@ class Copies:
 
 
 class Runtime(null.Null):
-    """A null backend on a clock of the test's, whose kernels all take `each_ns`."""
+    """A null backend on a clock of the test's, whose kernels all take `each_ns`, and their calls `alone_ns` more."""
+
+    alone_ns = 0.0
 
     def __init__(self, time: FakeTime, each_ns: float, way: str) -> None:
         self.time, self.each_ns, self.way = time, each_ns, way
@@ -54,10 +57,10 @@ class Runtime(null.Null):
 
     def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Any:
         self.made.append((copies, construction, rotated))
-        return Copies(self.time, copies, self.each_ns * (2 if rotated else 1))
+        return Copies(self.time, copies, self.each_ns * (2 if rotated else 1), self.alone_ns)
 
     def prepare_empty(self, target: Target, *, copies: int) -> Any:
-        return Copies(self.time, copies, 100.0)
+        return Copies(self.time, copies, 100.0, 0.0)
 
     def facts(self) -> Mapping[str, Any]:
         return {}
@@ -124,6 +127,18 @@ def test_what_works_in_place_runs_in_chains_however_long_it_takes() -> None:
     assert latency(answer, made.overhead_ns) == pytest.approx(300_000, rel=0.01)
 
 
+@pytest.mark.parametrize("each_ns", [900.0, 300_000.0, 3_000_000.0])
+def test_what_converts_layouts_alone_is_told_by_a_sum_in_and_out_of_cache(each_ns: float) -> None:
+    runtime, made = bench(each_ns, SUM)
+    runtime.alone_ns = 70_000.0
+    trial = HostKernelTiming(gemm(512, 512, 512), replace(made, last_level_bytes=1 << 20))
+    for answer in (trial.hot(), trial.rotated()):
+        assert (answer["construction"], answer["base_copies"]) == (SUM, 1)
+        assert answer["copies"] >= 3
+        # what every call converts at its ends is in both stacks
+        assert latency(answer, made.overhead_ns) == pytest.approx(each_ns, rel=0.02)
+
+
 def test_samples_follow_the_tier() -> None:
     for each_ns, samples in ((1e5, 12), (2e6, 5), (2e7, 4)):
         _, made = bench(each_ns)
@@ -134,7 +149,7 @@ def test_sentinels_are_read_before_every_turn_and_after_the_last() -> None:
     time = FakeTime()
     runtime = Runtime(time, 100_000.0, CHAIN)
     _, made = bench(100_000.0)
-    sentinel = Part(call=Copies(time, 1, 40_000.0).call, calls=2)
+    sentinel = Part(call=Copies(time, 1, 40_000.0, 0.0).call, calls=2)
     made = replace(
         made, backend=runtime, clock=Clock(timer=time.timer(), protocol=FULL), sentinels={"compute": sentinel}
     )
@@ -202,7 +217,7 @@ class Hungry(Runtime):
     def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Any:
         if not hasattr(self, "library"):
             self.library = pieces()
-        return Holding(self.time, 1, self.each_ns, held=pieces())
+        return Holding(self.time, 1, self.each_ns, 0.0, held=pieces())
 
 
 @dataclass

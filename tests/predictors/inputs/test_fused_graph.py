@@ -121,6 +121,16 @@ def test_the_clock_decides_and_where_it_cannot_the_median_saving_does() -> None:
     assert verdicts_of(rows) == {"conv+relu": True, "conv+add": False, "add+relu": True, "fc+relu": False}
 
 
+def test_the_runtimes_own_graph_decides_where_it_is_known() -> None:
+    told = {"conv+relu": (FUSED, NOT_FUSED, -6.6), "conv+maxpool": (NOT_FUSED, FUSED, 1.6)}
+    rows = [
+        replace(measured(pair, str(shape), clock, saving), white_box=graph_says)
+        for pair, (graph_says, clock, saving) in told.items()
+        for shape in range(3)
+    ]
+    assert verdicts_of(rows) == {"conv+relu": True, "conv+maxpool": False}
+
+
 def test_a_predictor_with_verdicts_answers_for_its_own_kernels() -> None:
     rows = [*law.rows(40, ("conv",)), law.measurement(conv(), noise=0.0), law.measurement(each("relu"), noise=0.0)]
     net = graph(("a", conv(), ("x",)), ("r", each("relu"), ("a",)), outputs=("r",))

@@ -1,4 +1,4 @@
-"""OpenVINO's execution provider of ONNX Runtime. It fuses without telling, so its fusion is known by the clock alone.
+"""OpenVINO's execution provider of ONNX Runtime. It fuses without telling; OpenVINO's own library tells.
 
 The packages onnxruntime-openvino and onnxruntime exclude each other. So OpenVINO's lies in a folder of its own, which
 the variable OPMARK_OPENVINO names, and only worker processes see that folder.
@@ -12,9 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from opmark.bench.backends._onnx.runtime import OnnxRuntime, use_provider
-from opmark.bench.worker.backend import PARALLEL, Piece
-from opmark.core.errors import ContentError, UnavailableError
+from opmark.bench.backends._onnx.openvino_library import library, pieces_of
+from opmark.bench.backends._onnx.runtime import OnnxRuntime, node_of, use_provider
+from opmark.bench.backends._onnx.sequence import sequence
+from opmark.bench.worker.backend import PARALLEL, SUM, Piece
+from opmark.core.errors import ContentError
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.environment import Fact
@@ -25,6 +27,11 @@ FOLDER = "OPMARK_OPENVINO"
 _PROVIDER = "OpenVINOExecutionProvider"
 _PROBE = "import json, onnxruntime as o; print(json.dumps([o.__version__, o.get_available_providers()]))"
 _PROBE_LIMIT_S = 60
+# Enough calls for a mean time above the clock of the library, which counts microseconds.
+_CALLS = 5
+# Alone, a convolution converts the layout of all that it reads and writes, which a network does at its ends only. It
+# adds results up by itself, unlike a transposed one (decision 0029).
+_ADDED_UP = frozenset({"conv"})
 _HOW = f"pip install --no-deps --target FOLDER onnxruntime-openvino, then set {FOLDER} to FOLDER"
 
 
@@ -33,7 +40,7 @@ class OpenVino(OnnxRuntime):
 
     name: ClassVar[str] = "openvino"
     to_install: ClassVar[str] = _HOW
-    # Its sessions run compiled parts, which cannot be read.
+    # Its sessions run compiled parts, which cannot be read: only its library tells what runs.
     shows_kernels: ClassVar[bool] = False
 
     def unavailable(self) -> str | None:
@@ -65,13 +72,21 @@ class OpenVino(OnnxRuntime):
         super().start(target)
 
     def construction(self, kernel: Kernel) -> str:
-        """A chain of matrix work only: of others in a row, OpenVINO makes one kernel."""
-        return super().construction(kernel) if kind_of(kernel).matrix else PARALLEL
+        """A sum of convolutions and a chain of other matrix work; of other kernels in a row, OpenVINO makes one."""
+        found = super().construction(kernel)
+        if kernel.kind in _ADDED_UP:
+            return SUM
+        return found if kind_of(kernel).matrix else PARALLEL
 
     def pieces(self, kernels: Sequence[Kernel], target: Target) -> tuple[Piece, ...]:
-        """Raise `UnavailableError`: the clock alone can tell."""
-        del kernels
-        raise UnavailableError(f"{target.name} does not report the kernels it runs")
+        """The nodes that OpenVINO's own library runs for the same sequence."""
+        model = sequence([node_of(kernel) for kernel in kernels]).model
+        compiled = library(os.environ.get(FOLDER, "")).compiled(model, threads=target.threads)
+        try:
+            compiled.call(_CALLS)
+            return pieces_of(compiled.nodes(), len(kernels))
+        finally:
+            compiled.close()
 
 
 @cache

@@ -24,7 +24,9 @@ SINGLE = "single"
 CHAIN = "chain"
 # All copies read one input, because the output cannot be an input.
 PARALLEL = "parallel"
-CONSTRUCTIONS = (SINGLE, CHAIN, PARALLEL)
+# All copies read one input, and one result leaves: their sum. Single calls would convert layouts around each copy.
+SUM = "sum"
+CONSTRUCTIONS = (SINGLE, CHAIN, PARALLEL, SUM)
 
 
 class Prepared(Protocol):
@@ -141,7 +143,7 @@ class Backend(ABC):
 
     @abstractmethod
     def construction(self, kernel: Kernel) -> str:
-        """`CHAIN` or `PARALLEL`: the arrangement of several copies of `kernel`.
+        """`CHAIN`, `PARALLEL` or `SUM`: the arrangement of several copies of `kernel`.
 
         Raises `UnavailableError` or `MeasurementError` if this runtime has no such kernel (`skipped`).
         """

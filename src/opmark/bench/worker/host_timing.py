@@ -13,7 +13,7 @@ import numpy as np
 
 from opmark.bench.clock.scheduling import UNFILTERED
 from opmark.bench.clock.turns import Part, Turns, take_turns
-from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, Backend, Bench, Prepared
+from opmark.bench.worker.backend import CHAIN, PARALLEL, SINGLE, SUM, Backend, Bench, Prepared
 from opmark.bench.worker.calls import allocated_bytes
 from opmark.core.errors import MeasurementError
 from opmark.core.hardware.target import Target
@@ -82,12 +82,13 @@ class HostKernelTiming:
         One call runs a group of copies and takes up to a millisecond. There are at most `rotated_copies` copies of
         together at most `rotated_bytes`. Small kernels, and kernels that read little of a large table, rotate through
         fewer bytes than the cache holds. A kernel of at least `sweep_above_ns` needs no copies: before each of its
-        calls, as many other bytes go through the cache.
+        calls, as many other bytes go through the cache; so too where copies are added up.
         """
         if not self._work.moved_bytes:
             # A view touches no element, so the cache does not matter.
             return {**self.hot(), "label": ROTATED}
-        if self._kernel_ns >= self._bench.clock.protocol.sweep_above_ns and self._base is None:
+        alone = self._base is None and self._kernel_ns >= self._bench.clock.protocol.sweep_above_ns
+        if alone or self._construction == SUM:
             return self._swept()
         clock = self._bench.clock
         protocol = clock.protocol
@@ -128,23 +129,27 @@ class HostKernelTiming:
         }
 
     def _swept(self) -> dict[str, Any]:
-        """Measure one block of single calls, each after other work has gone through the cache."""
+        """Measure one block of calls, each after other work has gone through the cache.
+
+        In a sum, the first copy brings the activations back: of the others, only the weights are not in cache.
+        """
         protocol = self._bench.clock.protocol
         sweep = _sweep(math.ceil(protocol.rotated_cache_share * self._bench.last_level_bytes), self._bench)
         scheduling = self._bench.settle(self._latency_ns)
+        stacks = [self._stack] if self._base is None else [self._base, self._stack]
         taken = take_turns(
             self._bench.clock,
-            [Part(call=self._stack.call, calls=1, before=sweep)],
+            [Part(call=stack.call, calls=1, before=sweep) for stack in stacks],
             self._bench.sentinels,
             turns=protocol.tier(self._kernel_ns).rotated,
             limit_s=protocol.look_limit_s,
         )
         return {
             "label": ROTATED,
-            "construction": SINGLE,
-            "copies": 1,
-            "base_copies": 0,
-            **_encoded(taken, 1, scheduling),
+            "construction": self._construction,
+            "copies": self._stack.copies,
+            "base_copies": self._base.copies if self._base is not None else 0,
+            **_encoded(taken, self._stack.copies, scheduling),
         }
 
     def close(self) -> None:
@@ -163,12 +168,12 @@ class HostKernelTiming:
             )
 
     def _stack_copies(self) -> None:
-        """Replace the single call by stacks if the fixed cost of a call dominates."""
+        """Replace the single call by stacks if the fixed cost of a call dominates, or if a single call differs."""
         protocol = self._bench.clock.protocol
         construction = self._bench.backend.construction(self._kernel)
-        # Kernels work in place only inside a chain.
-        in_place = construction == CHAIN and self._kernel.kind in _IN_PLACE
-        if self._kernel_ns >= protocol.slope_below_ns and not in_place:
+        # Kernels work in place only inside a chain, and a single call may convert layouts around a kernel.
+        differs = construction == SUM or (construction == CHAIN and self._kernel.kind in _IN_PLACE)
+        if self._kernel_ns >= protocol.slope_below_ns and not differs:
             return
         copies = stack_copies(self._kernel_ns, self._work, self._bench.level2_bytes, protocol.most_copies)
         single = self._stack

@@ -1,4 +1,4 @@
-"""Networks cut into the kernels of a runtime that fuses without telling, by the clock's verdicts on pairs of operators.
+"""Networks cut into the kernels of a runtime that shows no graph of them, by verdicts on pairs of operators.
 
 As in nn-Meter (Zhang et al., MobiSys 2021, section 3.3): an operator joins the kernel that makes its input if the
 runtime fused the two in a test, and if nothing else reads that input. A kernel's latency is that of its main operator,
@@ -35,11 +35,13 @@ _MOVES = {"concat": "concat", "reshape": "reshape", "transpose": "transpose"}
 def verdicts_of(rows: Iterable[FusionMeasurement]) -> dict[str, bool]:
     """Decide for every measured pair, by name, whether its operators become one kernel.
 
-    Where the clock is undecided, the median saving decides, as in nn-Meter.
+    The runtime's own graph decides where it is known. Else the clock does; where that is undecided, the median saving,
+    as in nn-Meter.
     """
     return {
-        one.pair: one.black_box == FUSED
-        or (one.black_box == UNDECIDED and one.saving is not None and one.saving > ALPHA)
+        one.pair: one.white_box == FUSED
+        if one.white_box != UNDECIDED
+        else one.black_box == FUSED or (one.black_box == UNDECIDED and one.saving is not None and one.saving > ALPHA)
         for one in pair_verdicts(rows)
     }
 

@@ -45,11 +45,12 @@ def chain_input(node: OnnxNode) -> int | None:
     return 0 if _is_view(node) else None
 
 
-def stack(node: OnnxNode, *, copies: int, chain: bool, rotated: bool) -> Stacked:
+def stack(node: OnnxNode, *, copies: int, chain: bool, rotated: bool, added: bool = False) -> Stacked:
     """Build one model of `copies` of `node`, each with its own weights.
 
-    A chain passes its first output on. Otherwise all copies read the same activations or, with `rotated`, their own.
-    Raises `MeasurementError` if numpy lacks the type of a tensor, or if the node cannot be chained.
+    A chain passes its first output on. Otherwise all copies read the same activations or, with `rotated`, their own;
+    with `added`, only the sum of their first outputs leaves the model. Raises `MeasurementError` if numpy lacks the
+    type of a tensor, or if the node cannot be chained.
     """
     builder = ModelBuilder(node)
     link = chain_input(node) if chain else None
@@ -61,8 +62,9 @@ def stack(node: OnnxNode, *, copies: int, chain: bool, rotated: bool) -> Stacked
             previous = builder.add_reverse(copy, previous)
             continue
         replaced: dict[int, str] = {link: previous} if link is not None and copy else {}
-        last = not chain or (copy == copies - 1 and not _is_view(node))
-        previous = builder.add(copy, replaced, own_activations=rotated, last=last)[0]
+        last = not (chain or added) or (chain and copy == copies - 1 and not _is_view(node))
+        made = builder.add(copy, replaced, own_activations=rotated, last=last)[0]
+        previous = builder.add_sum(copy, previous, made, last=copy == copies - 1) if added and copy else made
     if chain and _is_view(node):
         builder.add_end(previous)
     return builder.model({**_OPSETS, "": node.opset}, copies=copies)
@@ -123,6 +125,17 @@ class ModelBuilder:
             helper.make_node("Reshape", [previous, self._initializer("back", shape)], [output], name=f"copy{copy}")
         )
         return output
+
+    def add_sum(self, copy: int, total: str, more: str, *, last: bool) -> str:
+        """Add two outputs, and return the name of their sum; the `last` one leaves the model."""
+        from onnx import helper
+
+        spec, name = self._node.outputs[0], f"sum{copy}"
+        assert spec is not None
+        self.nodes.append(helper.make_node("Add", [total, more], [name], name=f"{name}/add"))
+        if last:
+            self._output(name, spec)
+        return name
 
     def add_end(self, previous: str) -> None:
         """Let only the shape leave the model: the runtime would copy a view that leaves it."""

@@ -13,7 +13,7 @@ import numpy as np
 from opmark.bench.backends._onnx.divided import OptimisedNetwork
 from opmark.bench.backends._onnx.model import END, Stacked, chain_input, example_array, numpy_type, stack
 from opmark.bench.backends._onnx.sequence import pieces, sequence
-from opmark.bench.worker.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
+from opmark.bench.worker.backend import CHAIN, PARALLEL, SUM, Backend, Piece, Prepared
 from opmark.bench.worker.calls import call_in
 from opmark.bench.worker.divided import DividedNetwork
 from opmark.core.errors import MeasurementError, UnavailableError
@@ -114,14 +114,14 @@ class OnnxRuntime(Backend):
 
     def construction(self, kernel: Kernel) -> str:
         """A chain if some activation has the shape and type of the output."""
-        return CHAIN if chain_input(_node(kernel)) is not None else PARALLEL
+        return CHAIN if chain_input(node_of(kernel)) is not None else PARALLEL
 
     def prepare(self, kernel: Kernel, target: Target, *, copies: int, construction: str, rotated: bool) -> Prepared:
         """One model of all copies, without optimisation."""
-        node = _node(kernel)
-        chain = construction == CHAIN
-        own_inputs = rotated or not (chain or self.shows_kernels)
-        stacked = stack(node, copies=copies, chain=chain, rotated=own_inputs)
+        node = node_of(kernel)
+        chain, added = construction == CHAIN, construction == SUM and copies > 1
+        own_inputs = rotated or not (chain or added or self.shows_kernels)
+        stacked = stack(node, copies=copies, chain=chain, added=added, rotated=own_inputs)
         try:
             check = _signature(node) if self.shows_kernels else None
             return _bound(stacked, target, own_outputs=rotated, check=check)
@@ -153,7 +153,7 @@ class OnnxRuntime(Backend):
 
     def prepare_sequence(self, kernels: Sequence[Kernel], target: Target) -> Prepared:
         """One model of all kernels, with all optimisations."""
-        stacked = sequence([_node(kernel) for kernel in kernels])
+        stacked = sequence([node_of(kernel) for kernel in kernels])
         try:
             session = _open(stacked.model, _options(target, optimise=True), target, fallback=False)
             return _with_buffers(session, stacked, target, own_outputs=True)
@@ -164,7 +164,7 @@ class OnnxRuntime(Backend):
         """The nodes of the optimised graph."""
         if target.provider != "cpu":
             raise UnavailableError(f"{target.name}: graphs are captured with the CPU provider only")
-        return pieces([_node(kernel) for kernel in kernels], threads=target.threads)
+        return pieces([node_of(kernel) for kernel in kernels], threads=target.threads)
 
     def divided(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> DividedNetwork:
         """The optimised graph of the CPU provider; a torch network gets the inputs of its module."""
@@ -234,7 +234,8 @@ class _TargetSessions:
         return _Session(session, given, made, 1)
 
 
-def _node(kernel: Kernel) -> OnnxNode:
+def node_of(kernel: Kernel) -> OnnxNode:
+    """The ONNX node of `kernel`. Raises `UnavailableError` where ONNX has none."""
     node = call_in("onnx", kernel)
     if not isinstance(node, OnnxNode):
         raise UnavailableError("ONNX Runtime has no such kernel")
