@@ -2,9 +2,11 @@
 
 import os
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.bench.forked_workers import fork_workers, start_workers
 
 from opmark.bench.backends._onnx.model import stack
 from opmark.bench.backends._onnx.openvino_library import REORDER, PlannedNode, library, pieces_of, with_weights
@@ -17,6 +19,7 @@ from opmark.core.errors import MeasurementError, UnavailableError
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.call import OnnxNode
 from opmark.core.kernels.kernel import Kernel
+from opmark.core.measurements.journal import read_journal
 from opmark.kinds import KINDS
 
 TARGET = Target(device="d", backend="openvino", provider="cpu", version="1.24")
@@ -157,12 +160,21 @@ def test_a_model_that_it_refuses_is_one_sentence() -> None:
         library(folder).compiled(b"no model", threads=1)
 
 
+@pytest.fixture
+def commands() -> Iterator[None]:
+    """Workers as commands: a forked one has imported the other wheel."""
+    start_workers()
+    yield
+    fork_workers()
+
+
+@pytest.mark.usefixtures("commands")
 def test_it_measures_where_it_is_installed(tmp_path: Path) -> None:
     if not os.environ.get(FOLDER):
         pytest.skip(f"{FOLDER} names no folder with onnxruntime-openvino")
     from opmark.bench.suite.suite import ExactKernel, Suite
 
-    chosen = (PRODUCT, RELU)
+    chosen = (PRODUCT, RELU, CONVOLUTION)
     suite = Suite(
         name="tiny",
         targets=("openvino-cpu-t1",),
@@ -172,3 +184,6 @@ def test_it_measures_where_it_is_installed(tmp_path: Path) -> None:
     )
     summary = run(suite, journal=tmp_path / "tiny.jsonl", budget_s=30)
     assert summary.kernels == len(chosen)
+    found = {row.kernel.kind: row for row in read_journal(tmp_path / "tiny.jsonl").measurements}
+    assert found["conv"].construction == SUM
+    assert found["conv"].latency_rotated_ns is not None
