@@ -168,3 +168,31 @@ def test_a_checksum_excuses_no_number_out_of_range(tmp_path: Path, value: str) -
     path.write_text(with_checksum(f'{{"a": {value}}}'))
     with pytest.raises(ContentError, match=r"a\.json: the number .* (takes more than 64 bits|is too large)"):
         read_json(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "depth"),
+    [
+        (b"[" * 2_000 + b"]" * 2_000, 2_000),
+        (b'["]]]", "[[[["]', 1),
+        (b'[{"a": [1]}, {}]', 3),
+        (b"", 0),
+        (b'["\\"[["]', 1),
+    ],
+)
+def test_the_exact_depth_is_that_outside_of_texts(content: bytes, depth: int) -> None:
+    assert reading._depth(content) == depth
+
+
+def test_a_small_bomb_of_brackets_is_not_collapsed_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = b"[" * 50_000 + b"]" * 50_000
+    counted = []
+    exact = reading._depth
+    monkeypatch.setattr(reading, "_depth", lambda content: counted.append(len(content)) or exact(content))
+    monkeypatch.setattr(reading, "_COLLAPSED_BYTES", 2 * len(bomb))
+    with pytest.raises(ContentError, match="nested more than 100 levels deep"):
+        parse_json(bomb, "f")
+    assert set(counted) == {len(bomb)}
+    counted.clear()
+    assert parse_json(b"[" + b",".join([b"[[]]"] * 30_000) + b"]", "f") == [[[]]] * 30_000
+    assert not counted
