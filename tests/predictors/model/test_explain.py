@@ -79,6 +79,14 @@ def test_the_suite_it_writes_is_one_that_bench_plans(bundle: Bundle, tmp_path: P
         write_suite(path, (), target="null-t1", model="net")
 
 
+@pytest.mark.parametrize("name", ["my next suite", "a\nschema: 2", "\udcff", "nächste"])
+def test_a_suite_in_any_file_can_be_read(bundle: Bundle, tmp_path: Path, name: str) -> None:
+    path = tmp_path / f"{name}.yaml"
+    found = explain(bundle, GRAPH, suggestions=1)
+    write_suite(path, found.next_kernels, target="null-t1", model=f"{name}.onnx")
+    assert load_suite(path).name == "next"
+
+
 def test_a_bundle_keeps_what_it_takes(bundle: Bundle, tmp_path: Path) -> None:
     save(bundle, tmp_path / "b")
     again = explain(load(tmp_path / "b"), GRAPH)

@@ -13,6 +13,8 @@ from opmark.core.errors import NothingSelectedError
 from opmark.core.files import write_text
 from opmark.core.kernels.graph import Graph
 from opmark.core.kernels.kernel import Kernel
+from opmark.core.plain_text import one_line
+from opmark.core.slug import NAME
 from opmark.kinds import work_of
 from opmark.predictors.inputs.arrays import Floats
 from opmark.predictors.inputs.graphs import network_class
@@ -25,6 +27,8 @@ from opmark.predictors.model.network import NetworkPrediction, Parts, deviations
 COMPUTE, MEMORY, OVERHEAD, UNKNOWN = "compute", "memory", "overhead", "unknown"
 _MOST = 0.5
 _SUITE_SCHEMA = 1
+# The name of a suite in a file whose own name cannot be one.
+_SUITE_NAME = "next"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,9 +133,9 @@ def write_suite(path: Path, kernels: Sequence[Kernel], *, target: str, model: st
     if not kernels:
         raise NothingSelectedError("no kernel would make this prediction surer", where=str(path))
     lines = [
-        f"# What makes the prediction of {model} uncertain, the worst first.",
+        f"# What makes the prediction of {one_line(model)} uncertain, the worst first.",
         f"schema: {_SUITE_SCHEMA}",
-        f"name: {path.stem}",
+        f"name: {path.stem if NAME.accepts(path.stem) else _SUITE_NAME}",
         f"targets: [{target}]",
         "at_least: 0",
         "exact:",
