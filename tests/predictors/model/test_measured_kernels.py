@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.predictors import law
 
 from opmark.core.errors import ContentError
@@ -22,6 +24,7 @@ from opmark.predictors.model.measured_kernels import (
     UNSEEN,
     measured_from,
     measured_text,
+    width_factors,
 )
 from opmark.predictors.model.training import train_on
 
@@ -75,9 +78,48 @@ def test_the_distance_is_that_of_the_worst_size_of_the_nearest() -> None:
     measured = measured_from(measured_text(known, ("dtype",)))
     assert measured is not None
     asked = [product(19, 64, 64), product(99, 64, 129), product(16, 64, 64), product(16, 64, 64, dtype="float16")]
-    found = measured.distances(features(asked, None, law.HARDWARE))
+    found, of_form = measured.distances(features(asked, None, law.HARDWARE))
     assert found[:3] == pytest.approx([20 / 17 - 1, 130 / 65 - 1, 0])
     assert np.isnan(found[3]), "another element type is no neighbour"
+    assert of_form[:3] == pytest.approx(found[:3])
+    assert np.isinf(of_form[3])
+
+
+def test_a_kernel_of_another_form_has_no_neighbour_of_its_form() -> None:
+    known = tables([law.measurement(product(size, 64, 64)) for size in (16, 99)], law.HARDWARE)["gemm"]
+    measured = measured_from(measured_text(known, ("dtype",)))
+    assert measured is not None
+    turned = not product(16, 64, 64).params["trans_b"]
+    asked = [product(16, 64, 64), product(16, 64, 64, trans_b=turned)]
+    found, of_form = measured.distances(features(asked, None, law.HARDWARE))
+    assert found == pytest.approx([0, 1]), "a flag counts as a factor of two"
+    assert of_form[0] == pytest.approx(0)
+    assert np.isinf(of_form[1])
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=2, max_size=9))
+def test_intervals_grow_with_the_distance_from_the_form(distances: list[float]) -> None:
+    found = width_factors(np.array([0.0, *sorted(distances), np.inf]))
+    assert found[0] == 1
+    assert (np.diff(found) >= 0).all()
+    assert found[-1] > found[-2], "no kernel of the form is less evidence than any distance"
+
+
+def test_a_kernel_of_a_form_that_nobody_measured_has_a_wider_interval() -> None:
+    sizes = [(16 * (1 + number % 5), 32 * (1 + number % 7), 64) for number in range(35)]
+    forms = ({"trans_a": False, "trans_b": True}, {"trans_a": True, "trans_b": False})
+    rows = [law.measurement(product(*size, **form)) for size in sizes for form in forms]
+    model = CostModel(train_on(rows, law.TARGET, hardware=law.HARDWARE))
+    found = model.kernels([product(32, 64, 64, **forms[0]), product(32, 64, 64, trans_a=True, trans_b=True)])
+    assert not found.extrapolated.any(), "both flags were measured, though not together"
+    usual, other = np.log(found.high_ns / found.hot_ns)
+    assert other == pytest.approx(2.4 * usual)
+    noisy = [replace(row, standard_error_hot=0.3) for row in rows]
+    found = CostModel(train_on(noisy, law.TARGET, hardware=law.HARDWARE)).kernels(
+        [product(32, 64, 64, **forms[0]), product(32, 64, 64, trans_a=True, trans_b=True)]
+    )
+    usual, other = np.log(found.high_ns / found.hot_ns)
+    assert other == pytest.approx(usual), "the noise of labels does not grow with the distance"
 
 
 def test_the_evidence_is_that_of_the_same_operation_and_type() -> None:
@@ -102,7 +144,7 @@ def test_the_evidence_is_that_of_the_same_operation_and_type() -> None:
         reduction("cumsum", (24, 200), 1, "float64"): OTHER_TYPE,
     }
     inputs = features(list(asked), None, law.HARDWARE)
-    assert measured.evidence(inputs, measured.distances(inputs)).tolist() == list(asked.values())
+    assert measured.evidence(inputs, measured.distances(inputs)[0]).tolist() == list(asked.values())
 
 
 def test_it_survives_a_folder_and_older_predictors_have_none(bundle: Bundle, tmp_path: Path) -> None:

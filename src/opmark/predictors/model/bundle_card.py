@@ -75,7 +75,7 @@ def _networks(constants: NetworkConstants) -> list[str]:
         *([f"Page faults add {format_ns(1e6 * faults)} per MB of the network's footprint.", ""] if faults else []),
         "The error of the sum is the standard deviation that remains if every kernel is known. A network's interval "
         f"follows from it and from the errors of its kernels, made {constants.interval_scale:.2f} times as wide, "
-        "so that it covers nine in ten training networks whose family is left out of the fit.",
+        "so that it covers at least nine in ten training networks whose family is left out of the fit.",
         "",
         f"{constants.note[0].upper()}{constants.note[1:]}.",
     ]

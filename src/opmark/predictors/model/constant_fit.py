@@ -34,7 +34,8 @@ _OPINION_NETWORKS = 3
 NORMAL_90 = 1.6449
 # Prior ratios of error to deviation: quantiles of a normal distribution at even steps.
 _OPINION_RATIOS = [0.13, 0.39, 0.67, 1.04, 1.64]
-_LEAST_SCALE, _MOST_SCALE = 0.5, 4.0
+# Never narrower than stated: the training networks' kernels have siblings among the training rows (decision 0030).
+_LEAST_SCALE, _MOST_SCALE = 1.0, 4.0
 _LOWER = np.array([np.log(0.05), np.log(0.3), 0.0, 0.0, 0.0, 0.0, 0.0])
 _UPPER = np.array([np.log(50.0), np.log(8.0), MOST_ROTATED, MOST_ROTATED, 20.0, 20.0, 20.0])
 

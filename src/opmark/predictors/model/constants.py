@@ -43,9 +43,9 @@ class NetworkConstants:
     """w(x) = ceiling / (1 + (midpoint / x)^steepness); the defaults hold where no training network was measured.
 
     `activation_share` is v. `composition_deviation` is the error of the sum, in nats. `interval_scale` widens the log
-    interval of a network, so that it covers nine in ten training networks whose family was left out of the fit.
-    `classes` holds the constants of single element types and of training steps, drawn towards those of all networks; a
-    class without constants of its own uses those of all.
+    interval of a network, so that it covers nine in ten training networks whose family was left out of the fit. Values
+    below 1, in older bundles, do not narrow it. `classes` holds the constants of single element types and of
+    training steps, drawn towards those of all networks; a class without constants of its own uses those of all.
     """
 
     ceiling: float = 0.9

@@ -18,7 +18,7 @@ from opmark.predictors.model.bundle import Bundle, KindPredictor
 from opmark.predictors.model.derived_kernels import RULES, derivation
 from opmark.predictors.model.intervals import NORMAL_90, outside, unseen
 from opmark.predictors.model.manifest import AGAIN
-from opmark.predictors.model.measured_kernels import MEASURED, UNSEEN, MeasuredKernels
+from opmark.predictors.model.measured_kernels import MEASURED, UNSEEN, MeasuredKernels, width_factors
 from opmark.predictors.model.network import NetworkPrediction, Parts, predict_network
 
 BYTES_MOVED = "bytes-moved"
@@ -168,13 +168,15 @@ class CostModel:
         zeros = np.zeros(len(kernels))
         try:
             beyond = outside(inputs, predictor.entry.range)
-            distance, evidence = self._evidence(inputs, predictor)
+            distance, evidence, wider = self._evidence(inputs, predictor)
         except IndexError as error:
             raise ContentError(
                 f"kinds.{kind}.range: does not fit its features", where=self.bundle.where, hint=AGAIN
             ) from error
         errors = predictor.entry.errors
-        width = np.where(beyond, errors.extrapolated_half_width, errors.half_width)
+        noise = errors.noise_share or 0.0
+        usual = errors.half_width * np.sqrt(noise + (1 - noise) * wider**2)
+        width = np.where(beyond, np.maximum(usual, errors.extrapolated_half_width), usual)
         by_bytes = np.full(len(kernels), float(kind == BYTES_MOVED))
         hot, rotated = latencies.hot_ns, latencies.rotated_ns
         rows = np.column_stack([hot, rotated, width, beyond, by_bytes, zeros, evidence, zeros, distance])
@@ -183,8 +185,9 @@ class CostModel:
             _answer_measured(rows, predictor.measured, kernels)
         return rows
 
-    def _evidence(self, inputs: Inputs, predictor: KindPredictor) -> tuple[Floats, Integers]:
-        """Compute the distance of each kernel to the nearest measured one, and what was measured of its operation.
+    def _evidence(self, inputs: Inputs, predictor: KindPredictor) -> tuple[Floats, Integers, Floats]:
+        """Compute the distance of each kernel to the nearest measured one, what was measured of its operation, and by
+        which factor the distance from its form makes it err more.
 
         Published tables hold one operation of many kinds, which stands for the others. Older predictors know only which
         operations and which element types they were trained on.
@@ -192,13 +195,16 @@ class CostModel:
         unknown, trusted = np.full(len(inputs), np.nan), np.full(len(inputs), MEASURED)
         derives, measured = self.bundle.manifest.derives, predictor.measured if self._asks_measured else None
         if measured is None:
-            return unknown, trusted if derives else np.where(unseen(inputs, predictor.entry.range), UNSEEN, MEASURED)
+            known = trusted if derives else np.where(unseen(inputs, predictor.entry.range), UNSEEN, MEASURED)
+            return unknown, known, np.ones(len(inputs))
         if measured.raw.keys() != inputs.raw.keys():
             raise ContentError(
                 f"the measured kernels of kind {inputs.kind!r} have other features", where=self.bundle.where, hint=AGAIN
             )
-        distances = measured.distances(inputs)
-        return distances, trusted if derives else measured.evidence(inputs, distances)
+        distances, of_form = measured.distances(inputs)
+        if derives:
+            return distances, trusted, np.ones(len(inputs))
+        return distances, measured.evidence(inputs, distances), width_factors(of_form)
 
     @property
     def _asks_measured(self) -> bool:

@@ -267,6 +267,7 @@ def _interval(
     sums = draw_sums(parts, kernel_ns, manifest) + (total - float(kernel_ns.sum()))
     whole = np.random.default_rng(1).standard_normal(len(sums)) * constants.composition_deviation
     low, high = np.quantile(sums * np.exp(whole), [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
-    scale = constants.interval_scale
+    # below 1, it was earned by networks whose kernels have measured siblings (decision 0030)
+    scale = max(1.0, constants.interval_scale)
     below, above = max(0.0, np.log(total / low)), max(0.0, np.log(high / total))
     return total * float(np.exp(-scale * below)), total * float(np.exp(scale * above))
