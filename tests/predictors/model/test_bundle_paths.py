@@ -8,7 +8,7 @@ import pytest
 from opmark.core.errors import ContentError
 from opmark.core.shipped import shipped_content
 from opmark.core.workspace import Workspace
-from opmark.predictors.model.bundle_paths import REFERENCE_DEVICE, find_bundle, stored_bundles
+from opmark.predictors.model.bundle_paths import REFERENCE_DEVICE, find_bundle, path_of, stored_bundles
 from opmark.predictors.model.manifest import FILE
 
 
@@ -34,3 +34,13 @@ def test_a_copy_of_what_is_shipped_answers_alike_until_others_join(tmp_path: Pat
     shutil.copy(find_bundle(copied, target) / FILE, own)
     with pytest.raises(ContentError, match="predictors for 3 devices: acme-1, "):
         find_bundle(copied, target)
+
+
+def test_a_full_name_that_a_workspace_lacks_is_that_of_what_is_shipped(tmp_path: Path) -> None:
+    empty, one = Workspace(tmp_path), stored_bundles(shipped_content())[0]
+    assert path_of(empty, one.name) == one.path
+    with pytest.raises(ContentError, match="no predictor of"):
+        path_of(empty, f"{one.device}/{one.target}")
+    own = tmp_path / "predictors" / one.name
+    shutil.copytree(one.path, own)
+    assert path_of(empty, one.name) == own

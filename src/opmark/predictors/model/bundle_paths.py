@@ -13,6 +13,7 @@ from opmark.predictors.model.manifest import FILE, read_manifest
 
 # The device that answers where nobody names one, of those whose predictors come with OpMark: its labels are the surest.
 REFERENCE_DEVICE = "amd-26-2-1-2vcpu-l3-32m"
+_FULL = "device/version/target"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +88,11 @@ def _all_shipped(found: Iterable[StoredBundle]) -> bool:
 def path_of(workspace: Workspace, name: str) -> Path:
     """Find the bundle `<device>/<version>/<target>`, or the newest of a target or of `<device>/<target>`.
 
-    Raises `ContentError`.
+    Where the workspace lacks a full name, that of OpMark's own content is found: a version never changes. Raises
+    `ContentError`.
     """
-    for one in stored_bundles(workspace):
+    shipped = stored_bundles(shipped_content()) if name.count("/") == _FULL.count("/") else []
+    for one in (*stored_bundles(workspace), *shipped):
         if one.name == name:
             return one.path
     device, _, target_name = name.rpartition("/")
