@@ -10,6 +10,7 @@ import numpy as np
 from opmark.core.errors import OpMarkError, SubmissionError
 from opmark.leaderboards.making.disguise import disguise
 from opmark.leaderboards.problem.problem import Problem
+from opmark.leaderboards.problem.rules.objective import format_cost
 from opmark.leaderboards.scoring.attempt import Attempt
 from opmark.leaderboards.scoring.placer_worker import compile_simulator
 from opmark.leaderboards.search.compilation import is_compiled
@@ -141,9 +142,13 @@ def _compare(
     under = _cost(runner, other, budget_s, seed, hash_seed=0)
     if under is None or under > cost * (1 + SAME_UNTIL):
         notes.warnings.append(
-            f"{problem.name}: under other names and in another order its cost is {under or 'not valid'} instead of"
-            f" {cost}; an entry must not recognise instances by their names"
+            f"{problem.name}: under other names and in another order its cost is {_shown(problem, under)} instead of"
+            f" {_shown(problem, cost)}; an entry must not recognise instances by their names"
         )
+
+
+def _shown(problem: Problem, cost: int | None) -> str:
+    return "not valid" if cost is None else format_cost(cost, problem.unit)
 
 
 def _cost(runner: SubmissionRunner, problem: Problem, budget_s: float, seed: int, *, hash_seed: int) -> int | None:
