@@ -65,7 +65,7 @@ class MeasuredKernels:
             np.column_stack([np.log1p(np.abs(of[name])) for name in names] or [np.zeros(len(self.hot_ns))])
             for of in (self.raw, inputs.raw)
         )
-        flags = np.array([np.isin(self.raw[name], (0.0, 1.0)).all() for name in names] or [False], dtype=bool)
+        flags = np.array([bool(np.isin(self.raw[name], (0.0, 1.0)).all()) for name in names] or [False])
         own = _codes(inputs.raw, self.codes, inputs.matrix[:, inputs.names.index("dtype_code")])
         theirs = _codes(self.raw, self.codes, self.dtype)
         found, of_form = np.full(len(inputs), _UNKNOWN), np.full(len(inputs), np.inf)
@@ -73,10 +73,9 @@ class MeasuredKernels:
             alike = (theirs == own[row]).all(axis=1)
             if alike.any():
                 gaps = np.abs(known[alike] - asked[row])
-                found[row] = np.expm1(gaps.max(axis=1).min())
-                formed = ~gaps[:, flags].any(axis=1)
-                if formed.any():
-                    of_form[row] = np.expm1(gaps[formed].max(axis=1).min())
+                largest = gaps.max(axis=1)
+                found[row] = np.expm1(largest.min())
+                of_form[row] = np.expm1(largest[~gaps[:, flags].any(axis=1)].min(initial=np.inf))
         return found, of_form
 
     def evidence(self, inputs: Inputs, distances: Floats) -> Integers:
