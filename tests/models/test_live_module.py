@@ -64,3 +64,39 @@ def test_a_module_that_keeps_what_it_computes_still_computes_afterwards(target: 
     assert type(module.last) is torch.Tensor
     assert list(tables) == [3]
     assert torch.equal(module(x), first)
+
+
+class Lazy(torch.nn.Module):
+    """Makes a layer in the first call, as BigBird does for short texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner: torch.nn.Module | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.inner is None:
+            self.inner = torch.nn.Linear(4, 4)
+        return self.inner(x)
+
+
+def test_layers_made_in_the_first_call_are_no_part_of_a_call() -> None:
+    module, inputs = Lazy(), (torch.rand(3, 4),)
+    graph = graph_of_module(module, inputs, "torch-eager-t1")
+    assert [node.kernel.kind for node in graph.costly] == ["gemm"]
+    assert len(graph.weights) == 2, "its matrix and its bias"
+    assert module.inner is None
+    assert module(*inputs).shape == (3, 4)
+
+
+class Sampling(torch.nn.Module):
+    calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        Sampling.calls += 1
+        return x + torch.randn_like(x)
+
+
+def test_numbers_drawn_in_every_call_stay() -> None:
+    graph = graph_of_module(Sampling(), (torch.rand(3, 4),), "torch-eager-t1")
+    assert sorted(node.kernel.kind for node in graph.costly) == ["elementwise", "random"]
+    assert Sampling.calls == 1

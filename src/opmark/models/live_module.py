@@ -21,16 +21,20 @@ def graph_of_module(
 ) -> Graph:
     """The kernels that `target_name` runs for one call of `module` on `inputs`, in evaluation mode.
 
-    The module itself stays as it is. Nothing is computed for a torch target; for ONNX Runtime the module is exported.
+    The module itself stays as it is. For ONNX Runtime it is exported. Nothing is computed for a torch target, but one
+    call of a module that makes parts of itself in its first call: the graph is that of a later one.
     Raises `UsageError` for another runtime, `ContentError` where the calls depend on values.
     """
     runtime, threads = parse_target_name(target_name)
     title = name or type(module).__name__
+    settled = True
     with _evaluating(module):
         if runtime.startswith("torch"):
             from opmark.models.capture.aten import capture
 
+            before = _parts(module)
             graph = capture(lambda: (module, inputs), name=title)
+            settled = _parts(module) == before
         elif runtime == "onnxruntime-cpu":
             from opmark.models.capture.onnx_export import export
             from opmark.models.capture.onnx_runtime import capture as capture_onnx
@@ -45,9 +49,28 @@ def graph_of_module(
             raise UsageError(
                 f"no kernel graphs for {runtime} yet", hint="use torch-eager-t1, torch-cuda-t1 or onnxruntime-cpu-t1"
             )
+    if not settled:
+        graph = _graph_of_later_call(module, inputs, title)
     if runtime == CUDA_RUNTIME:
         graph = as_on_gpu(graph)
     return dataclasses.replace(graph, target=target_name)
+
+
+def _parts(module: "torch.nn.Module") -> set[int]:
+    """The identities of the modules and weights inside `module`."""
+    return {id(part) for part in (*module.modules(), *module.parameters())}
+
+
+def _graph_of_later_call(module: "torch.nn.Module", inputs: "tuple[torch.Tensor, ...]", title: str) -> Graph:
+    """The calls of a module after a first, real one."""
+    import torch
+
+    from opmark.models.capture.aten import capture
+
+    with _evaluating(module):
+        with torch.no_grad():
+            module(*inputs)
+        return capture(lambda: (module, inputs), name=title)
 
 
 @contextlib.contextmanager
