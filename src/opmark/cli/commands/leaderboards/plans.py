@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opmark.cli.options import FILE, FOLDER, json_option
-from opmark.cli.text.terminal import MISSING, seconds_text, show_json, show_note, show_table
+from opmark.cli.text.terminal import MISSING, long_step, seconds_text, show_json, show_note, show_table
 from opmark.core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -29,11 +29,18 @@ def replay_plan(*, plan_files: tuple[Path, ...], profiles: Path | None, networks
     from opmark.core.shipped import shipped_content
     from opmark.leaderboards.plans.replay import load_replayer
     from opmark.leaderboards.plans.training_plan import load_plan
+    from opmark.leaderboards.search.compilation import is_compiled
 
     published = shipped_content().leaderboards / "layers" / "sailor"
     plans = [load_plan(path) for path in plan_files]
     replayer = load_replayer(profiles or published / "profiles", networks or published / "networks", published)
-    found = [replayer.replay(plan) for plan in plans]
+    first = "" if is_compiled() else "compiling the simulator, once per version, and "
+    found = []
+    with long_step(f"{first}replaying {plan_files[0].name}") as tell:
+        for number, plan in enumerate(plans):
+            if number:
+                tell(f"replaying {plan_files[number].name}, {number + 1} of {len(plans)}")
+            found.append(replayer.replay(plan))
     for note in dict.fromkeys([*(note for plan in plans for note in plan.notes), *replayer.profiles.notes]):
         show_note(note)
     if as_json:
