@@ -123,7 +123,6 @@ def provision(
     from opmark.leaderboards.provisioning.exploration import Exploration
     from opmark.leaderboards.provisioning.goal import Goal
     from opmark.leaderboards.provisioning.layers_job import any_job
-    from opmark.leaderboards.search.compilation import compile_in_background, compile_once, is_compiled
 
     goal = Goal(
         latency_at_most_ns=None if at_most is None else at_most * 1e9,
@@ -133,16 +132,13 @@ def provision(
     workspace = predictors_workspace(ctx)
     catalogue = load_catalogue(workspace.leaderboards, catalogue_name)
     sizes = chosen_sizes(dimensions, batch, size)
-    if not is_compiled():
-        compile_in_background()
+    _compile_search(wait=False)
     sources = Sources(workspace=workspace, missing=missing)
     with long_step(f"predicting the kernels of {model} on {len(catalogue.types)} device types") as tell:
         job = any_job(model, catalogue, sources, dimensions=sizes, in_a_pipeline=goal.in_a_pipeline, tell=tell)
     for kind, reason in job.left_out.items():
         show_warning(f"{kind} is left out: {reason}")
-    if not is_compiled():  # no planning time pays for it
-        with long_step("compiling the search, once per version"):
-            compile_once()
+    _compile_search(wait=True)
     exploration = Exploration(job, goal, devices_at_most=devices_at_most, seed=seed)
     begun = time.monotonic()
     _explore(exploration, planning_time)
@@ -157,6 +153,19 @@ def provision(
         write_text(output, provisioning_page(found))
         if not as_json:
             click.echo(f"Page: {output}")
+
+
+def _compile_search(*, wait: bool) -> None:
+    """Begin to compile the search where that was never done, or `wait` for it: no planning time pays for it."""
+    from opmark.leaderboards.search.compilation import compile_in_background, compile_once, is_compiled
+
+    if is_compiled():
+        return
+    if not wait:
+        compile_in_background()
+        return
+    with long_step("compiling the search, once per version"):
+        compile_once()
 
 
 def _explore(exploration: "Exploration", planned_s: float) -> None:

@@ -35,7 +35,7 @@ def replay_plan(*, plan_files: tuple[Path, ...], profiles: Path | None, networks
     plans = [load_plan(path) for path in plan_files]
     replayer = load_replayer(profiles or published / "profiles", networks or published / "networks", published)
     first = "" if is_compiled() else "compiling the simulator, once per version, and "
-    found = []
+    found: list[Replay] = []
     with long_step(f"{first}replaying {plan_files[0].name}") as tell:
         for number, plan in enumerate(plans):
             if number:
