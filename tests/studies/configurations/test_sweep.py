@@ -1,11 +1,23 @@
 """The best of many configurations, the front of them, and the ones that may be better."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from opmark.core.shipped import shipped_content
 from opmark.predictors.model.bundle import load
 from opmark.predictors.model.bundle_paths import path_of
-from opmark.studies.configurations.sweep import FASTEST, MOST, Configuration, Sweep, SweepRequest, batch_of, knows
+from opmark.studies.configurations.sweep import (
+    FASTEST,
+    MOST,
+    Configuration,
+    Sweep,
+    SweepRequest,
+    batch_of,
+    knows,
+    sweep,
+)
 
 
 def one(target: str, batch: int, latency_ns: float, error: float = 0.1, type_name: str = "float32") -> Configuration:
@@ -79,3 +91,13 @@ def test_a_type_that_nobody_measured_is_not_known() -> None:
     own, foreign = (load(path_of(content, name)) for name in ("torch-eager-t1", "nvidia-a100/torch-cuda-t1"))
     assert [knows(own, name) for name in ("float32", "bf16", "int8-static")] == [True, True, True]
     assert [knows(foreign, name) for name in ("float32", "bf16")] == [True, False]
+
+
+def test_sizes_that_need_a_package_are_named_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    bundle = load(path_of(shipped_content(), "onnxruntime-cpu-t1"))
+    asked = SweepRequest(model="resnet-50", types=("float32",), sizes={"batch": (1, 8)}, cache=tmp_path)
+    found = sweep(asked, [bundle])
+    assert [one.batch for one in found.configurations] == [1]
+    reason = found.left_out[0].reason
+    assert reason == "for batch=8 this needs transformers, which is not installed (pip install 'opmark[models]')"

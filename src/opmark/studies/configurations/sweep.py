@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from opmark.core.errors import NothingSelectedError, OpMarkError, UsageError
+from opmark.core.errors import MissingExtraError, NothingSelectedError, OpMarkError, UsageError
 from opmark.core.hardware.target import Target
 from opmark.core.units import format_ns
 from opmark.models.resolve import graph_to_predict
@@ -189,6 +189,12 @@ def sweep(
             done += 1
             try:
                 found.append(_predicted(asked, model, type_name, sizes))
+            except MissingExtraError as error:
+                asks = f" ({error.hint})" if error.hint else ""
+                reason = f"{f'for{given} ' if given else ''}{error.message}{asks}"
+                left_out[str(bundle.target), type_name, reason] = LeftOut(
+                    target=str(bundle.target), type=type_name, reason=reason
+                )
             except OpMarkError as error:
                 # Without the list of kernels, which differs by size and fills a screen; `opmark predict` shows it.
                 target, reason = str(bundle.target), error.message.partition(f" on {bundle.target}:")[0]
