@@ -226,9 +226,8 @@ def _from_transformers(name: str) -> Any:
     config = getattr(transformers, name if name.endswith("Config") else f"{name}Config")()
     for key in ("num_hidden_layers", "num_layers", "n_layer", "encoder_layers", "decoder_layers"):
         if isinstance(getattr(config, key, None), int):
-            with contextlib.suppress(
-                NotImplementedError
-            ):  # a configuration that derives this number refuses to be told it
+            # a configuration that derives this number refuses to be told it, by this exception
+            with contextlib.suppress(NotImplementedError):
                 setattr(config, key, 2)
     if hasattr(config, "vocab_size"):
         config.vocab_size = min(config.vocab_size or 4096, 4096)

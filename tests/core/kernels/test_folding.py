@@ -103,6 +103,17 @@ def test_every_sample_has_the_state_between_the_readings_around_its_turn() -> No
     assert {state[1] for state in look.state} == {0.0}
 
 
+def test_readings_that_differ_as_usual_are_no_unrest() -> None:
+    """The first reading follows no work; a stolen one is left out, as it is of the state."""
+    usual = {**USUAL, "memory first": 30.0}
+    calm = {"compute": (10.0,) * 4, "memory": (30.0, 20.0, 20.0, 20.0)}
+    look = look_of(block([5.0] * 6, label="network", sentinels=calm), usual, None, 0.0)
+    assert (look.readings, look.unrest) == (4, (0.0, 0.0))
+    moved = {"compute": (10.0, 11.0, 10.0, 11.0), "memory": (30.0, 20.0, 200.0, 20.0)}
+    look = look_of(block([5.0] * 6, label="network", sentinels=moved), usual, None, 0.0)
+    assert look.unrest == (pytest.approx(math.log(1.1) ** 2 / 3), 0.0)
+
+
 def test_a_stolen_reading_beside_few_turns_does_not_count() -> None:
     seen = {"compute": (10.0, 10.0, 120.0, 10.0), "memory": (20.0, 20.0, 90.0, 20.0)}
     told = look_of(block([5.0] * 6, label="network", sentinels=seen), USUAL, None, 0.0)

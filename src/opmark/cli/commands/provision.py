@@ -157,9 +157,10 @@ def provision(
 
 def _compile_search(*, wait: bool) -> None:
     """Begin to compile the search where that was never done, or `wait` for it: no planning time pays for it."""
+    from opmark.leaderboards.problem.compile_cache import runs_uncompiled
     from opmark.leaderboards.search.compilation import compile_in_background, compile_once, is_compiled
 
-    if is_compiled():
+    if runs_uncompiled() or is_compiled():
         return
     if not wait:
         compile_in_background()

@@ -60,7 +60,8 @@ def look_of(block: Block, usual: Mapping[str, float], of_round: Mapping[str, flo
 
     Without interleaved sentinels, the readings of its round are beside every sample. All readings are in ns.
     """
-    states = _states(block, usual, of_round)
+    logs = _logs(block, usual)
+    states = _states(block, logs, usual, of_round)
     bases = clean_samples(block.base_ns, block.base_clean) if block.base_copies else [0.0]
     paired = len(block.base_ns) == len(block.ns)
     outside_ns = overhead_ns if block.enqueue_ns is None and block.label != NETWORK else 0.0
@@ -76,37 +77,45 @@ def look_of(block: Block, usual: Mapping[str, float], of_round: Mapping[str, flo
         process=block.process,
         ns=times,
         state=[states[index] for index in chosen],
-        readings=max((len(block.sentinels.get(name, ())) for name in STATES), default=0),
-        unrest=tuple(_unrest(block.sentinels.get(name, ())) for name in STATES),
+        readings=max(map(len, logs.values()), default=0),
+        unrest=tuple(_unrest(logs.get(name, ())) for name in STATES),
     )
 
 
-def _unrest(readings: Sequence[float]) -> float:
-    """The variance of the readings' logarithms, without stolen ones; 0 for fewer than two."""
-    logs = [math.log(ns) for ns in readings]
-    calm = [one for one in logs if abs(one - median(logs)) <= STOLEN]
+def _logs(block: Block, usual: Mapping[str, float]) -> dict[str, list[float]]:
+    """The logarithm of every reading over the usual one after work of that length, by sentinel."""
+    found = {}
+    for name in STATES:
+        if name in usual and block.sentinels.get(name):
+            first, later = usual_beside(usual, name, block)
+            found[name] = [math.log(ns / (later if place else first)) for place, ns in enumerate(block.sentinels[name])]
+    return found
+
+
+def _unrest(logs: Sequence[float]) -> float:
+    """The variance of a look's readings, without stolen ones; 0 for fewer than two."""
+    calm = _calm(logs, median(logs)) if logs else []
     return variance(calm) if len(calm) > 1 else 0.0
 
 
 def _states(
-    block: Block, usual: Mapping[str, float], of_round: Mapping[str, float] | None
+    block: Block,
+    logs: Mapping[str, Sequence[float]],
+    usual: Mapping[str, float],
+    of_round: Mapping[str, float] | None,
 ) -> Sequence[tuple[float, ...]]:
-    """The state beside every sample: the mean of the readings before and after its turn, in logarithms.
+    """The state beside every sample: the mean of the readings (`logs`) before and after its turn.
 
-    Each reading stands over the usual one after work of that length. A stolen one counts only between two of them: in
-    a look of few turns it would stand beside most samples.
+    A stolen one counts only between two of them: in a look of few turns it would stand beside most samples.
     """
     columns = []
     for name in STATES:
-        readings = block.sentinels.get(name)
         if name not in usual:
             columns.append([0.0] * len(block.ns))
-        elif readings:
-            first, later = usual_beside(usual, name, block)
-            logs = [math.log(ns / (later if place else first)) for place, ns in enumerate(readings)]
-            each = len(block.ns) // (len(readings) - 1)
-            middle = median(logs)
-            beside = [_beside(pair, middle) for pair in pairwise(logs)]
+        elif name in logs:
+            each = len(block.ns) // (len(logs[name]) - 1)
+            middle = median(logs[name])
+            beside = [fmean(_calm(pair, middle) or pair) for pair in pairwise(logs[name])]
             columns.append([state for state in beside for _ in range(each)])
         else:
             constant = math.log(of_round[name] / usual[name]) if of_round and name in of_round else 0.0
@@ -114,10 +123,9 @@ def _states(
     return list(zip(*columns, strict=True))
 
 
-def _beside(readings: Sequence[float], middle: float) -> float:
-    """The mean of the readings before and after a turn, without stolen ones unless both are."""
-    calm = [one for one in readings if abs(one - middle) <= STOLEN]
-    return fmean(calm or readings)
+def _calm(logs: Sequence[float], middle: float) -> list[float]:
+    """The readings that were not stolen."""
+    return [one for one in logs if abs(one - middle) <= STOLEN]
 
 
 def fold_kernel(

@@ -123,7 +123,7 @@ _KERNEL_COLUMNS = (
     Column(
         "construction",
         "string",
-        "one call at a time (single), or copies one after (chain) or beside (parallel) the other",
+        "one call at a time (single), or copies one after (chain) or beside (parallel) the other, or added up (sum)",
     ),
     Column("hot_quantiles_ns", "list<double>", "0, 0.05 … 1 quantiles of the clean hot samples"),
     Column("rotated_quantiles_ns", "list<double>", "the same of the rotated samples"),
