@@ -6,6 +6,7 @@
     python benchmarks/labels.py --machine neighbour --looks 1,4,16
     python benchmarks/labels.py --readings full.jsonl             # sentinels, by the work before them (decision 0026)
     python benchmarks/labels.py --single network full.jsonl       # labels from one look against those from another one
+    python benchmarks/labels.py --short 270 full.jsonl            # parts of a journal as runs of so many seconds
 
 Every simulated kernel has a latency and a sensitivity to each state of the machine that no estimator is told. A look is
 12 turns in one process: both sentinels, then the kernel. `bias` is the median error over kernels, `spread` its
@@ -17,6 +18,7 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from opmark.core.kernels.folding import look_of
 from opmark.core.measurements.estimate import median
 from opmark.core.measurements.journal import Journal, labels_of_trials, read_journal, usual_of
 from opmark.core.measurements.labelling import Look, labels_of
-from opmark.core.measurements.records import HOT, LABELS
+from opmark.core.measurements.records import HOT, LABELS, NETWORK
 from opmark.core.measurements.usual_readings import usual_keys
 
 TURNS = 12
@@ -45,8 +47,15 @@ def main() -> None:
         "--readings", action="store_true", help="the sentinels' readings in journals, by length of work"
     )
     parser.add_argument("--single", choices=LABELS, help="this label from one look against that from another look")
+    parser.add_argument("--short", type=float, help="labels of parts of a journal, this many seconds long")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
+    if chosen.short:
+        if not chosen.journals:
+            parser.error("--short needs a journal")
+        found = [row for path in chosen.journals for row in short_runs(read_journal(path), chosen.short)]
+        print(json.dumps(found, indent=1) if chosen.json else _short_text(found))
+        return
     if chosen.single:
         if not chosen.journals:
             parser.error("--single needs a journal")
@@ -239,6 +248,54 @@ def single_looks(journal: Journal, which: str) -> list[dict[str, Any]]:
             name = f"{target.name}, {len(pairs)} trials"
             rows.append({"machine": journal.path.stem, "looks": 1, "estimator": name, **_figures(errors, told)})
     return rows
+
+
+def short_runs(journal: Journal, seconds: float) -> list[dict[str, Any]]:
+    """By target: labels of parts of `journal` over those of all of it, as if each part were a run of its own.
+
+    A part follows where the one before ends, and counts with at least 20 kernels and four networks. `apart` is how much
+    slower networks are told than kernels.
+    """
+    times = [block.at_s for blocks in journal.blocks.values() for block in blocks if block.at_s is not None]
+    if not times:
+        raise SystemExit(f"{journal.path}: its looks have no time, so no part of it can be told; give a later journal")
+    whole = journal.labels
+    parts: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    for begin in np.arange(min(times), max(times), seconds):
+        blocks = {
+            key: [block for block in own if block.at_s is not None and begin <= block.at_s < begin + seconds]
+            for key, own in journal.blocks.items()
+        }
+        part = replace(journal, blocks={key: tuple(own) for key, own in blocks.items() if own})
+        for target in journal.targets:
+            errors: dict[str, list[float]] = {HOT: [], NETWORK: []}
+            for key, found in part.labels.items():
+                which = NETWORK if NETWORK in found.labels else HOT
+                if journal.trials[key].target == target.name and which in whole[key].labels:
+                    errors[which].append(np.log(found.main.latency_ns / whole[key].main.latency_ns))
+            if len(errors[HOT]) >= 20 and len(errors[NETWORK]) >= 4:
+                middle, networks = np.median(errors[HOT]), np.median(errors[NETWORK])
+                spread = [1.4826 * float(np.median(np.abs(own - np.median(own)))) for own in errors.values()]
+                parts[target.name].append((float(networks - middle), spread[0], spread[1]))
+    return [
+        {
+            "journal": journal.path.stem,
+            "target": name,
+            "parts": len(found),
+            "apart": float(np.mean([apart for apart, _, _ in found])),
+            "kernels_spread": float(np.mean([kernels for _, kernels, _ in found])),
+            "networks_spread": float(np.mean([networks for _, _, networks in found])),
+        }
+        for name, found in parts.items()
+    ]
+
+
+def _short_text(rows: Sequence[dict[str, Any]]) -> str:
+    return "\n".join(
+        f"{row['journal']:<10} {row['target']:<22} {row['parts']:>3} parts  networks {row['apart']:+6.1%} beside kernels  "
+        f"spread of kernels {row['kernels_spread']:5.1%}, of networks {row['networks_spread']:5.1%}"
+        for row in rows
+    )
 
 
 def _halves(looks: Mapping[str, Sequence[Look]]) -> tuple[dict[str, list[Look]], dict[str, list[Look]]]:

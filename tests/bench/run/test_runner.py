@@ -215,7 +215,7 @@ def test_networks_are_seen_again_in_other_processes_of_the_first_pass(
         for key, trial in journal.trials.items()
         if isinstance(trial, NetworkTrial)
     }
-    assert all(len(set(seen)) == len(seen) == 3 for seen in processes.values()), processes
+    assert all(len(set(seen)) == len(seen) >= 3 for seen in processes.values()), processes
     last = max(block.round for blocks in journal.blocks.values() for block in blocks)
     rounds = [
         block.round

@@ -37,9 +37,10 @@ _LEAST_LOOKS = 4
 _REPEATS_FIRST = 3
 # Fitting labels takes at most this share of the time.
 _FITTING_SHARE = 0.1
-# More looks at networks take this share of the first pass, and give a network at most so many in it.
+# More looks at networks take this share of the first pass, from its beginning to its end, and give a network at most
+# so many in it.
 _NETWORKS_SHARE = 0.12
-_NETWORK_LOOKS = 3
+_NETWORK_LOOKS = 8
 
 
 def run(
@@ -202,6 +203,7 @@ class _Run:
         """Look at networks of the target `name` in one more process each, while a share of its time is left.
 
         The few samples of a look tell one moment, and a run that ends within its first pass judges predictors by them.
+        Looks all over the pass meet the same states of the machine as the looks at kernels.
         """
         networks = [trial for trial in self._plan.networks if trial.target == name and trial.trial not in self._lost]
         while not self._is_over() and self._networks_s[name] < _NETWORKS_SHARE * elapsed_s:

@@ -6,19 +6,20 @@ That is no state of the machine, so a reading is compared with those that follow
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from opmark.core.measurements.estimate import median
 from opmark.core.measurements.labelling import STOLEN
+from opmark.core.measurements.readings_in_time import Reading, effects_of_work
 from opmark.core.measurements.records import ROTATED, Block
 
 # Two lengths of work a decade: between them the copy's reading changes by at most a quarter.
 _A_DECADE = 2
-# Few trials tell their own state as well: no difference at all counts as much as so many trials.
-_PRIOR_TRIALS = 10.0
+_POWER = "after 10^"
 
 
 def usual_beside(usual: Mapping[str, float], name: str, block: Block) -> tuple[float, float]:
@@ -58,31 +59,45 @@ def at_usual_work(readings: Mapping[str, float], usual: Mapping[str, float]) -> 
 def usual_readings(blocks: Iterable[Block], others: Iterable[tuple[str, float]] = ()) -> dict[str, float]:
     """The median of each sentinel's readings in ns by its name, and the usual reading by name and length of the work.
 
-    `others` are readings, with names, that stand beside no block. The usual reading after work of one length is the
-    mean logarithm, drawn towards that over all, the more so the fewer trials have that length.
+    `others` are readings, with names, that stand beside no block. Usual readings after work of different lengths are
+    those of one moment: a run looks at networks when the machine is faster or slower than beside most kernels.
     """
     every: dict[str, list[float]] = defaultdict(list)
-    found: dict[str, list[float]] = defaultdict(list)
-    trials: dict[str, set[str]] = defaultdict(set)
-    names: dict[str, str] = {}
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    found: dict[str, list[Reading]] = defaultdict(list)
     for name, ns in others:
         every[name].append(ns)
     for block in blocks:
+        moment = (-1 if block.at_s is None else block.at_s, block.round)
         for name, readings in block.sentinels.items():
             every[name] += readings
             first, later = _keys(name, block)
-            for key, part in ((first, readings[:1]), (later, readings[1:])):
-                found[key].extend(part)
-                trials[key].add(block.trial)
-                names[key] = name
+            for work, part in ((first, readings[:1]), (later, readings[1:])):
+                if part:
+                    counts[name][work] += len(part)
+                    found[name].append(Reading(moment=moment, work=work, trial=block.trial, log_ns=_level(part)))
     usual = {name: median(readings) for name, readings in every.items()}
-    levels = {name: _level(readings) for name, readings in every.items()}
-    for key in sorted(found):
-        if found[key]:
-            name, count = names[key], len(trials[key])
-            carried = (_level(found[key]) - levels[name]) * count / (count + _PRIOR_TRIALS)
-            usual[key] = math.exp(levels[name] + carried)
+    for name, readings_of in found.items():
+        effects = effects_of_work(readings_of, _neighbours(counts[name]))
+        usually = sum(effects[work] * count for work, count in counts[name].items()) / counts[name].total()
+        level = _level(every[name]) - usually
+        usual |= {work: math.exp(level + effect) for work, effect in effects.items()}
     return usual
+
+
+def _neighbours(works: Iterable[str]) -> list[tuple[str, str, float]]:
+    """Pairs of works with the nearest lengths and the same contents of the caches, and their distance in classes."""
+    lengths: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for work in works:
+        before, power, after = work.partition(_POWER)
+        if power:
+            length, _, contents = after.partition(" ns")
+            lengths[before + contents].append((float(length), work))
+    return [
+        (a, b, (longer - shorter) * _A_DECADE)
+        for chain in lengths.values()
+        for (shorter, a), (longer, b) in pairwise(sorted(chain))
+    ]
 
 
 def deviation_of_readings(blocks: Iterable[Block]) -> float:
@@ -116,4 +131,4 @@ def _keys(name: str, block: Block) -> tuple[str, str]:
 
 def _after(name: str, work_ns: float) -> str:
     length = math.floor(_A_DECADE * math.log10(max(work_ns, 1.0))) / _A_DECADE
-    return f"{name} after 10^{length:g} ns"
+    return f"{name} {_POWER}{length:g} ns"
