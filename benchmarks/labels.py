@@ -292,7 +292,7 @@ def short_runs(journal: Journal, seconds: float) -> list[dict[str, Any]]:
 
 def _short_text(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(
-        f"{row['journal']:<10} {row['target']:<22} {row['parts']:>3} parts  networks {row['apart']:+6.1%} beside kernels  "
+        f"{row['journal']:<10} {row['target']:<22} {row['parts']:>3} parts  networks beside kernels {row['apart']:+6.1%}, "
         f"spread of kernels {row['kernels_spread']:5.1%}, of networks {row['networks_spread']:5.1%}"
         for row in rows
     )
