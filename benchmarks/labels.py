@@ -292,8 +292,8 @@ def short_runs(journal: Journal, seconds: float) -> list[dict[str, Any]]:
 
 def _short_text(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(
-        f"{row['journal']:<10} {row['target']:<22} {row['parts']:>3} parts  networks beside kernels {row['apart']:+6.1%}, "
-        f"spread of kernels {row['kernels_spread']:5.1%}, of networks {row['networks_spread']:5.1%}"
+        f"{row['journal']:<10} {row['target']} {row['parts']:>2} parts: networks beside kernels {row['apart']:+.1%},"
+        f" spread of kernels {row['kernels_spread']:5.1%}, of networks {row['networks_spread']:5.1%}"
         for row in rows
     )
 

@@ -90,11 +90,8 @@ def test_a_kind_without_samples_is_the_donor_s_times_the_factor_and_doubted() ->
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-def test_whatever_is_chosen_is_the_same_from_its_folder(
-    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(choosing, "METHODS", {method: METHODS[method]})
-    bundle = made(slower(30))
+def test_whatever_is_chosen_is_the_same_from_its_folder(method: str, tmp_path: Path) -> None:
+    bundle = made(slower(30), methods=(method,))
     save(bundle, tmp_path / "bundle")
     loaded = load(tmp_path / "bundle", target_name=HERE.name)
     assert loaded.manifest.transfer == bundle.manifest.transfer

@@ -39,7 +39,7 @@ _REPEATS_FIRST = 3
 _FITTING_SHARE = 0.1
 # More looks at networks take this share of the first pass, from its beginning to its end, and give a network at most
 # so many in it.
-_NETWORKS_SHARE = 0.12
+_NETWORKS_SHARE = 0.2
 _NETWORK_LOOKS = 8
 
 

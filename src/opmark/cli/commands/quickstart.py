@@ -59,7 +59,7 @@ def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
                 display.update(task, total=display.tasks[task].completed)
                 display.add_task(one_line(text).rstrip(" …."), total=None)
             said.append(text)
-            display.console.print(one_line(text), highlight=False, markup=False)
+            display.console.print(one_line(text), highlight=False, markup=False, soft_wrap=True)
 
         result = study(folder, find_suite("quickstart"), minutes=minutes, announce=announce, progress=show)
     if as_json:

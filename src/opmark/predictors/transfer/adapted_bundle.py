@@ -1,6 +1,6 @@
 """A predictor of a device with few measured kernels, made with another device's predictor where that helps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -66,20 +66,21 @@ def transferred(
     samples: int | None = None,
     networks: Sequence[NetworkMeasurement] = (),
     graphs: Mapping[str, Graph] | None = None,
+    methods: Collection[str] = METHODS,
 ) -> Bundle:
     """Make a bundle of `target` from `samples` of its rows, or from all, and the donor that diverges least.
 
-    Validation on the samples chooses the method, and the bundle contains the donor only if the method needs it. Kinds
-    without a sample come from the donor. Network constants are fitted on training networks if there are any, else taken
-    from a donor of the same runtime. Raises `NothingSelectedError` without donors, without rows, or with fewer rows
-    than asked for.
+    Validation on the samples chooses one of the `methods`, and the bundle contains the donor only if the method needs
+    it. Kinds without a sample come from the donor. Network constants are fitted on training networks if there are any,
+    else taken from a donor of the same runtime. Raises `NothingSelectedError` without donors, without rows, or with
+    fewer rows than asked for.
     """
     pool = _pool(measurements, target, hardware, samples) if donors else []
     if not pool:
         raise NothingSelectedError("nothing to transfer between", hint="name a donor, and a target with measurements")
     with single_thread():
         chosen = pool if samples is None else sampled(pool, samples)
-        nearest, learned, record = _learn(chosen, weights_of(pool, chosen), donors)
+        nearest, learned, record = _learn(chosen, weights_of(pool, chosen), donors, methods)
         kinds = _kinds(learned)
     given = nearest.model.bundle.manifest
     training = [one for one in networks if one.role == "training" and one.status in USABLE and one.latency_ns]
@@ -112,6 +113,7 @@ def transfer_release(
     *,
     samples: int | None = None,
     graphs: Mapping[str, Graph] | None = None,
+    methods: Collection[str] = METHODS,
 ) -> Bundle:
     """Call `transferred` on a release's target. Raises `UnknownNameError` for a target that the release lacks."""
     return transferred(
@@ -123,6 +125,7 @@ def transfer_release(
         samples=samples,
         networks=release.network_measurements(target_name),
         graphs=graphs,
+        methods=methods,
     )
 
 
@@ -137,11 +140,13 @@ def _pool(measurements: Sequence[Measurement], target: Target, hardware: Hardwar
     return pool
 
 
-def _learn(chosen: Sequence[Table], weights: Floats, donors: Sequence[Donor]) -> tuple[Donor, _Learned, TransferRecord]:
+def _learn(
+    chosen: Sequence[Table], weights: Floats, donors: Sequence[Donor], methods: Collection[str]
+) -> tuple[Donor, _Learned, TransferRecord]:
     """Choose a donor and a method for the samples `chosen`, and learn from them."""
     donor, divergence = nearest_donor(chosen, donors)
     known = rows_of(chosen, donor.model)
-    scores = validations(known, weights)
+    scores = validations(known, weights, methods)
     method = best_of(scores)
     helped = method not in WITHOUT_DONOR
     learned = _Learned(

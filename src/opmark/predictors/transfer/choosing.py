@@ -5,7 +5,7 @@ the new device and the donor's prediction is learned. Validation on the samples 
 scratch, one factor or a ridge regression, because it depends on their number.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -125,13 +125,13 @@ def _utilisation(table: Table, latency_ns: Floats) -> Floats:
     return np.log(latency_ns / roofline.latency_ns(inputs.flops, inputs.moved_bytes))
 
 
-def validations(known: Rows, weights: Floats) -> dict[str, Validation]:
-    """Validate every method on the samples alone. Raises `NothingSelectedError` with fewer than two shape groups."""
+def validations(known: Rows, weights: Floats, methods: Collection[str] = METHODS) -> dict[str, Validation]:
+    """Validate `methods` on the samples alone. Raises `NothingSelectedError` with fewer than two shape groups."""
     groups = shape_groups(kernels_of(known.tables))
     if len(set(groups)) < 2:
         raise NothingSelectedError("too few samples to validate on", hint="measure kernels of at least two shapes")
     folds = group_folds(groups, _FOLDS)
-    return {name: _validated(method, known, weights, folds) for name, method in METHODS.items()}
+    return {name: _validated(METHODS[name], known, weights, folds) for name in methods}
 
 
 def best_of(found: Mapping[str, Validation]) -> str:

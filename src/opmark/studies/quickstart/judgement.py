@@ -9,7 +9,7 @@ from opmark.core.measurements.measurement import DOUBTFUL, ERROR_OF_COARSE, LOW_
 # Up to these limits a quickstart is good; up to the second ones fair; above them poor. The errors are those of networks
 # that no sample came from: their median, and the worst.
 MEDIAN_LIMITS, WORST_LIMITS = (0.05, 0.1), (0.15, 0.3)
-# The share of doubtful measurements; above the second limit nothing else counts.
+# The share of doubtful measurements; above the second limit only good predictions are believed.
 NOISE_LIMITS = (0.1, 0.5)
 GOOD, FAIR, POOR, NOISY = "good", "fair", "poor", "too noisy"
 # A median error below so many noise floors is mostly noise of this machine.
@@ -62,11 +62,12 @@ def judge_quickstart(
 
 
 def _word(noise: float, error: float, worst: float) -> str:
+    if error <= MEDIAN_LIMITS[0] and worst <= WORST_LIMITS[0]:
+        # Sums over many kernels may be good where single ones are doubtful.
+        return GOOD if noise <= NOISE_LIMITS[0] else FAIR
     if noise > NOISE_LIMITS[1]:
         return NOISY
-    if error > MEDIAN_LIMITS[1] or worst > WORST_LIMITS[1]:
-        return POOR
-    return GOOD if noise <= NOISE_LIMITS[0] and error <= MEDIAN_LIMITS[0] and worst <= WORST_LIMITS[0] else FAIR
+    return POOR if error > MEDIAN_LIMITS[1] or worst > WORST_LIMITS[1] else FAIR
 
 
 def _is_noise(noise: float, error: float, floor: float | None) -> bool:

@@ -16,11 +16,13 @@ from opmark.predictors.inputs.arrays import single_thread
 from opmark.predictors.judging.evidence import Evidence, Judged
 from opmark.predictors.judging.scores import judge_sides, split_sides
 from opmark.predictors.judging.splits import SHAPE_GROUP
+from opmark.predictors.judging.transferred import judge_transferred
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 from opmark.studies.predictor_pages.evaluation import error_table
 from opmark.studies.quickstart.contest import Contest
 from opmark.studies.quickstart.judgement import QuickstartVerdict
+from opmark.studies.quickstart.learning import lesson
 from opmark.studies.quickstart.unseen_networks import NetworkError
 
 _COSTLIEST = 8
@@ -87,7 +89,10 @@ def _judged(release: Release, bundle: Bundle) -> Judged | None:
     )
     with single_thread():
         # one fold of five: the others would take minutes
-        return judge_sides(split_sides(evidence, SHAPE_GROUP), bundle.manifest.estimator)
+        sides = split_sides(evidence, SHAPE_GROUP)
+        if bundle.manifest.transfer is not None:
+            return judge_transferred(sides, bundle)
+        return judge_sides(sides, bundle.manifest.estimator)
 
 
 def _facts(release: Release) -> list[tuple[str, str]]:
@@ -105,6 +110,7 @@ def _target(release: Release, target: str, judged: Judged | None, bundle: Bundle
         "rows": statuses.total(),
         "statuses": sorted(statuses.items()),
         "note": bundle.constants.note,
+        "lesson": lesson(bundle),
         "gap_ns": bundle.constants.gap_ns,
         "accuracy": None if judged is None else _accuracy(target, judged),
     }

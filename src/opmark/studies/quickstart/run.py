@@ -23,9 +23,9 @@ from opmark.leaderboards.scoring.first_answer import compile_meanwhile
 from opmark.predictors.model import bundle as bundles
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.bundle_paths import bundle_path
-from opmark.predictors.model.training import train
 from opmark.studies.quickstart.contest import NETWORK, Contest, hold_contest
 from opmark.studies.quickstart.judgement import QuickstartVerdict, judge_quickstart
+from opmark.studies.quickstart.learning import learned, lesson
 from opmark.studies.quickstart.report import report_page
 from opmark.studies.quickstart.unseen_networks import NetworkError, compare
 
@@ -101,6 +101,8 @@ def quickstart(
     announce(f"Release {release.name}: {len(release.kernels):,} kernel rows. Training predictors …")
     graphs = {target: _graphs(release, target, workspace) for target in suite.targets}
     trained = {target: _trained(workspace, release, target, graphs[target]) for target in suite.targets}
+    for bundle in trained.values():
+        announce(f"{bundle.target.name}: {lesson(bundle)}")
     announce("Predicting networks that no sample came from …")
     networks = compare(release, trained, graphs)
     if not networks:
@@ -183,11 +185,11 @@ def _graphs(release: Release, target: str, workspace: Workspace) -> dict[str, Gr
 
 
 def _trained(workspace: Workspace, release: Release, target: str, graphs: Mapping[str, Graph]) -> Bundle:
-    """The predictor of `target`: the stored one if it was trained on this release, else a new one."""
+    """The predictor of `target`: the stored one if it was made from this release, else a new one."""
     folder = bundle_path(workspace, release.device, release.version, target)
     if folder.is_dir():
         found = bundles.load(folder)
         if found.manifest.origin.id == release.id:
             return found
-    bundles.save(train(release, target, graphs=graphs), folder)
+    bundles.save(learned(release, target, graphs), folder)
     return bundles.load(folder)

@@ -1,0 +1,38 @@
+"""Predictors of a quickstart: some hundred kernels teach how this machine differs from another device.
+
+They teach this difference better than the machine itself (decision 0032).
+"""
+
+import contextlib
+from collections.abc import Mapping
+
+from opmark.core.errors import NothingSelectedError
+from opmark.core.kernels.graph import Graph
+from opmark.core.units import counted
+from opmark.datasets.release.release import Release
+from opmark.predictors.model.bundle import Bundle
+from opmark.predictors.model.training import train
+from opmark.predictors.transfer.adapted_bundle import transfer_release
+from opmark.predictors.transfer.methods import WITH_DONOR
+from opmark.predictors.transfer.shipped_donors import shipped_donors
+
+
+def learned(release: Release, target: str, graphs: Mapping[str, Graph]) -> Bundle:
+    """A predictor of `target`: corrected from one that comes with OpMark, or learned alone where none fits.
+
+    Raises `NothingSelectedError` without usable rows.
+    """
+    donors = shipped_donors(target)
+    if donors:
+        # Samples of a single shape cannot judge a method.
+        with contextlib.suppress(NothingSelectedError):
+            return transfer_release(release, target, donors, graphs=graphs, methods=WITH_DONOR)
+    return train(release, target, graphs=graphs)
+
+
+def lesson(bundle: Bundle) -> str:
+    """The source of a predictor's knowledge, as a sentence without its full stop."""
+    rows, given = sum(kind.entry.rows for kind in bundle.kinds.values()), bundle.manifest.transfer
+    if given is None or not given.donor:
+        return f"Learned from {counted(rows, 'kernel')} of this machine alone"
+    return f"The predictor of {given.donor.partition(':')[0]}, corrected by {counted(rows, 'kernel')} of this machine"
