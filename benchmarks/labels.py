@@ -27,7 +27,7 @@ import numpy as np
 from opmark.core.kernels.folding import look_of
 from opmark.core.measurements.estimate import median
 from opmark.core.measurements.journal import Journal, labels_of_trials, read_journal, usual_of
-from opmark.core.measurements.labelling import Look, labels_of
+from opmark.core.measurements.labelling import HOT_EFFECT, Look, labels_of
 from opmark.core.measurements.records import HOT, LABELS, NETWORK
 from opmark.core.measurements.usual_readings import usual_keys
 
@@ -334,7 +334,7 @@ def _all_estimates(looks: Any, groups: Any) -> list[tuple[str, Any, Any]]:
             (name + how, np.array([_plain(looks[key], fraction, how) for key in keys]), None)
             for how in ("", " / compute", " / state")
         ]
-    labels = labels_of(looks, groups)
+    labels = labels_of(looks, groups, lasting=HOT_EFFECT)
     result.append(
         (
             "regression",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opmark.core.measurements.labelling import Look, labels_of
+from opmark.core.measurements.labelling import HOT_EFFECT, LASTING_EFFECT, Look, labels_of
 
 TURNS = 12
 
@@ -125,3 +125,10 @@ def test_labels_scale_with_the_samples(factor: float, seed: int) -> None:
     for key in looks:
         assert other[key].latency_ns == pytest.approx(factor * one[key].latency_ns, rel=1e-6)
         assert other[key].standard_error == pytest.approx(one[key].standard_error, rel=1e-6)
+
+
+@pytest.mark.parametrize(("lasting", "slower"), [(LASTING_EFFECT, 1.0), (HOT_EFFECT, 1.1)])
+def test_a_single_look_is_told_with_the_effect_that_is_known_before(lasting: tuple[float, ...], slower: float) -> None:
+    state = np.full((4, 2), math.log(1.2))
+    found = labels_of({"a": [Look(process=0, ns=[100.0] * 4, state=state)]}, lasting=lasting)["a"]
+    assert found.latency_ns == pytest.approx(100.0 / 1.2**slower)

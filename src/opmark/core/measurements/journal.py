@@ -15,7 +15,7 @@ from opmark.core.kernels.folding import TrialLabels, fold_kernel, fold_network, 
 from opmark.core.kernels.fusion import FusionMeasurement, fold_fusion
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.estimate import median
-from opmark.core.measurements.labelling import Label, labels_of
+from opmark.core.measurements.labelling import HOT_EFFECT, LASTING_EFFECT, Label, labels_of
 from opmark.core.measurements.lines import records_of
 from opmark.core.measurements.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.core.measurements.records import (
@@ -289,7 +289,8 @@ def labels_of_trials(
                 for key in own
             }
             groups = {key: _group(trials[key]) for key in own}
-            for key, found in labels_of(looks, groups).items():
+            lasting = HOT_EFFECT if which == HOT else LASTING_EFFECT
+            for key, found in labels_of(looks, groups, lasting=lasting).items():
                 labels[key][which] = found
     return {
         key: TrialLabels(labels=found, blocks=blocks[key])

@@ -22,8 +22,10 @@ K = TypeVar("K", bound=Hashable)
 STATES = ("compute", "memory")
 # Effects of the state differ between kernels by about this much.
 _EFFECT_DEVIATION = 0.15
-# The effect of a lasting change before anything was measured: most of compute, some of memory, together all of it.
+# The effect of a lasting change before anything was measured: most of compute, some of memory, together all of it. A
+# kernel whose tensors are in the caches follows compute alone, and more than the sentinel does (decision 0031).
 LASTING_EFFECT = (0.7, 0.3)
+HOT_EFFECT = (1.0, 0.1)
 # A reading this far from the others of its look, in logarithms, was interrupted.
 STOLEN = 0.7
 # The deviation of lasting states before any was read, and the number of looks that it counts for.
@@ -87,13 +89,21 @@ class Label:
         return len(self.told_ns)
 
 
-def labels_of(looks: Mapping[K, Sequence[Look]], groups: Mapping[K, str] | None = None) -> dict[K, Label]:
-    """The label of every key with looks; kernels of one group (their kind) help each other."""
+def labels_of(
+    looks: Mapping[K, Sequence[Look]],
+    groups: Mapping[K, str] | None = None,
+    *,
+    lasting: tuple[float, ...] = LASTING_EFFECT,
+) -> dict[K, Label]:
+    """The label of every key with looks; kernels of one group (their kind) help each other.
+
+    `lasting` is the effect of a lasting change of each state before anything was measured.
+    """
     keys = [key for key, found in looks.items() if found]
     if not keys:
         return {}
     table = _Samples.of([looks[key] for key in keys], [(groups or {}).get(key, "") for key in keys])
-    return dict(zip(keys, _labels(table), strict=True))
+    return dict(zip(keys, _labels(table, np.array(lasting)), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +173,7 @@ def _reliability(state: Any, table: _Samples) -> Any:
     return np.where(noise > 0, lasting / np.where(noise > 0, lasting + noise, 1.0), 1.0)
 
 
-def _labels(table: _Samples) -> list[Label]:
+def _labels(table: _Samples, lasting: Any) -> list[Label]:
     values, states = _looks(table)
     # One number per process of a trial: blocks of one process share its memory.
     units, unit = np.unique(np.stack([table.trial, table.process]), axis=1, return_inverse=True)
@@ -171,11 +181,11 @@ def _labels(table: _Samples) -> list[Label]:
     ones = np.ones(len(values))
     state = np.stack([_means(states[:, column], unit, ones) for column in range(len(STATES))], axis=1)
     value = _medians(values, unit)
-    alone = _alone(values - (states * np.array(LASTING_EFFECT)).sum(axis=1), unit)
+    alone = _alone(values - (states * lasting).sum(axis=1), unit)
     # Readings far from the samples say too little about them to fit their effect.
     beside = np.bincount(unit, _moves(table)) > 0
     processes = np.bincount(trial)
-    effects = np.tile(np.array(LASTING_EFFECT), (len(processes), 1))
+    effects = np.tile(lasting, (len(processes), 1))
     for _ in range(_ROUNDS):
         told = value - (state * effects[trial]).sum(axis=1)
         between = _between(told, trial, processes, table.group, alone)
@@ -188,7 +198,7 @@ def _labels(table: _Samples) -> list[Label]:
             trial,
             len(processes),
         )
-        effects = _effects(moments, table.group, np.array(LASTING_EFFECT))
+        effects = _effects(moments, table.group, lasting)
     told = value - (state * effects[trial]).sum(axis=1)
     between = _between(told, trial, processes, table.group, alone)
     weight = _huber((told - _medians(told, trial)[trial]) / between[trial])
@@ -202,12 +212,12 @@ def _labels(table: _Samples) -> list[Label]:
     error = np.sqrt(between**2 / effective * (1 + 0.93 / freedom) ** 2 + (away**2).sum(axis=1) * spread)
     # A latency that the clock cannot resolve is not known at all.
     error = np.where(np.exp(mean) <= _RESOLUTION_NS, 1.0, error)
-    lasting = (states * effects[table.trial]).sum(axis=1)
-    told_ns = np.exp(table.log_ns - lasting[table.look])
+    slower = (states * effects[table.trial]).sum(axis=1)
+    told_ns = np.exp(table.log_ns - slower[table.look])
     # Looks of one trial, and processes of one trial, stand next to each other.
     by_trial = np.split(told_ns, np.cumsum(np.bincount(table.trial[table.look]))[:-1])
     by_process = np.split(np.exp(told), np.cumsum(processes)[:-1])
-    ratio = np.exp(_medians(lasting, table.trial))
+    ratio = np.exp(_medians(slower, table.trial))
     return [
         Label(
             latency_ns=float(np.exp(mean[at])),
