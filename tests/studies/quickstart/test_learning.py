@@ -15,7 +15,7 @@ from opmark.predictors.model.training import train_on
 from opmark.predictors.transfer import adapted_bundle
 from opmark.predictors.transfer.choosing import Donor
 from opmark.studies.quickstart import learning
-from opmark.studies.quickstart.learning import learned, lesson
+from opmark.studies.quickstart.learning import donor_of, learned, lesson
 
 HERE = replace(law.TARGET, device="acme-2")
 
@@ -59,6 +59,7 @@ def test_the_donor_is_corrected_and_named(monkeypatch: pytest.MonkeyPatch) -> No
     bundle = learned(release(rows(20)), HERE.name, {})
     assert bundle.manifest.transfer is not None
     assert "scratch" not in bundle.manifest.transfer.validation
+    assert donor_of(bundle) == "acme-1/1.0.0"
     assert lesson(bundle) == "The predictor of acme-1/1.0.0, corrected by 40 kernels of this machine"
     asked = law.kernels("gemm", 20, 9)
     told = CostModel(bundle).kernels(asked).hot_ns
@@ -68,7 +69,7 @@ def test_the_donor_is_corrected_and_named(monkeypatch: pytest.MonkeyPatch) -> No
 def test_without_a_donor_the_machine_teaches_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "shipped_donors", lambda _: [])
     bundle = learned(release(rows(20)), HERE.name, {})
-    assert bundle.manifest.transfer is None
+    assert (bundle.manifest.transfer, donor_of(bundle)) == (None, None)
     assert lesson(bundle) == "Learned from 40 kernels of this machine alone"
 
 

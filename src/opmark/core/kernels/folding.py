@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from statistics import fmean, variance
+from statistics import fmean
 from typing import Protocol
 
 from opmark.core.measurements.estimate import label, median, quantiles, variation
@@ -95,7 +95,11 @@ def _logs(block: Block, usual: Mapping[str, float]) -> dict[str, list[float]]:
 def _unrest(logs: Sequence[float]) -> float:
     """The variance of a look's readings, without stolen ones; 0 for fewer than two."""
     calm = _calm(logs, median(logs)) if logs else []
-    return variance(calm) if len(calm) > 1 else 0.0
+    if len(calm) < 2:
+        return 0.0
+    # The standard library's variance computes with fractions: it took a third of the time of all labels.
+    middle = fmean(calm)
+    return sum((one - middle) ** 2 for one in calm) / (len(calm) - 1)
 
 
 def _states(

@@ -9,6 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from statistics import fmean
 
 import numpy as np
 
@@ -116,10 +117,10 @@ def deviation_of_readings(blocks: Iterable[Block]) -> float:
 
 def _level(readings: Sequence[float]) -> float:
     """The mean logarithm without stolen moments: medians jump where a machine has two speeds."""
-    logs = np.log(np.asarray(readings, dtype=float))
-    near = logs[np.abs(logs - np.median(logs)) <= STOLEN]
+    logs = [math.log(ns) for ns in readings]
+    middle = median(logs)
     # between two speeds far from each other, the median may have no reading near it
-    return float(near.mean() if len(near) else np.median(logs))
+    return fmean([one for one in logs if abs(one - middle) <= STOLEN] or [middle])
 
 
 def _keys(name: str, block: Block) -> tuple[str, str]:

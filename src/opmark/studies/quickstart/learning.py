@@ -30,9 +30,15 @@ def learned(release: Release, target: str, graphs: Mapping[str, Graph]) -> Bundl
     return train(release, target, graphs=graphs)
 
 
+def donor_of(bundle: Bundle) -> str | None:
+    """The device and version whose predictor was corrected; None for one that was learned alone."""
+    transfer = bundle.manifest.transfer
+    return transfer.donor.partition(":")[0] if transfer is not None and transfer.donor else None
+
+
 def lesson(bundle: Bundle) -> str:
     """The source of a predictor's knowledge, as a sentence without its full stop."""
-    rows, given = sum(kind.entry.rows for kind in bundle.kinds.values()), bundle.manifest.transfer
-    if given is None or not given.donor:
-        return f"Learned from {counted(rows, 'kernel')} of this machine alone"
-    return f"The predictor of {given.donor.partition(':')[0]}, corrected by {counted(rows, 'kernel')} of this machine"
+    kernels, donor = counted(sum(kind.entry.rows for kind in bundle.kinds.values()), "kernel"), donor_of(bundle)
+    if donor is None:
+        return f"Learned from {kernels} of this machine alone"
+    return f"The predictor of {donor}, corrected by {kernels} of this machine"

@@ -25,7 +25,7 @@ from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.bundle_paths import bundle_path
 from opmark.studies.quickstart.contest import NETWORK, Contest, hold_contest
 from opmark.studies.quickstart.judgement import QuickstartVerdict, judge_quickstart
-from opmark.studies.quickstart.learning import learned, lesson
+from opmark.studies.quickstart.learning import donor_of, learned, lesson
 from opmark.studies.quickstart.report import report_page
 from opmark.studies.quickstart.unseen_networks import NetworkError, compare
 
@@ -40,9 +40,10 @@ REPORT = "report.html"
 
 @dataclass(frozen=True, kw_only=True)
 class Quickstart:
-    """The result of a quickstart."""
+    """The result of a quickstart; `donors` are the predictors that were corrected, by target, None without one."""
 
     networks: tuple[NetworkError, ...]
+    donors: Mapping[str, str | None]
     contest: Contest
     report: Path
     verdict: QuickstartVerdict
@@ -59,6 +60,7 @@ class Quickstart:
             "networks": [network.document() for network in self.networks],
             "median_error": median(self.absolute_errors),
             "max_error": max(self.absolute_errors),
+            "donors": dict(self.donors),
             "standings": [
                 {"rank": row.rank, "name": row.name, "score": row.score} for row in self.contest.standings.rows
             ],
@@ -119,7 +121,12 @@ def quickstart(
     )
     write_text(report, report_page(release, trained, graphs, networks, contest, verdict=verdict))
     result = Quickstart(
-        networks=networks, contest=contest, report=report, verdict=verdict, seconds=time.monotonic() - start
+        networks=networks,
+        donors={target: donor_of(bundle) for target, bundle in trained.items()},
+        contest=contest,
+        report=report,
+        verdict=verdict,
+        seconds=time.monotonic() - start,
     )
     write_json(folder / STATE, {"schema": 1, **result.document()})
     return result
