@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 def quickstart(folder: Path, minutes: float, as_json: bool) -> None:
     """Profile this machine, predict, place, and write a report.
 
-    The kernels correct the predictor of the most similar known device. Predictors are checked on networks that no sample
-    came from; placers are ranked on one of them. The suite `quickstart` lists the measurements. With --json:
+    The kernels correct the predictor of the most similar known device. Predictors are checked on networks that no
+    sample came from; placers are ranked on one of them. The suite `quickstart` lists the measurements. With --json:
     {"networks": [{"name", "target", "predicted_ns", "measured_ns", "error"}], "median_error", "max_error", "donors",
     "standings": [{"rank", "name", "score"}], "verdict": {"word", "why", "advice", "noise_floor"}, "report", "seconds"};
     a network's error is a signed fraction, median and maximum are of absolute values; `donors` names the predictor that
