@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from opmark.core.hardware.link import LinkMeasurement, cluster_link, fold_link
@@ -69,6 +71,18 @@ def test_a_cluster_gets_the_link_with_its_hand_over() -> None:
     for size, ns in link.points:
         assert ns == pytest.approx(200 + curve(size), rel=0.031)
     assert cluster_link(measured).source == "core0"
+
+
+def test_equal_times_that_differ_in_their_last_bit_are_rounded_alike() -> None:
+    """Between equal corners of half a nanosecond, interpolation rounds either way."""
+    for half_ns in (39653.5, 41000.5, 52345.5, 61111.5):
+        level = replace(
+            fold([0, *POWERS]),
+            knot_sizes_bytes=(float(POWERS[0]), float(POWERS[-1])),
+            knot_transfers_ns=(half_ns, half_ns * (1 - 1e-13)),
+        )
+        times = [ns for _, ns in cluster_link(level).points]
+        assert times == sorted(times)
 
 
 def test_what_was_not_measured_is_no_link() -> None:

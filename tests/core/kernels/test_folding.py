@@ -93,7 +93,7 @@ def test_blocks_of_a_slower_round_agree_with_the_others() -> None:
     found = row(block([1000.0] * 6), block([1050.0] * 6, process=1, round_=1), ratios={0: 1.0, 1: 1.05})
     # A hot kernel is expected to follow both sentinels a little more than one to one.
     assert found.latency_hot_ns == pytest.approx(1000.0, rel=0.004)
-    assert found.between_process_variation == pytest.approx(0.0, abs=0.004)
+    assert found.between_process_variation == pytest.approx(0.0, abs=0.006)
     assert found.clock_ratio == pytest.approx(1.05**0.55, rel=0.001)
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from opmark.core.hardware.cluster import Link
@@ -107,7 +108,9 @@ def cluster_link(measured: LinkMeasurement, *, source: str = "", destination: st
     A cluster draws straight lines between its points, so they stand at every measured size, not at the model's
     corners only. Raises `ValueError` if nothing was measured.
     """
-    points = tuple((int(size), round(measured.transfer_ns(size))) for size in measured.sizes_bytes)
+    # Times that differ in their last bit may be rounded apart; a larger transfer is never faster.
+    times_ns = accumulate((round(measured.transfer_ns(size)) for size in measured.sizes_bytes), max)
+    points = tuple((int(size), ns) for size, ns in zip(measured.sizes_bytes, times_ns, strict=True))
     if not points:
         raise ValueError(f"{measured.source} to {measured.destination} was not measured: {measured.reason}")
     return Link(
