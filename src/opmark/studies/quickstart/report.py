@@ -22,7 +22,7 @@ from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 from opmark.studies.predictor_pages.evaluation import error_table
 from opmark.studies.quickstart.contest import Contest
 from opmark.studies.quickstart.judgement import QuickstartVerdict
-from opmark.studies.quickstart.learning import lesson
+from opmark.studies.quickstart.learning import donor_of, lesson
 from opmark.studies.quickstart.unseen_networks import NetworkError
 
 _COSTLIEST = 8
@@ -111,6 +111,7 @@ def _target(release: Release, target: str, judged: Judged | None, bundle: Bundle
         "statuses": sorted(statuses.items()),
         "note": bundle.constants.note,
         "lesson": lesson(bundle),
+        "corrected": donor_of(bundle) is not None,
         "gap_ns": bundle.constants.gap_ns,
         "accuracy": None if judged is None else _accuracy(target, judged),
     }
