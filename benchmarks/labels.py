@@ -17,7 +17,7 @@ journals, the labels of the first are compared with those of the last.
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,24 +50,19 @@ def main() -> None:
     parser.add_argument("--short", type=float, help="labels of parts of a journal, this many seconds long")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
-    if chosen.short:
-        if not chosen.journals:
-            parser.error("--short needs a journal")
-        found = [row for path in chosen.journals for row in short_runs(read_journal(path), chosen.short)]
-        print(json.dumps(found, indent=1) if chosen.json else _short_text(found))
-        return
-    if chosen.single:
-        if not chosen.journals:
-            parser.error("--single needs a journal")
-        rows = [row for path in chosen.journals for row in single_looks(read_journal(path), chosen.single)]
-        print(json.dumps(rows, indent=1) if chosen.json else _text(rows))
-        return
-    if chosen.readings:
-        if not chosen.journals:
-            parser.error("--readings needs a journal")
-        found = [row for path in chosen.journals for row in readings(path)]
-        print(json.dumps(found, indent=1) if chosen.json else _readings_text(found))
-        return
+    # What is told of each journal alone: the option, its rows, and their text.
+    alone: tuple[tuple[Any, str, Callable[[Path], list[dict[str, Any]]], Callable[[Any], str]], ...] = (
+        (chosen.short, "--short", lambda path: short_runs(read_journal(path), chosen.short), _short_text),
+        (chosen.single, "--single", lambda path: single_looks(read_journal(path), chosen.single), _text),
+        (chosen.readings, "--readings", readings, _readings_text),
+    )
+    for wanted, option, rows_of, text_of in alone:
+        if wanted:
+            if not chosen.journals:
+                parser.error(f"{option} needs a journal")
+            rows = [row for path in chosen.journals for row in rows_of(path)]
+            print(json.dumps(rows, indent=1) if chosen.json else text_of(rows))
+            return
     if chosen.journals:
         rows = replayed(chosen.journals)
     else:

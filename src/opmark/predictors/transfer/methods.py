@@ -180,5 +180,5 @@ METHODS: Mapping[str, Callable[[Rows], Adaptation]] = {
     "ridge": ridge,
     "roofline": roofline,
 }
-# Methods that do not learn our own estimator from scratch, which takes most of the time and needs many samples.
-WITH_DONOR = tuple(name for name in METHODS if name != "scratch")
+# All but learning our own estimator from scratch, which takes most of the time and needs many samples.
+QUICK_METHODS = tuple(name for name in METHODS if name != "scratch")

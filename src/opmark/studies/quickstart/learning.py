@@ -13,7 +13,7 @@ from opmark.datasets.release.release import Release
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.training import train
 from opmark.predictors.transfer.adapted_bundle import transfer_release
-from opmark.predictors.transfer.methods import WITH_DONOR
+from opmark.predictors.transfer.methods import QUICK_METHODS
 from opmark.predictors.transfer.shipped_donors import shipped_donors
 
 
@@ -26,7 +26,7 @@ def learned(release: Release, target: str, graphs: Mapping[str, Graph]) -> Bundl
     if donors:
         # Samples of a single shape cannot judge a method.
         with contextlib.suppress(NothingSelectedError):
-            return transfer_release(release, target, donors, graphs=graphs, methods=WITH_DONOR)
+            return transfer_release(release, target, donors, graphs=graphs, methods=QUICK_METHODS)
     return train(release, target, graphs=graphs)
 
 
