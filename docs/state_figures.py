@@ -1,6 +1,6 @@
 """Fill in the table of a release in both READMEs: its size, how well it repeats, how well it is predicted.
 
-opmark predictors evaluate DEVICE --estimator lightgbm --json > figures.json
+opmark predictors evaluate DEVICE --estimator lightgbm --split networks-unseen --split shape-group --json > figures.json
 python docs/state_figures.py DEVICE figures.json
 """
 
