@@ -178,7 +178,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--group", action="append", choices=sorted(strangers_cases.GROUPS))
     parser.add_argument("--only", default="", help="a part of the names to try")
-    parser.add_argument("--seconds", type=float, default=0.5, help="time of a noisy look at each")
+    parser.add_argument("--seconds", type=float, default=0.5, help="time of a look at each")
     parser.add_argument("--passes", type=int, default=2, help="looks at each, at different moments")
     parser.add_argument("--kept", type=Path, help="a file of looks, read and continued")
     parser.add_argument(

@@ -51,8 +51,8 @@ class Looks:
     """Looks at networks by name, kept in `file`, so that an interrupted run goes on."""
 
     def __init__(self, seconds: float, file: Path | None) -> None:
-        # A noisy look goes on for up to `seconds`; see `take_turns`.
-        protocol = replace(FULL, more_turns_ns=round(seconds * 1e9))
+        # More turns than a run takes: a stranger's look is not repeated in other processes.
+        protocol = replace(FULL, network_turns=4 * FULL.network_turns, look_limit_s=seconds)
         # One thread: its own processor time leaves out what other programs take, and the sentinels tell how they slow it.
         timer = replace(machine_timer(), now_ns=time.thread_time_ns)
         self._clock = Clock(timer=timer, protocol=protocol)

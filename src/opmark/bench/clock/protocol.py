@@ -24,12 +24,10 @@ class Tier:
 class MeasuringProtocol:
     """The rules of one preset: how long a look is, and when a label is known well enough.
 
-    A look measures a trial in one process, in turns with the sentinels. While its samples are known worse than
-    `noise_of_look`, a fraction, it takes up to `turns_at_most` times as many turns, none after `more_turns_ns`. A trial
-    is settled after looks in `processes` processes once the standard error of its labels is at most `enough`, a
-    fraction, or after `most_looks`. Long runs work in passes of `pass_s` seconds. Worker processes are replaced after
-    `looks_per_process` looks, and one look in `repeat_every` of the first pass repeats an earlier one. Waiting for a
-    calm machine takes `patience` of the time.
+    A look measures a trial in one process, in turns with the sentinels. A trial is settled after looks in `processes`
+    processes once the standard error of its labels is at most `enough`, a fraction, or after `most_looks`. Long runs
+    work in passes of `pass_s` seconds. Worker processes are replaced after `looks_per_process` looks, and one look in
+    `repeat_every` of the first pass repeats an earlier one. Waiting for a calm machine takes `patience` of the time.
     """
 
     name: str
@@ -40,15 +38,12 @@ class MeasuringProtocol:
         Tier(below_ns=1e7, hot=5, rotated=3),
         Tier(below_ns=math.inf, hot=2, rotated=2, samples=2),
     )
-    turns_at_most: int = 4
-    more_turns_ns: int = 60_000_000
-    noise_of_look: float = 0.01
     network_turns: int = 3
     network_samples: int = 2
     most_looks: int = 24
     pass_s: float = 60.0
     looks_per_process: int = 80
-    repeat_every: int = 12
+    repeat_every: int = 8
     patience: float = 0.1
     fusion_rounds: int = 5
     device_samples: int = 20

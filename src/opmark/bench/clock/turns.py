@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from opmark.bench.clock.clock import Call, Clock, Samples
-from opmark.core.measurements.estimate import quantile
 
 # Calls of a sentinel in one reading: long enough to exceed the clock's resolution a thousandfold.
 _READING_NS = 60_000.0
@@ -62,15 +61,9 @@ def reading_ns(clock: Clock, sentinel: Part) -> float:
 def take_turns(
     clock: Clock, parts: Sequence[Part], sentinels: Mapping[str, Part], *, turns: int, limit_s: float = math.inf
 ) -> Turns:
-    """Take `turns` turns, fewer but at least one after `limit_s` seconds; the thread rests between long bursts.
-
-    While the samples are noisy, more turns follow, by the protocol's `turns_at_most` and `more_turns_ns`: preparing
-    the work again costs more than a few turns.
-    """
+    """Take `turns` turns, fewer but at least one after `limit_s` seconds; the thread rests between long bursts."""
     timer, protocol = clock.timer, clock.protocol
-    started = timer.now_ns()
-    end = started + limit_s * 1e9
-    step, most = turns, turns * protocol.turns_at_most
+    end = timer.now_ns() + limit_s * 1e9
     taken = [_Taken() for _ in parts]
     read = {name: _Taken() for name in sentinels}
     done = 0
@@ -88,9 +81,6 @@ def take_turns(
                     _stretch(clock, part, into)
                 done += 1
                 now = timer.now_ns()
-                noisy = done == turns < most and any(_noise(into.ns) > protocol.noise_of_look for into in taken)
-                if noisy and now - started < protocol.more_turns_ns:
-                    turns += step
                 if now > end or now - begun + (now - turn_begun) > protocol.burst_ns:
                     break
             if done >= turns or timer.now_ns() > end:
@@ -110,12 +100,6 @@ def take_turns(
         ),
         readings={name: tuple(into.ns) for name, into in read.items()},
     )
-
-
-def _noise(ns: Sequence[float]) -> float:
-    """The standard error of the mean as a fraction, from the range of the middle eight tenths of the samples."""
-    # Of normal samples, 2.56 deviations; one interrupted sample in ten does not count.
-    return (quantile(ns, 0.9) - quantile(ns, 0.1)) / (2.56 * max(quantile(ns, 0.5), 1.0) * math.sqrt(len(ns)))
 
 
 def _stretch(clock: Clock, part: Part, into: _Taken) -> None:
