@@ -1,6 +1,7 @@
 """Labels of simulated looks, whose truth is known."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -101,6 +102,21 @@ def test_repeats_of_some_kernels_tell_the_error_of_the_others() -> None:
     looks = {key: looks_at(9.0, 2 if key % 10 == 0 else 1, chance, pages=0.02) for key in range(200)}
     single = [label.standard_error for key, label in labels_of(looks).items() if key % 10]
     assert float(np.median(single)) == pytest.approx(0.02, rel=0.6)
+
+
+def test_long_tails_widen_the_error_of_labels_from_one_process() -> None:
+    chance = np.random.default_rng(5)
+
+    def told(pages: Callable[[], float]) -> tuple[float, float]:
+        # One kernel in three is measured twice; the error of the others comes from it.
+        looks = {key: looks_at(9.0, 2 if key % 3 == 0 else 1, chance, pages=pages()) for key in range(600)}
+        single = [label for key, label in labels_of(looks).items() if key % 3]
+        held = [abs(math.log(label.latency_ns) - 9.0) <= 1.645 * label.standard_error for label in single]
+        return float(np.mean(held)), float(np.median([label.standard_error for label in single]))
+
+    held, error = told(lambda: 0.02 * abs(chance.standard_t(2)))
+    assert 0.86 <= held <= 0.96
+    assert error > told(lambda: 0.02)[1]
 
 
 def test_one_unlucky_process_counts_little() -> None:
