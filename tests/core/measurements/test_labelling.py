@@ -119,6 +119,14 @@ def test_long_tails_widen_the_error_of_labels_from_one_process() -> None:
     assert error > told(lambda: 0.02)[1]
 
 
+def test_one_of_few_differences_does_not_decide_for_all() -> None:
+    chance = np.random.default_rng(6)
+    looks = {key: looks_at(9.0, 2 if key < 6 else 1, chance) for key in range(40)}
+    calm = labels_of(looks)[39].standard_error
+    looks[0][1] = Look(process=1, ns=[3 * ns for ns in looks[0][1].ns], state=looks[0][1].state)
+    assert labels_of(looks)[39].standard_error < 4 * calm
+
+
 def test_one_unlucky_process_counts_little() -> None:
     chance = np.random.default_rng(4)
     looks = {key: looks_at(9.0, 5, chance, pages=0.005) for key in range(30)}
