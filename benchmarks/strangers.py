@@ -10,7 +10,7 @@ scale of all. A *silent miss* is off by a factor of five or more, outside its in
 the exit code is 1 if there is one. docs/guide/predictors.md shows what was found. With `--kept`, looks are kept in a file
 and an interrupted run goes on.
 
-    python benchmarks/strangers.py [--group modules] [--only LSTM] [--seconds 0.5] [--passes 2] [--kept FILE]
+    python benchmarks/strangers.py [--group modules] [--only LSTM] [--passes 2] [--kept FILE]
         [--device DEVICE] [--json FILE]
 """
 
@@ -178,7 +178,6 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--group", action="append", choices=sorted(strangers_cases.GROUPS))
     parser.add_argument("--only", default="", help="a part of the names to try")
-    parser.add_argument("--seconds", type=float, default=0.5, help="time of a look at each")
     parser.add_argument("--passes", type=int, default=2, help="looks at each, at different moments")
     parser.add_argument("--kept", type=Path, help="a file of looks, read and continued")
     parser.add_argument(
@@ -201,7 +200,7 @@ def main() -> int:
     torch.set_flush_denormal(True)
     torch.manual_seed(0)
     model = CostModel(load(folder), missing=BYTES_MOVED)
-    looks = measuring.Looks(options.seconds, options.kept)
+    looks = measuring.Looks(options.kept)
     here = is_this_machine(origin.device)
     usual = measuring.usual_readings(content, origin, TARGET) if here else {}
     between = Known(model, measuring.released_ns(content, origin, TARGET) if here else {})

@@ -50,12 +50,10 @@ def become_measuring_process(target: Target) -> None:
 class Looks:
     """Looks at networks by name, kept in `file`, so that an interrupted run goes on."""
 
-    def __init__(self, seconds: float, file: Path | None) -> None:
-        # More turns than a run takes: a stranger's look is not repeated in other processes.
-        protocol = replace(FULL, network_turns=4 * FULL.network_turns, look_limit_s=seconds)
+    def __init__(self, file: Path | None) -> None:
         # One thread: its own processor time leaves out what other programs take, and the sentinels tell how they slow it.
         timer = replace(machine_timer(), now_ns=time.thread_time_ns)
-        self._clock = Clock(timer=timer, protocol=protocol)
+        self._clock = Clock(timer=timer, protocol=FULL)
         self._sentinels = {
             name: sentinel_part(item.call, self._clock.warm_up(item.call))
             for name, item in processor_sentinels().items()
