@@ -23,7 +23,7 @@ def test_a_plan_takes_its_kernels_at_the_recorded_pace(few: Plan) -> None:
     assert len(few.kernels) == 36
     found = estimated_duration(few)
     assert (found.low_s, found.high_s, found.budgeted) == (pytest.approx(12), pytest.approx(24), False)
-    assert "1.5 to 3 trials a second" in found.assumes
+    assert "3.2 to 5.4 trials a second" in found.assumes
     quick = estimated_duration(replace(few, suite=replace(few.suite, quality="quick")))
     assert quick.high_s < found.low_s
 

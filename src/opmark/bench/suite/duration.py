@@ -25,10 +25,11 @@ class EstimatedDuration:
 
 
 _TOGETHER = "trials a second, kernels and networks together, as recorded at quality"
-# full: 6,225 trials of the first release in 70 minutes, and benchmarks/throughput.py on a calm host. quick: quickstarts
-# of 885 kernels in 156 s and of 1,885 kernels in 299 s, including training and ranking.
+# full: first looks at 7,977 trials in 42 minutes (amd-25-1-1-2vcpu-l3-32m 0.1.0) and at 6,857 in 21 minutes
+# (amd-25-17-1-2vcpu-l3-32m 0.2.0). quick: quickstarts of 885 kernels in 156 s and of 1,885 kernels in 299 s, including
+# training and ranking.
 PACES = {
-    "full": Pace(slow_per_s=1.5, fast_per_s=3.0, of=f"{_TOGETHER} full"),
+    "full": Pace(slow_per_s=3.2, fast_per_s=5.4, of=f"{_TOGETHER} full"),
     "quick": Pace(slow_per_s=5.7, fast_per_s=6.3, of=f"{_TOGETHER} quick"),
 }
 # First looks at 500 whole networks, by the times in the released journals of two cloud machines: 0.36 (`openvino`) to
