@@ -22,15 +22,15 @@ def test_every_quality_has_a_pace() -> None:
 def test_a_plan_takes_its_kernels_at_the_recorded_pace(few: Plan) -> None:
     assert len(few.kernels) == 36
     found = estimated_duration(few)
-    assert (found.low_s, found.high_s, found.budgeted) == (pytest.approx(12), pytest.approx(24), False)
+    assert (found.low_s, found.high_s, found.budgeted) == (pytest.approx(36 / 5.4), pytest.approx(36 / 3.2), False)
     assert "3.2 to 5.4 trials a second" in found.assumes
     quick = estimated_duration(replace(few, suite=replace(few.suite, quality="quick")))
     assert quick.high_s < found.low_s
 
 
 def test_a_budget_ends_it(few: Plan) -> None:
-    found = estimated_duration(replace(few, suite=replace(few.suite, budget="15s")))
-    assert (found.low_s, found.high_s, found.budgeted) == (pytest.approx(12), 15.0, True)
+    found = estimated_duration(replace(few, suite=replace(few.suite, budget="10s")))
+    assert (found.low_s, found.high_s, found.budgeted) == (pytest.approx(36 / 5.4), 10.0, True)
 
 
 def test_whole_networks_alone_are_slower_than_kernels() -> None:
