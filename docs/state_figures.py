@@ -20,6 +20,7 @@ from opmark.datasets.release.finding import path_of
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 ESTIMATOR = "lightgbm"
+NONE = "–"  # nothing was measured again, or no score was given
 
 
 def main(name: str, figures: Path) -> None:
@@ -69,18 +70,25 @@ def measured(release: ReleaseManifest) -> list[tuple[str, Sequence[str]]]:
         ("whole networks (families)", [f"{one['networks']:,} ({one['families']:,})" for one in figures]),
         (
             "kernels measured again later: median difference, 95 % within",
-            [f"{_percent(one['retest']['median'], 1)}, {_percent(one['retest']['p95'], 1)}" for one in figures],
+            [_again(one["retest"]) for one in figures],
         ),
     ]
 
 
+def _again(retest: Mapping[str, float] | None) -> str:
+    return f"{_percent(retest['median'], 1)}, {_percent(retest['p95'], 1)}" if retest else NONE
+
+
 def _share(known: Mapping[tuple[str, str, str], Mapping[str, Any]], *key: str) -> str:
-    score = known[key[0], key[1], key[2]]
+    score = known.get((key[0], key[1], key[2]))
+    if score is None:
+        return NONE
     return _percent(score["value"], 1 if score["metric"] == "median" else 0)
 
 
 def _count(known: Mapping[tuple[str, str, str], Mapping[str, Any]], *key: str) -> str:
-    return f"{_share(known, *key)} of {known[key[0], key[1], key[2]]['n']:,}"
+    score = known.get((key[0], key[1], key[2]))
+    return f"{_share(known, *key)} of {score['n']:,}" if score else NONE
 
 
 def _percent(share: float, digits: int) -> str:
