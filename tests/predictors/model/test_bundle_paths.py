@@ -32,9 +32,7 @@ def test_a_copy_of_what_is_shipped_answers_alike_until_others_join(tmp_path: Pat
     own = tmp_path / "predictors" / "acme-1" / "1.0.0" / target
     own.mkdir(parents=True)
     shutil.copy(find_bundle(copied, target) / FILE, own)
-    devices = {one.device for one in stored_bundles(copied) if one.target == target}
-    assert len(devices) >= 3
-    with pytest.raises(ContentError, match=f"predictors for {len(devices)} devices: acme-1, "):
+    with pytest.raises(ContentError, match=r"predictors for \d+ devices: acme-1, "):
         find_bundle(copied, target)
 
 
