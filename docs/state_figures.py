@@ -20,7 +20,6 @@ from opmark.datasets.release.finding import path_of
 ROOT = Path(__file__).parent.parent
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 ESTIMATOR = "lightgbm"
-NONE = "–"  # nothing was measured again, or no score was given
 
 
 def main(name: str, figures: Path) -> None:
@@ -76,19 +75,16 @@ def measured(release: ReleaseManifest) -> list[tuple[str, Sequence[str]]]:
 
 
 def _again(retest: Mapping[str, float] | None) -> str:
-    return f"{_percent(retest['median'], 1)}, {_percent(retest['p95'], 1)}" if retest else NONE
+    return f"{_percent(retest['median'], 1)}, {_percent(retest['p95'], 1)}" if retest else "–"
 
 
 def _share(known: Mapping[tuple[str, str, str], Mapping[str, Any]], *key: str) -> str:
-    score = known.get((key[0], key[1], key[2]))
-    if score is None:
-        return NONE
+    score = known[key[0], key[1], key[2]]
     return _percent(score["value"], 1 if score["metric"] == "median" else 0)
 
 
 def _count(known: Mapping[tuple[str, str, str], Mapping[str, Any]], *key: str) -> str:
-    score = known.get((key[0], key[1], key[2]))
-    return f"{_share(known, *key)} of {score['n']:,}" if score else NONE
+    return f"{_share(known, *key)} of {known[key[0], key[1], key[2]]['n']:,}"
 
 
 def _percent(share: float, digits: int) -> str:
