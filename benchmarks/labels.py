@@ -25,14 +25,19 @@ from typing import Any
 import numpy as np
 
 from opmark.core.kernels.folding import look_of
+from opmark.core.measurements.calm_readings import calm_keys
 from opmark.core.measurements.estimate import median
-from opmark.core.measurements.journal import Journal, labels_of_trials, read_journal, usual_of
-from opmark.core.measurements.labelling import HOT_EFFECT, Look, labels_of
+from opmark.core.measurements.journal import Journal, calm_of, labels_of_trials, read_journal
+from opmark.core.measurements.labelling import HOT_EFFECT, labels_of
+from opmark.core.measurements.looks import Look
 from opmark.core.measurements.records import HOT, LABELS, NETWORK
-from opmark.core.measurements.usual_readings import usual_keys
 
 TURNS = 12
-MACHINES = ("quiet", "neighbour", "clock", "stolen", "unlucky")
+# A neighbour on the same core comes and goes after so many milliseconds.
+_SWITCHES = {"neighbour": 3.0, "restless": 0.375}
+# The shares of the readings of both sentinels that are faster than the calm one.
+CALM_SHARES = (0.05, 0.1)
+MACHINES = ("quiet", "neighbour", "restless", "clock", "stolen", "unlucky")
 
 
 def main() -> None:
@@ -85,7 +90,7 @@ def simulated(machine: str, counts: Sequence[int], *, kernels: int, seed: int) -
 
 
 def simulate(machine: str, count: int, *, kernels: int, seed: int) -> tuple[Any, dict[int, list[Look]], dict[int, str]]:
-    """The logarithm of every kernel's true latency at the usual state, `count` looks at each, and their groups."""
+    """The logarithm of every kernel's true latency at the calm state, `count` looks at each, and their groups."""
     chance = np.random.default_rng([seed, MACHINES.index(machine), count])
     truth = chance.uniform(np.log(2e3), np.log(5e6), kernels)
     groups = {kernel: f"group-{kernel % 12}" for kernel in range(kernels)}
@@ -109,11 +114,12 @@ def simulate(machine: str, count: int, *, kernels: int, seed: int) -> tuple[Any,
         if machine == "stolen":
             log_ns = log_ns + _stalls(truth[kernel], chance)
         looks[kernel].append(Look(process=number, ns=np.exp(log_ns), state=seen))
-    # Labels are told at the median state, and so is the truth.
-    usual = np.median(np.concatenate([look.state for found in looks.values() for look in found]), axis=0)
+    # Labels are told at the calm state, and so is the truth.
+    seen = np.concatenate([look.state for found in looks.values() for look in found])
+    calm = np.array([np.quantile(column, share) for column, share in zip(seen.T, CALM_SHARES, strict=True)])
     for found in looks.values():
-        found[:] = [Look(process=look.process, ns=look.ns, state=look.state - usual) for look in found]
-    return truth + effect @ usual, looks, groups
+        found[:] = [Look(process=look.process, ns=look.ns, state=look.state - calm) for look in found]
+    return truth + effect @ calm, looks, groups
 
 
 def _hours(machine: str, looks: int, chance: Any) -> Any:
@@ -121,7 +127,7 @@ def _hours(machine: str, looks: int, chance: Any) -> Any:
     at = np.arange(looks) / max(1, looks - 1)
     if machine == "clock":
         return np.where((at > 0.3) & (at < 0.55), 0.07, 0.0) + chance.normal(0, 0.002, looks)
-    if machine == "neighbour":
+    if machine in _SWITCHES:
         return 0.06 * np.sin(9 * at)
     return chance.normal(0, 0.002, looks)
 
@@ -130,9 +136,9 @@ def _states(machine: str, hour: float, chance: Any) -> tuple[Any, Any]:
     """The state during each turn's kernel, and as the sentinels beside it see it: compute and memory."""
     fast = np.zeros((TURNS, 2))
     before = np.zeros((TURNS, 2))
-    if machine == "neighbour":
-        # A sentinel lasts a tenth of a millisecond, a sample a third: the neighbour switches every 3 ms.
-        busy = _telegraph(chance, TURNS * 8, 0.2)
+    if machine in _SWITCHES:
+        # A turn takes 0.6 ms, a sentinel an eighth of it.
+        busy = _telegraph(chance, TURNS * 8, 0.6 / 8 / _SWITCHES[machine])
         fast = busy.reshape(TURNS, 8)[:, 2:7].mean(axis=1)[:, None] * np.array([0.35, 0.12])
         before = (busy.reshape(TURNS, 8)[:, 0] + np.roll(busy.reshape(TURNS, 8)[:, 0], -1))[:, None] / 2
         before = before * np.array([0.35, 0.12])
@@ -163,7 +169,7 @@ def readings(path: Path) -> list[dict[str, Any]]:
     found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for key, blocks in journal.blocks.items():
         for block in blocks:
-            for name, (first, after) in usual_keys(block).items():
+            for name, (first, after) in calm_keys(block).items():
                 read = block.sentinels[name]
                 for moment, part in ((first, read[:1]), (after, read[1:])):
                     found[journal.trials[key].target, name, moment].extend(part)
@@ -191,20 +197,29 @@ def _readings_text(rows: Sequence[dict[str, Any]]) -> str:
 def replayed(journals: Sequence[Path]) -> list[dict[str, Any]]:
     """Labels of the last journal relative to those of the first, over the kernels of both."""
     found = [read_journal(path) for path in journals]
-    usual = usual_of(found)
-    first, last = (_looks(one, usual) for one in (found[0], found[-1]))
+    calm = calm_of(found)
+    first, last = (_looks(one, calm) for one in (found[0], found[-1]))
     if len(found) == 1:
         first, last = _halves(first)
-    common = sorted(first.keys() & last.keys())
-    if not common:
+    if not first.keys() & last.keys():
         raise SystemExit(_nothing_to_compare(journals))
-    groups = {key: found[0].trials[key].kernel.kind for key in common}
-    sides = [_all_estimates({key: side[key] for key in common}, groups) for side in (first, last)]
+    rows = []
+    for target in found[0].targets:
+        common = sorted(key for key in first.keys() & last.keys() if found[0].trials[key].target == target.name)
+        if common:
+            groups = {key: found[0].trials[key].kernel.kind for key in common}
+            rows += _compared(target.name, [{key: side[key] for key in common} for side in (first, last)], groups)
+    return rows
+
+
+def _compared(target: str, looks: Sequence[Any], groups: Mapping[str, str]) -> list[dict[str, Any]]:
+    """One row per estimator: the labels of the last looks over those of the first, both at the same kernels."""
+    sides = [_all_estimates(side, groups) for side in looks]
+    spent = sum(len(look.ns) for found in looks[-1].values() for look in found) / len(groups)
     rows = []
     for (name, before, before_errors), (_, after, after_errors) in zip(*sides, strict=True):
         errors = None if before_errors is None else np.hypot(before_errors, after_errors)
-        spent = sum(len(look.ns) for key in common for look in last[key]) / len(common)
-        row = {"machine": journals[-1].stem, "looks": round(spent), "estimator": name}
+        row = {"machine": target, "looks": round(spent), "estimator": name}
         rows.append({**row, **_figures(after - before, errors)})
     return rows
 
@@ -220,7 +235,7 @@ def _nothing_to_compare(journals: Sequence[Path]) -> str:
 
 def single_looks(journal: Journal, which: str) -> list[dict[str, Any]]:
     """By target: the label `which` from the first process of each trial, over that from the second, by sqrt(2)."""
-    usual = usual_of([journal])
+    calm = calm_of([journal])
     visited = {key: sorted({block.process for block in own}) for key, own in journal.blocks.items()}
     sides = []
     for number in range(2):
@@ -229,7 +244,7 @@ def single_looks(journal: Journal, which: str) -> list[dict[str, Any]]:
             for key, processes in visited.items()
             if len(processes) > 1
         }
-        sides.append(labels_of_trials(journal.trials, blocks, usual=usual, rounds={}, overhead_ns=journal.overhead_ns))
+        sides.append(labels_of_trials(journal.trials, blocks, calm=calm, rounds={}, overhead_ns=journal.overhead_ns))
     rows = []
     for target in journal.targets:
         pairs = [
@@ -304,14 +319,14 @@ def _halves(looks: Mapping[str, Sequence[Look]]) -> tuple[dict[str, list[Look]],
     return sides
 
 
-def _looks(journal: Journal, usual: Mapping[str, Mapping[str, float]]) -> dict[str, list[Look]]:
+def _looks(journal: Journal, calm: Mapping[str, Mapping[str, float]]) -> dict[str, list[Look]]:
     """The looks at the hot label of every kernel."""
     rounds = {item.round: item.ns for item in journal.sentinels}
     found = {}
     for key, blocks in journal.blocks.items():
         target = journal.trials[key].target
         looks = [
-            look_of(block, usual.get(target, {}), rounds.get(block.round), journal.overhead_ns.get(target, 0.0))
+            look_of(block, calm.get(target, {}), rounds.get(block.round), journal.overhead_ns.get(target, 0.0))
             for block in blocks
             if block.label == HOT
         ]

@@ -34,7 +34,8 @@ from opmark.core.canonical import plain
 from opmark.core.kernels.folding import look_of
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.estimate import median
-from opmark.core.measurements.labelling import STATES, labels_of
+from opmark.core.measurements.labelling import labels_of
+from opmark.core.measurements.looks import STATES
 from opmark.core.measurements.records import HOT, Block
 from opmark.core.units import format_ns
 from opmark.kinds import KINDS, kind_of

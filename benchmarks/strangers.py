@@ -4,7 +4,7 @@ Four groups: classes of `torch.nn`; functions of torch; architectures of transfo
 with two layers each; architectures of timm (`pip install 'opmark[strangers]'`). Each is predicted for eager torch, one
 thread, with work without a predictor going by its bytes, and run here. The predictor is that of this sort of machine if
 one comes with OpMark. Every network is looked at in `--passes` at different moments, beside the sentinels and in a
-process with the allocator's settings of releases, and told at the usual state of the predictor's release. Known networks
+process with the allocator's settings of releases, and told at the calm state of the predictor's release. Known networks
 are measured too: the median ratio to their released latencies, or to their predictions where there are none, is the
 scale of all. A *silent miss* is off by a factor of five or more, outside its interval, and neither refused nor warned of;
 the exit code is 1 if there is one. docs/guide/predictors.md shows what was found. With `--kept`, looks are kept in a file
@@ -202,7 +202,7 @@ def main() -> int:
     model = CostModel(load(folder), missing=BYTES_MOVED)
     looks = measuring.Looks(options.kept)
     here = is_this_machine(origin.device)
-    usual = measuring.usual_readings(content, origin, TARGET) if here else {}
+    calm = measuring.calm_readings(content, origin, TARGET) if here else {}
     between = Known(model, measuring.released_ns(content, origin, TARGET) if here else {})
     rows: dict[str, dict[str, Any]] = {}
     for number in range(options.passes):
@@ -215,7 +215,7 @@ def main() -> int:
             rows[name] = visited(model, looks, build, rows.get(name, blank), number)
             print(f"pass {number + 1} of {options.passes}: {name}", file=sys.stderr, flush=True)
     expected = between.expected_ns
-    return report(model, looks.labels(usual), expected, list(rows.values()), told=bool(usual), json_file=options.json)
+    return report(model, looks.labels(calm), expected, list(rows.values()), told=bool(calm), json_file=options.json)
 
 
 def report(
@@ -232,7 +232,7 @@ def report(
     if not ratios:
         sys.exit("no known network runs here")
     scale = statistics.median(ratios)
-    print(f"predictor: {model.bundle.target}; times {'at the usual state of its release' if told else 'as they came'}")
+    print(f"predictor: {model.bundle.target}; times {'at the calm state of its release' if told else 'as they came'}")
     print(f"known networks take {scale:.2f} times as long as they should ({min(ratios):.2f} to {max(ratios):.2f})")
     print(
         f"{'':32} {'verdict':12} {'measured':>10} {'error':>6} {'predicted':>10} {'ratio':>8} {'interval':8} {'÷×':>6} "

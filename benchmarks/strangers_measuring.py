@@ -1,4 +1,4 @@
-"""Measure strangers as a release measures its networks: in turns with the sentinels, told at the machine's usual state.
+"""Measure strangers as a release measures its networks: in turns with the sentinels, told at the calm state.
 
 The allocator keeps freed memory, as in measuring processes, and every reading of the clock stands beside readings of
 both sentinels (decision 0022). A look is one visit to a network; several looks at different moments give its label.
@@ -98,14 +98,14 @@ class Looks:
             with self._file.open("a") as out:
                 out.write(f"{json.dumps(plain(block))}\n")
 
-    def labels(self, usual: Mapping[str, float]) -> dict[str, Label]:
-        """The label of every network with looks, at the `usual` readings of the sentinels in ns."""
-        looks = {name: [look_of(one, usual, None, 0.0) for one in blocks] for name, blocks in self.blocks.items()}
+    def labels(self, calm: Mapping[str, float]) -> dict[str, Label]:
+        """The label of every network with looks, at the `calm` readings of the sentinels in ns."""
+        looks = {name: [look_of(one, calm, None, 0.0) for one in blocks] for name, blocks in self.blocks.items()}
         return labels_of({name: found for name, found in looks.items() if found})
 
 
-def usual_readings(content: Workspace, origin: TrainingRelease, target: str) -> dict[str, float]:
-    """The usual readings of the sentinels in the release behind a predictor, in ns; empty where it is not at hand."""
+def calm_readings(content: Workspace, origin: TrainingRelease, target: str) -> dict[str, float]:
+    """The calm readings of the sentinels in the release behind a predictor, in ns; empty where it is not at hand."""
     try:
         sources = manifest.read(content.datasets / origin.device / origin.version).sources
     except OpMarkError:

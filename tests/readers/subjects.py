@@ -117,7 +117,7 @@ def _old_journal(folder: Path) -> Path:
 
 def _measured(path: Path) -> Any:
     found = read_journal(path)
-    return found.measurements, found.networks, found.usual_ns, found.overhead_ns, found.environment, found.targets
+    return found.measurements, found.networks, found.calm_ns, found.overhead_ns, found.environment, found.targets
 
 
 def _release(folder: Path) -> Path:

@@ -32,6 +32,7 @@ def label(error: float, processes: int = 2) -> Label:
         effects=(0.7, 0.3),
         ratio=1.0,
         between=error * processes**0.5,
+        effective=float(processes),
         by_process_ns=(1000.0,) * processes,
         told_ns=(1000.0,),
     )

@@ -87,4 +87,4 @@ def test_a_record_cut_short_is_left_out_and_a_lost_line_end_is_not(journal: Path
 
 
 def _values(journal: Journal) -> object:
-    return journal.measurements, journal.networks, journal.usual_ns, journal.environment
+    return journal.measurements, journal.networks, journal.calm_ns, journal.environment

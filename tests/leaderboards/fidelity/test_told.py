@@ -1,4 +1,4 @@
-"""Makespans told at the usual state: a slow hour changes the clock's times and not these."""
+"""Makespans told at the state of the labels: a slow hour changes the clock's times and not these."""
 
 import math
 
@@ -38,7 +38,7 @@ def record(*, states: bool) -> FidelityRecord:
     return FidelityRecord(device="x", track="t", problem="p", problem_id="0", model="m", placements=tuple(placements))
 
 
-def test_two_visits_agree_at_the_usual_state() -> None:
+def test_two_visits_agree_at_the_label_state() -> None:
     (placements,) = told_placements([record(states=True)])
     for one, truth in zip(placements, TRUTH, strict=True):
         assert one.measured_ns == pytest.approx(truth, rel=0.03)

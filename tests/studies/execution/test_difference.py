@@ -75,7 +75,7 @@ def test_handing_over_belongs_to_the_kernels() -> None:
     assert explained(slow, slow) == (0, 0, 0, 0)
 
 
-def test_parts_are_told_at_the_usual_state() -> None:
+def test_parts_are_told_at_the_label_state() -> None:
     steps = {(0, 0): 200, (0, 1): 100, (1, 0): 160, (0, 2): 0}
     slow = times(200, 100, 160, 20)
     alone = {(device, n): step for device, row in enumerate(slow.devices) for n, step in enumerate(row)}

@@ -52,15 +52,15 @@ def test_every_cut_gives_the_outputs_of_the_whole(stage: ExecutionStage, problem
     whole = parts.kernels_ns + parts.slowdown_ns + parts.transfers_ns + parts.waiting_ns
     assert whole == found.measured_ns - found.predicted_ns
     assert found.measured_ns == pytest.approx(found.raw_ns, rel=0.5)
-    assert not any(map(any, found.states)), "nothing is known about the usual state"
+    assert not any(map(any, found.states)), "the state of the labels is unknown"
 
 
-def test_the_makespan_is_told_at_the_usual_state(stage: ExecutionStage, problem: Problem) -> None:
-    usual = stage.sense()
-    assert [set(one) for one in usual] == [{"compute", "memory"}] * 2
-    # Readings that are usually half as long: the machine is twice as slow as usual.
-    half = [{name: ns / 2 for name, ns in one.items()} for one in usual]
-    found = execute_solution(stage, solution(problem, "01"), repeats=5, usual=half)
+def test_the_makespan_is_told_at_the_label_state(stage: ExecutionStage, problem: Problem) -> None:
+    readings = stage.sense()
+    assert [set(one) for one in readings] == [{"compute", "memory"}] * 2
+    # Readings that are usually half as long: the machine is twice as slow as then.
+    half = [{name: ns / 2 for name, ns in one.items()} for one in readings]
+    found = execute_solution(stage, solution(problem, "01"), repeats=5, told_at=half)
     state = sum(sum(one) / 2 for one in found.states) / len(found.states)
     assert found.measured_ns == pytest.approx(found.raw_ns * exp(-state), rel=0.4)
     assert found.standard_error > 0

@@ -37,8 +37,8 @@ class FakeStage:
         return None
 
 
-def fake_execution(stage: FakeStage, solution: object, *, repeats: int, usual: object) -> SimpleNamespace:
-    del solution, usual
+def fake_execution(stage: FakeStage, solution: object, *, repeats: int, told_at: object) -> SimpleNamespace:
+    del solution, told_at
     FakeStage.executed += 1
     if stage.problem.name.startswith("two"):
         raise FakeStage.fault("cannot be cut")

@@ -140,10 +140,10 @@ def _owed(found: TrialLabels, protocol: MeasuringProtocol) -> tuple[str, ...]:
 
 
 def _gain(found: TrialLabels, owed: Sequence[str]) -> float:
-    """The variance that one more process removes."""
+    """The variance that one more process removes, if the machine is calm then."""
     gain = 0.0
     for which in owed:
         label = found.labels[which]
         share = _ROTATED_WEIGHT if which == ROTATED else 1.0
-        gain += share * label.between**2 / (label.processes * (label.processes + 1))
+        gain += share * label.between**2 / (label.effective * (label.effective + 1))
     return gain

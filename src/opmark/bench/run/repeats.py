@@ -9,7 +9,7 @@ from pathlib import Path
 from opmark.bench.suite.suite import Suite
 from opmark.core.errors import ContentError, NothingSelectedError
 from opmark.core.measurements.estimate import quantile
-from opmark.core.measurements.journal import Journal, read_journal, usual_of
+from opmark.core.measurements.journal import Journal, calm_of, read_journal
 from opmark.core.measurements.records import KernelTrial
 
 KERNELS = "kernels"
@@ -65,7 +65,7 @@ def retest_suite(suite: Suite, journal: Path, *, share: float = 0.05) -> Suite:
 def agreement(first: Path, again: Path) -> tuple[Agreement, ...]:
     """Compare two journals by target, kernels and networks apart; without common rows there is no entry."""
     journals = [read_journal(first), read_journal(again)]
-    before, after = (_labels(journal.beside(usual_of(journals))) for journal in journals)
+    before, after = (_labels(journal.beside(calm_of(journals))) for journal in journals)
     pairs: dict[tuple[str, str], list[tuple[float, float]]] = {}
     for (target, what, name), (latency_ns, error) in after.items():
         if (target, what, name) in before:

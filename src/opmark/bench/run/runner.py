@@ -25,7 +25,7 @@ from opmark.bench.worker.pool import COMMAND, WorkerLostError, WorkerPool, Worke
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.folding import TrialLabels
 from opmark.core.measurements.estimate import median
-from opmark.core.measurements.journal import labels_of_trials, read_journal, usual_of
+from opmark.core.measurements.journal import calm_of, labels_of_trials, read_journal
 from opmark.core.measurements.measurement import FAILED, USABLE
 from opmark.core.measurements.records import Block, Done, Header, KernelTrial, Overhead, Record, Trial
 from opmark.core.units import counted
@@ -335,7 +335,7 @@ class _Run:
         return labels_of_trials(
             whole.trials,
             {key: blocks for key, blocks in whole.blocks.items() if key in self._blocks and blocks},
-            usual=usual_of([whole]),
+            calm=calm_of([whole]),
             rounds={item.round: item.ns for item in whole.sentinels},
             overhead_ns={name: median(values) for name, values in self._overheads.items()},
         )

@@ -1,4 +1,4 @@
-"""Folds blocks of samples into one row: labels at the usual state, quantiles, and figures of their reliability."""
+"""Folds blocks of samples into one row: labels at the calm state, quantiles, and figures of their reliability."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,8 +8,10 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Protocol
 
+from opmark.core.measurements.calm_readings import calm_beside
 from opmark.core.measurements.estimate import label, median, quantiles, variation
-from opmark.core.measurements.labelling import STATES, STOLEN, Label, Look
+from opmark.core.measurements.labelling import Label
+from opmark.core.measurements.looks import STATES, STOLEN, Look
 from opmark.core.measurements.measurement import (
     OK,
     QUANTILES,
@@ -19,10 +21,11 @@ from opmark.core.measurements.measurement import (
     status_of,
 )
 from opmark.core.measurements.records import HOT, NETWORK, ROTATED, Block, Done, KernelTrial, NetworkTrial
-from opmark.core.measurements.usual_readings import usual_beside
 
 # A shorter time of a copy is noise of the clock.
 RESOLUTION_NS = 1.0
+# A machine changes its state within a few milliseconds: readings tell that of shorter samples.
+_BRIEF_NS = 2e6
 
 
 class Scheduled(Protocol):
@@ -55,57 +58,45 @@ class TrialLabels:
         return [block for block in self.blocks if block.label == which]
 
 
-def look_of(block: Block, usual: Mapping[str, float], of_round: Mapping[str, float] | None, overhead_ns: float) -> Look:
-    """The clean samples of `block` as times of one kernel, and the state beside each, relative to the `usual` readings.
+def look_of(block: Block, calm: Mapping[str, float], of_round: Mapping[str, float] | None, overhead_ns: float) -> Look:
+    """The clean samples of `block` as times of one kernel, and the state beside each, relative to the `calm` readings.
 
     Without interleaved sentinels, the readings of its round are beside every sample. All readings are in ns.
     """
-    logs = _logs(block, usual)
-    states = _states(block, logs, usual, of_round)
-    bases = clean_samples(block.base_ns, block.base_clean) if block.base_copies else [0.0]
-    paired = len(block.base_ns) == len(block.ns)
+    logs = _logs(block, calm)
+    states = _states(block, logs, calm, of_round)
     outside_ns = overhead_ns if block.enqueue_ns is None and block.label != NETWORK else 0.0
-    below = label(bases, 0.5) if block.base_copies else outside_ns
+    # What disturbs the base must not shorten the times above it, so that calm samples can be told by their times.
+    below = label(clean_samples(block.base_ns, block.base_clean)) if block.base_copies else outside_ns
+    paired = not block.sentinels and len(block.base_ns) == len(block.ns)
     anything_clean = "1" in block.clean
     chosen = [index for index, flag in enumerate(block.clean) if flag == "1" or not anything_clean]
-    times = []
-    for index in chosen:
-        # Beside each other, the base was taken at the same state.
-        base = block.base_ns[index] if paired and block.base_clean[index] == "1" else below
-        times.append(max(RESOLUTION_NS, (block.ns[index] - base) / (block.copies - block.base_copies)))
+    each = block.copies - block.base_copies
     return Look(
         process=block.process,
-        ns=times,
+        ns=[
+            max(RESOLUTION_NS, (block.ns[index] - (block.base_ns[index] if paired else below)) / each)
+            for index in chosen
+        ],
         state=[states[index] for index in chosen],
-        readings=max(map(len, logs.values()), default=0),
-        unrest=tuple(_unrest(logs.get(name, ())) for name in STATES),
+        brief=median(block.ns) * block.calls <= _BRIEF_NS,
     )
 
 
-def _logs(block: Block, usual: Mapping[str, float]) -> dict[str, list[float]]:
-    """The logarithm of every reading over the usual one after work of that length, by sentinel."""
+def _logs(block: Block, calm: Mapping[str, float]) -> dict[str, list[float]]:
+    """The logarithm of every reading over the calm one after work of that length, by sentinel."""
     found = {}
     for name in STATES:
-        if name in usual and block.sentinels.get(name):
-            first, later = usual_beside(usual, name, block)
+        if name in calm and block.sentinels.get(name):
+            first, later = calm_beside(calm, name, block)
             found[name] = [math.log(ns / (later if place else first)) for place, ns in enumerate(block.sentinels[name])]
     return found
-
-
-def _unrest(logs: Sequence[float]) -> float:
-    """The variance of a look's readings, without stolen ones; 0 for fewer than two."""
-    calm = _calm(logs, median(logs)) if logs else []
-    if len(calm) < 2:
-        return 0.0
-    # The standard library's variance computes with fractions: it took a third of the time of all labels.
-    middle = fmean(calm)
-    return sum((one - middle) ** 2 for one in calm) / (len(calm) - 1)
 
 
 def _states(
     block: Block,
     logs: Mapping[str, Sequence[float]],
-    usual: Mapping[str, float],
+    calm: Mapping[str, float],
     of_round: Mapping[str, float] | None,
 ) -> Sequence[tuple[float, ...]]:
     """The state beside every sample: the mean of the readings (`logs`) before and after its turn.
@@ -114,22 +105,22 @@ def _states(
     """
     columns = []
     for name in STATES:
-        if name not in usual:
+        if name not in calm:
             columns.append([0.0] * len(block.ns))
         elif name in logs:
             each = len(block.ns) // (len(logs[name]) - 1)
             middle = median(logs[name])
-            beside = [fmean(_calm(pair, middle) or pair) for pair in pairwise(logs[name])]
+            beside = [fmean(_whole(pair, middle) or pair) for pair in pairwise(logs[name])]
             columns.append([state for state in beside for _ in range(each)])
         else:
-            constant = math.log(of_round[name] / usual[name]) if of_round and name in of_round else 0.0
+            constant = math.log(of_round[name] / calm[name]) if of_round and name in of_round else 0.0
             columns.append([constant] * len(block.ns))
     return list(zip(*columns, strict=True))
 
 
-def _calm(logs: Sequence[float], middle: float) -> list[float]:
+def _whole(logs: Sequence[float], middle: float) -> list[float]:
     """The readings that were not stolen."""
-    return [one for one in logs if abs(one - middle) <= STOLEN]
+    return [one for one in logs if one - middle <= STOLEN]
 
 
 def fold_kernel(

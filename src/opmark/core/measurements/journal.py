@@ -13,6 +13,7 @@ from opmark.core.hardware.link import LinkMeasurement, fold_link
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.folding import TrialLabels, fold_kernel, fold_network, look_of
 from opmark.core.kernels.fusion import FusionMeasurement, fold_fusion
+from opmark.core.measurements.calm_readings import calm_readings
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.estimate import median
 from opmark.core.measurements.labelling import HOT_EFFECT, LASTING_EFFECT, Label, labels_of
@@ -41,7 +42,6 @@ from opmark.core.measurements.records import (
     repeat_key,
     trial_key,
 )
-from opmark.core.measurements.usual_readings import usual_readings
 from opmark.core.reading import LARGE_BYTES, read_bytes
 
 _Row = TypeVar("_Row", Measurement, NetworkMeasurement, FusionMeasurement, LinkMeasurement)
@@ -53,7 +53,7 @@ _REPEATS_AT_MOST = 64
 class Journal:
     """Everything that a run wrote; measurements are folded from its blocks.
 
-    Labels are told at the usual readings of this journal's sentinels, or at those given to `beside`. Blocks of rejected
+    Labels are told at the calm readings of this journal's sentinels, or at those given to `beside`. Blocks of rejected
     rounds of older journals are left out. `size_bytes` is the end of the last whole record.
     """
 
@@ -94,13 +94,13 @@ class Journal:
         return {target: median(values) for target, values in found.items()}
 
     @cached_property
-    def usual_ns(self) -> dict[str, dict[str, float]]:
-        """The usual reading of each target's sentinels, in ns by sentinel."""
-        return usual_of([self])
+    def calm_ns(self) -> dict[str, dict[str, float]]:
+        """The calm readings of each target's sentinels, in ns by sentinel."""
+        return calm_of([self])
 
-    def beside(self, usual: Mapping[str, Mapping[str, float]]) -> "Journal":
-        """This journal with labels at the `usual` readings, in ns by target and sentinel."""
-        return replace(self, reference=usual)
+    def beside(self, calm: Mapping[str, Mapping[str, float]]) -> "Journal":
+        """This journal with labels at the `calm` readings, in ns by target and sentinel."""
+        return replace(self, reference=calm)
 
     def grown(self, trials: Iterable[Trial], blocks: Mapping[str, Sequence[Block]]) -> "Journal":
         """This journal with more `trials`, and with these `blocks` in place of its own of the same trials."""
@@ -113,7 +113,7 @@ class Journal:
         return labels_of_trials(
             self.trials,
             self.blocks,
-            usual=self.usual_ns if self.reference is None else self.reference,
+            calm=self.calm_ns if self.reference is None else self.reference,
             rounds={item.round: item.ns for item in self.sentinels},
             overhead_ns=self.overhead_ns,
         )
@@ -249,8 +249,8 @@ def _ends(records: Iterable[Record]) -> dict[str, Done]:
     return found
 
 
-def usual_of(journals: Iterable[Journal]) -> dict[str, dict[str, float]]:
-    """The usual readings of each target's sentinels over all `journals`, as `usual_readings` gives them.
+def calm_of(journals: Iterable[Journal]) -> dict[str, dict[str, float]]:
+    """The calm readings of each target's sentinels over all `journals`, as `calm_readings` gives them.
 
     Labels of several journals are comparable only at one state.
     """
@@ -263,7 +263,7 @@ def usual_of(journals: Iterable[Journal]) -> dict[str, dict[str, float]]:
         for key, blocks in journal.blocks.items():
             beside[journal.trials[key].target] += blocks
     return {
-        target: found for target in {**others, **beside} if (found := usual_readings(beside[target], others[target]))
+        target: found for target in {**others, **beside} if (found := calm_readings(beside[target], others[target]))
     }
 
 
@@ -271,7 +271,7 @@ def labels_of_trials(
     trials: Mapping[str, KernelTrial | NetworkTrial],
     blocks: Mapping[str, Sequence[Block]],
     *,
-    usual: Mapping[str, Mapping[str, float]],
+    calm: Mapping[str, Mapping[str, float]],
     rounds: Mapping[int, Mapping[str, float]],
     overhead_ns: Mapping[str, float],
 ) -> dict[str, TrialLabels]:
@@ -279,10 +279,12 @@ def labels_of_trials(
     labels: dict[str, dict[str, Label]] = defaultdict(dict)
     for target in sorted({trials[key].target for key in blocks if key in trials}):
         own = [key for key in blocks if key in trials and trials[key].target == target]
+        # Readings a second away do not show calm samples.
+        beside = any(block.sentinels for key in own for block in blocks[key])
         for which in LABELS:
             looks = {
                 key: [
-                    look_of(block, usual.get(target, {}), rounds.get(block.round), overhead_ns.get(target, 0.0))
+                    look_of(block, calm.get(target, {}), rounds.get(block.round), overhead_ns.get(target, 0.0))
                     for block in blocks[key]
                     if block.label == which
                 ]
@@ -290,7 +292,7 @@ def labels_of_trials(
             }
             groups = {key: _group(trials[key]) for key in own}
             lasting = HOT_EFFECT if which == HOT else LASTING_EFFECT
-            for key, found in labels_of(looks, groups, lasting=lasting).items():
+            for key, found in labels_of(looks, groups, lasting=lasting, calm=beside).items():
                 labels[key][which] = found
     return {
         key: TrialLabels(labels=found, blocks=blocks[key])

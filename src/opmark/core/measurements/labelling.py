@@ -1,13 +1,17 @@
-"""Estimate labels at the machine's usual state, with their standard errors (decision 0022).
+"""Estimate labels at the calm state, with their standard errors (decisions 0022 and 0035).
 
-A *look* is one visit to a kernel or network in one process: samples in turns, and beside every turn the state of the
-machine. The state is the logarithm of each sentinel's reading over its usual one. Three steps lead to a label:
+Four steps lead from looks to a label; `looks` has the first.
 
-1. A robust regression gives the effect of the state on each kernel. Few samples of one kernel cannot tell this effect,
+1. Every look becomes one number, a mean over its calm samples, and has a *calmness*: far from the calm state, the
+   variance of such a number grows.
+2. A robust regression gives the effect of the state on each kernel. Few samples of one kernel cannot tell this effect,
    so it is drawn towards the effect on its group (kernels of its kind), and that towards the effect on all.
-2. Every look becomes one number, the robust mean of its samples at the usual state.
-3. The label is the mean over processes. Its standard error comes from the differences between processes, moderated by
-   those of the group (Smyth, Statistical Applications in Genetics and Molecular Biology 2004, section 4).
+3. The label is the mean over processes at the calm state, those that are slower than the fastest counting less.
+4. Its standard error comes from the differences between processes, moderated by those of the group (Smyth, Statistical
+   Applications in Genetics and Molecular Biology 2004, section 4).
+
+Labels at the usual state are told alike, but all processes are equally calm, and those far from their middle count
+less.
 """
 
 import math
@@ -17,22 +21,31 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from opmark.core.measurements.looks import (
+    LEAST_DEVIATION,
+    Look,
+    LookTable,
+    calm_numbers,
+    fast_weights,
+    huber_weights,
+    means,
+    means_of,
+    medians,
+    usual_numbers,
+)
+
 K = TypeVar("K", bound=Hashable)
 
-STATES = ("compute", "memory")
 # Effects of the state differ between kernels by about this much.
 _EFFECT_DEVIATION = 0.15
 # The effect of a lasting change before anything was measured: most of compute, some of memory, together all of it. A
 # kernel whose tensors are in the caches follows compute alone, and more than the sentinel does (decision 0031).
 LASTING_EFFECT = (0.7, 0.3)
 HOT_EFFECT = (1.0, 0.1)
-# A reading this far from the others of its look, in logarithms, was interrupted.
-STOLEN = 0.7
-# The deviation of lasting states before any was read, and the number of looks that it counts for.
-_STATE_DEVIATION = 0.15
-_STATE_LOOKS = 8.0
-# A residual beyond this many deviations counts as much as one at this distance (Huber).
-_HUBER = 1.5
+# The deviation of restless looks from what their state tells.
+_RESTLESS = 0.2
+# The share of a trial's processes up to which they count as fast.
+_FAST_PROCESSES = 0.25
 _ROUNDS = 3
 # Degrees of freedom of the group's variance between processes in that of one kernel.
 _GROUP_FREEDOM = 4.0
@@ -42,32 +55,16 @@ _GROUP_STRENGTH = 8.0
 _UNKNOWN_BETWEEN = 0.03
 # A shorter time is noise of the clock.
 _RESOLUTION_NS = 1.0
-# No label is known better: the samples of one look share what a sentinel cannot see.
-_LEAST_DEVIATION = 0.002
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """Samples of one block in ns, and the state beside each, one row of `len(STATES)` numbers per sample.
-
-    Without a known state, the rows are zero. `unrest` are the variances of single readings within the look, one per
-    state, and `readings` is their number; without them, the state counts as known exactly.
-    """
-
-    process: int
-    ns: Sequence[float]
-    state: Any
-    readings: int = 0
-    unrest: tuple[float, ...] = (0.0,) * len(STATES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A latency at the usual state in ns, with its standard error as a fraction of it.
+    """A latency at the calm state in ns, with its standard error as a fraction of it.
 
     `effects` tell by which share of a change of each sentinel the latency changes, and `ratio` how many times longer
-    the samples took than at the usual state. `between` is the deviation between processes, as a fraction.
-    `by_process_ns` is the label of each process alone, and `told_ns` are the samples, all at the usual state.
+    the samples took than at the calm state. `between` is the deviation between calm processes, as a fraction, and
+    `effective` the number of calm processes that would tell the label as well. `by_process_ns` is the label of each
+    process alone, and `told_ns` are the samples, all at the calm state.
     """
 
     latency_ns: float
@@ -75,6 +72,7 @@ class Label:
     effects: tuple[float, ...]
     ratio: float
     between: float
+    effective: float
     by_process_ns: tuple[float, ...]
     told_ns: tuple[float, ...]
 
@@ -94,130 +92,116 @@ def labels_of(
     groups: Mapping[K, str] | None = None,
     *,
     lasting: tuple[float, ...] = LASTING_EFFECT,
+    calm: bool = True,
 ) -> dict[K, Label]:
     """The label of every key with looks; kernels of one group (their kind) help each other.
 
-    `lasting` is the effect of a lasting change of each state before anything was measured.
+    `lasting` is the effect of a lasting change of each state before anything was measured. States are relative to the
+    calm one, or else to the usual one.
     """
     keys = [key for key, found in looks.items() if found]
     if not keys:
         return {}
-    table = _Samples.of([looks[key] for key in keys], [(groups or {}).get(key, "") for key in keys])
-    return dict(zip(keys, _labels(table, np.array(lasting)), strict=True))
+    table = LookTable.of([looks[key] for key in keys], [(groups or {}).get(key, "") for key in keys])
+    return dict(zip(keys, _labels(table, np.array(lasting), calm=calm), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Samples:
-    """All samples in one table; `look` of each sample, `trial` and `process` of each look, `group` of each trial.
+class _Units:
+    """One number per process of a trial, for blocks of one process share its memory; `trial` of each process.
 
-    `readings` and `unrest` are those of each look.
+    `slower` is what the state beside a trial's processes makes of its time, by trial, and `alone` the deviation between
+    processes where none of a trial can be compared with another. `beside` is where readings stand beside samples.
     """
 
-    log_ns: Any
+    value: Any
     state: Any
-    look: Any
+    calmness: Any
     trial: Any
-    process: Any
     group: Any
-    readings: Any
-    unrest: Any
+    slower: Any
+    alone: float
+    beside: Any
+    calm: bool
 
     @classmethod
-    def of(cls, found: Sequence[Sequence[Look]], groups: Sequence[str]) -> "_Samples":
-        flat = [(number, look) for number, looks in enumerate(found) for look in looks]
-        names = sorted(set(groups))
+    def of(cls, table: LookTable, numbers: tuple[Any, Any, Any], lasting: Any, *, calm: bool) -> "_Units":
+        """The processes behind the `numbers` of all looks."""
+        values, states, weight = numbers
+        units, unit = np.unique(np.stack([table.trial, table.process]), axis=1, return_inverse=True)
+        unit, trial = unit.reshape(-1), units[0]
+        state, calmness = means_of(states, unit, weight), means(weight, unit, weight)
         return cls(
-            log_ns=np.log(np.concatenate([np.asarray(look.ns, dtype=float) for _, look in flat])),
-            state=np.concatenate([np.asarray(look.state, dtype=float).reshape(-1, len(STATES)) for _, look in flat]),
-            look=np.repeat(np.arange(len(flat)), [len(look.ns) for _, look in flat]),
-            trial=np.array([number for number, _ in flat]),
-            process=np.array([look.process for _, look in flat]),
-            group=np.array([names.index(name) for name in groups]),
-            readings=np.array([look.readings for _, look in flat], dtype=float),
-            unrest=np.array([look.unrest for _, look in flat]),
+            value=means(values, unit, weight) if calm else medians(values, unit),
+            state=state,
+            calmness=calmness,
+            trial=trial,
+            group=table.group,
+            slower=means_of(state, trial, calmness) @ lasting * (np.bincount(table.trial, table.brief) > 0),
+            alone=_alone(values - states @ lasting, unit),
+            # Readings far from the samples say too little about them to fit their effect.
+            beside=np.bincount(unit, _moves(table)) > 0,
+            calm=calm,
         )
 
+    def told(self, effects: Any) -> Any:
+        """The values at the state of labels."""
+        return self.value - (self.state * effects[self.trial]).sum(axis=1)
 
-def _looks(table: _Samples) -> tuple[Any, Any]:
-    """One number per look, the mean of its logarithms, and the mean state beside these samples.
+    def weights(self, told: Any) -> tuple[Any, Any]:
+        """The weight of each process in its label, and the deviation between processes by trial."""
+        between = _between(told, self.trial, self.calmness, self.group, self.alone)
+        if self.calm:
+            return self.calmness * fast_weights(told, self.trial, self.calmness, self.slower, _FAST_PROCESSES), between
+        return huber_weights((told - medians(told, self.trial)[self.trial]) / between[self.trial]), between
 
-    Means follow a machine that jumps between two speeds better than medians. Samples far from the middle of their look
-    count less (Huber), and those beside a stolen moment not at all: such a reading says nothing about its sample.
-    """
-    middle = _medians(table.log_ns, table.look)
-    usual = np.stack([_medians(column, table.look) for column in table.state.T], axis=1)
-    rest = table.log_ns - middle[table.look]
-    trial = table.trial[table.look]
-    deviation = np.maximum(1.4826 * _medians(np.abs(rest), trial), _LEAST_DEVIATION)[trial]
-    stolen = (np.abs(table.state - usual[table.look]).max(axis=1) > STOLEN) | (np.abs(rest) > STOLEN)
-    # A look of nothing but stolen moments has no other samples.
-    weight = np.where(stolen, 1e-6, _huber(rest / deviation))
-    state = np.stack([_means(column, table.look, weight) for column in table.state.T], axis=1)
-    return _means(table.log_ns, table.look, weight), state * _reliability(state, table)
-
-
-def _reliability(state: Any, table: _Samples) -> Any:
-    """The share of each look's state that lasts, by look and state: the rest is noise of its readings.
-
-    Where readings change within a look, a few of them tell little of the time between them. A regression on readings
-    with noise needs this share (Carroll et al., Measurement Error in Nonlinear Models 2006, section 4.4).
-    """
-    freedom = np.maximum(table.readings - 1, 0)[:, None]
-    squares = table.unrest * freedom
-    typical = squares.sum(axis=0) / max(float(freedom.sum()), 1.0)
-    # Moderated as the deviation between processes is: a few readings tell their own unrest roughly.
-    unrest = (_GROUP_FREEDOM * typical + squares) / (_GROUP_FREEDOM + freedom)
-    noise = unrest / np.maximum(table.readings, 1)[:, None]
-    seen = (state**2 - noise).sum(axis=0) + _STATE_LOOKS * _STATE_DEVIATION**2
-    lasting = np.maximum(seen / (len(state) + _STATE_LOOKS), 0.0)
-    return np.where(noise > 0, lasting / np.where(noise > 0, lasting + noise, 1.0), 1.0)
+    def effects(self, lasting: Any) -> Any:
+        """The effect of each state on every trial."""
+        trials = len(self.group)
+        effects = np.tile(lasting, (trials, 1))
+        for _ in range(_ROUNDS):
+            told = self.told(effects)
+            weight, between = self.weights(told)
+            # Restless looks tell what the state does, and calm ones what the kernel takes without it.
+            centre = [means(column, self.trial, weight)[self.trial] for column in (*self.state.T, self.value)]
+            deviation = np.full(len(told), _RESTLESS) if self.calm else between[self.trial]
+            kept = huber_weights((told - means(told, self.trial, weight)[self.trial]) / deviation)
+            moments = _moments(
+                self.state - np.stack(centre[:-1], axis=1),
+                self.value - centre[-1],
+                np.where(self.beside, kept, 0.0) / deviation**2,
+                self.trial,
+                trials,
+            )
+            effects = _effects(moments, self.group, lasting)
+        return effects
 
 
-def _labels(table: _Samples, lasting: Any) -> list[Label]:
-    values, states = _looks(table)
-    # One number per process of a trial: blocks of one process share its memory.
-    units, unit = np.unique(np.stack([table.trial, table.process]), axis=1, return_inverse=True)
-    unit, trial = unit.reshape(-1), units[0]
-    ones = np.ones(len(values))
-    state = np.stack([_means(states[:, column], unit, ones) for column in range(len(STATES))], axis=1)
-    value = _medians(values, unit)
-    alone = _alone(values - (states * lasting).sum(axis=1), unit)
-    # Readings far from the samples say too little about them to fit their effect.
-    beside = np.bincount(unit, _moves(table)) > 0
-    processes = np.bincount(trial)
-    effects = np.tile(lasting, (len(processes), 1))
-    for _ in range(_ROUNDS):
-        told = value - (state * effects[trial]).sum(axis=1)
-        between = _between(told, trial, processes, table.group, alone)
-        weight = _huber((told - _medians(told, trial)[trial]) / between[trial])
-        centre = [_means(column, trial, weight)[trial] for column in (*state.T, value)]
-        moments = _moments(
-            state - np.stack(centre[:-1], axis=1),
-            value - centre[-1],
-            np.where(beside, weight, 0.0) / between[trial] ** 2,
-            trial,
-            len(processes),
-        )
-        effects = _effects(moments, table.group, lasting)
-    told = value - (state * effects[trial]).sum(axis=1)
-    between = _between(told, trial, processes, table.group, alone)
-    weight = _huber((told - _medians(told, trial)[trial]) / between[trial])
-    mean = _means(told, trial, weight)
+def _labels(table: LookTable, lasting: Any, *, calm: bool) -> list[Label]:
+    numbers = calm_numbers(table, lasting) if calm else usual_numbers(table)
+    units = _Units.of(table, numbers, lasting, calm=calm)
+    trial, processes = units.trial, np.bincount(units.trial)
+    effects = units.effects(lasting)
+    told = units.told(effects)
+    weight, between = units.weights(told)
+    mean = means(told, trial, weight)
     effective = np.bincount(trial, weight)
-    # The state of few looks is far from the usual one, and the effect of the difference is known roughly.
-    away = np.stack([_means(column, trial, weight) for column in state.T], axis=1)
-    spread = _EFFECT_DEVIATION**2 / np.maximum(1, processes)
+    # The state of few looks is far from that of labels, and the effect of the difference is known roughly.
+    away = means_of(units.state, trial, weight)
+    spread = _EFFECT_DEVIATION**2 / processes
     # Few processes: the quantile of Student's distribution that 1.645 of these errors must reach, to first order.
     freedom = _GROUP_FREEDOM + processes - 1
     error = np.sqrt(between**2 / effective * (1 + 0.93 / freedom) ** 2 + (away**2).sum(axis=1) * spread)
     # A latency that the clock cannot resolve is not known at all.
     error = np.where(np.exp(mean) <= _RESOLUTION_NS, 1.0, error)
-    slower = (states * effects[table.trial]).sum(axis=1)
+    slower = (numbers[1] * effects[table.trial]).sum(axis=1)
     told_ns = np.exp(table.log_ns - slower[table.look])
     # Looks of one trial, and processes of one trial, stand next to each other.
     by_trial = np.split(told_ns, np.cumsum(np.bincount(table.trial[table.look]))[:-1])
     by_process = np.split(np.exp(told), np.cumsum(processes)[:-1])
-    ratio = np.exp(_medians(slower, table.trial))
+    # A calm number leaves out what took longer.
+    taken = medians(table.log_ns, table.look) - mean[table.trial] if calm else slower
+    ratio = np.exp(medians(taken, table.trial))
     return [
         Label(
             latency_ns=float(np.exp(mean[at])),
@@ -225,6 +209,7 @@ def _labels(table: _Samples, lasting: Any) -> list[Label]:
             effects=tuple(float(value) for value in effects[at]),
             ratio=float(ratio[at]),
             between=float(between[at]),
+            effective=float(effective[at]),
             by_process_ns=tuple(by_process[at].tolist()),
             told_ns=tuple(by_trial[at].tolist()),
         )
@@ -261,15 +246,10 @@ def _drawn(moments: tuple[Any, Any], prior: Any) -> Any:
     return np.linalg.solve(square + penalty * np.eye(square.shape[1]), (product + penalty * prior)[..., None])[..., 0]
 
 
-def _huber(deviations: Any) -> Any:
-    """The weight of a residual, given in deviations."""
-    return np.minimum(1.0, _HUBER / np.maximum(np.abs(deviations), 1e-12))
-
-
-def _between(values: Any, trial: Any, processes: Any, group: Any, alone: float) -> Any:
-    """The deviation between processes of every trial, moderated by that of its group."""
-    centred = values - _means(values, trial, np.ones(len(values)))[trial]
-    squares = np.bincount(trial, centred**2, minlength=len(processes))
+def _between(values: Any, trial: Any, calm: Any, group: Any, alone: float) -> Any:
+    """The deviation between calm processes of every trial, moderated by that of its group."""
+    processes = np.bincount(trial)
+    squares = np.bincount(trial, calm * (values - means(values, trial, calm)[trial]) ** 2)
     freedom = processes - 1
     several = freedom > 0
     if not several.any():
@@ -283,12 +263,12 @@ def _between(values: Any, trial: Any, processes: Any, group: Any, alone: float) 
             count = chosen.sum()
             found = _typical(own[chosen], freedom[chosen])
             by_group[number] = (count * found + _GROUP_STRENGTH * everyone) / (count + _GROUP_STRENGTH)
-    by_group *= _tails(values, trial, np.sqrt(np.maximum(by_group, _LEAST_DEVIATION**2))[group])
+    by_group *= _tails(values, trial, calm, np.sqrt(np.maximum(by_group, LEAST_DEVIATION**2))[group])
     moderated = (_GROUP_FREEDOM * by_group[group] + squares) / (_GROUP_FREEDOM + freedom)
-    return np.sqrt(np.maximum(moderated, _LEAST_DEVIATION**2))
+    return np.sqrt(np.maximum(moderated, LEAST_DEVIATION**2))
 
 
-def _tails(values: Any, trial: Any, deviation: Any) -> float:
+def _tails(values: Any, trial: Any, calm: Any, deviation: Any) -> float:
     """By how much the variance between processes must grow for nine of ten differences to lie within 1.645 deviations.
 
     Differences of normal deviates need no growth. Those of a noisy machine have long tails, which a mean of variances
@@ -297,13 +277,14 @@ def _tails(values: Any, trial: Any, deviation: Any) -> float:
     place = np.arange(len(values)) - np.flatnonzero(np.diff(trial, prepend=-1))[trial]
     # Of every trial, the first process with the second, the third with the fourth, and so on.
     second = np.flatnonzero(place % 2 == 1)
-    differences = np.abs(values[second] - values[second - 1]) / (math.sqrt(2) * deviation[trial[second]])
+    expected = deviation[trial[second]] * np.sqrt(1 / calm[second] + 1 / calm[second - 1])
+    differences = np.abs(values[second] - values[second - 1]) / expected
     # Never the largest of few differences: one kernel must not decide for all.
     growth = max(1.0, float(np.quantile(differences, 0.9, method="lower")) / 1.645) ** 2
     return 1.0 + (growth - 1.0) * len(second) / (len(second) + _GROUP_STRENGTH)
 
 
-def _moves(table: _Samples) -> Any:
+def _moves(table: LookTable) -> Any:
     """1 for every look with readings beside its samples, in which the state moves; 0 for the others."""
     first = np.flatnonzero(np.diff(table.look, prepend=-1))
     moved = np.abs(table.state - table.state[first][table.look]).max(axis=1)
@@ -319,7 +300,7 @@ def _alone(values: Any, unit: Any) -> float:
     several = looks[unit] > 1
     if not several.any():
         return _UNKNOWN_BETWEEN
-    off = np.abs(values - _means(values, unit, np.ones(len(values)))[unit])[several]
+    off = np.abs(values - means(values, unit, np.ones(len(values)))[unit])[several]
     deviation = 1.4826 * float(np.median(off)) / math.sqrt(1 - 1 / float(np.median(looks[looks > 1])))
     return math.hypot(_UNKNOWN_BETWEEN, deviation / math.sqrt(float(np.median(looks))))
 
@@ -328,18 +309,3 @@ def _typical(variances: Any, freedom: Any) -> float:
     """A mean of variances in which no kernel counts more than nine times the median."""
     most = 9.0 * np.median(variances)
     return float(np.average(np.minimum(variances, most) if most > 0 else variances, weights=freedom))
-
-
-def _means(values: Any, index: Any, weight: Any) -> Any:
-    """The weighted mean of `values` by index."""
-    return np.bincount(index, weight * values) / np.bincount(index, weight)
-
-
-def _medians(values: Any, index: Any) -> Any:
-    """The median of `values` by index; indices are 0 … n - 1, each at least once."""
-    order = np.lexsort((values, index))
-    ordered = values[order]
-    counts = np.bincount(index)
-    ends = np.cumsum(counts)
-    starts = ends - counts
-    return (ordered[starts + (counts - 1) // 2] + ordered[starts + counts // 2]) / 2

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from opmark.core.errors import ContentError
 from opmark.core.files import sha256
+from opmark.core.measurements.calm_readings import after_like_work, deviation_of_readings
 from opmark.core.measurements.host_clock import host_clock
-from opmark.core.measurements.journal import Journal, read_journal, usual_of
-from opmark.core.measurements.usual_readings import at_usual_work, deviation_of_readings
+from opmark.core.measurements.journal import Journal, calm_of, read_journal
 from opmark.datasets.format.manifest import FILE, RowSource
 from opmark.datasets.release.contents import Contents, from_measurements
 from opmark.datasets.release.network_kernels import GraphFinder
@@ -30,17 +30,17 @@ def build(
 ) -> Release:
     """Build a release in `folder/<device>/<version>` (default: the next version) from journals of one machine.
 
-    The order of the journals does not change the bytes; one usual clock is the reference of all. With `with_journals`,
+    The order of the journals does not change the bytes; one calm clock is the reference of all. With `with_journals`,
     the release also holds them, compressed, so that every label can be traced to its samples. With `find`, which gives
     the graphs of networks, it holds the kernels that its networks consist of. Raises `ContentError`
     naming journal and line, or the facts or sentinels on which journals differ, `UsageError` for an existing version.
     Nothing is left behind on an error.
     """
     found = [read_journal(path) for path in journals]
-    usual_ns = usual_of(found)
+    calm_ns = calm_of(found)
     for journal in found:
-        _check_alike(journal, usual_ns)
-    parts = [_contents(journal.beside(usual_ns)) for journal in found]
+        _check_alike(journal, calm_ns)
+    parts = [_contents(journal.beside(calm_ns)) for journal in found]
     kept = sorted(set(journals)) if with_journals else ()
     return load(write(parts, folder, version=version, journals=kept, find=find))
 
@@ -50,14 +50,14 @@ def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None =
     return load(write(list(parts), folder, version=version))
 
 
-def _check_alike(journal: Journal, usual_ns: Mapping[str, Mapping[str, float]]) -> None:
+def _check_alike(journal: Journal, calm_ns: Mapping[str, Mapping[str, float]]) -> None:
     """Raise `ContentError` where sentinels moved apart, as on another machine; on another clock they move alike.
 
     Readings are compared with those after work of the same length. Where the machine's speed changes within seconds,
     they may differ by as much between hours.
     """
-    for target, reading in journal.usual_ns.items():
-        off = host_clock(at_usual_work(reading, usual_ns[target]), usual_ns[target]).off
+    for target, reading in journal.calm_ns.items():
+        off = host_clock(after_like_work(reading, calm_ns[target]), calm_ns[target]).off
         blocks = (block for key, own in journal.blocks.items() if journal.trials[key].target == target for block in own)
         if off > max(SENTINEL_TOLERANCE, deviation_of_readings(blocks)):
             raise ContentError(
@@ -94,7 +94,7 @@ def _contents(journal: Journal) -> Contents:
 
 
 def _sentinels_ns(journal: Journal) -> dict[str, float]:
-    found = {f"{target}/{name}": ns for target, usual in journal.usual_ns.items() for name, ns in usual.items()}
+    found = {f"{target}/{name}": ns for target, calm in journal.calm_ns.items() for name, ns in calm.items()}
     return dict(sorted(found.items()))
 
 
@@ -135,7 +135,7 @@ def _drifted(first: RowSource, other: RowSource) -> str:
     ratios = {}
     for target in sorted({key.partition("/")[0] for key in first.sentinels_ns}):
         ours, theirs = _of_target(first, target), _of_target(other, target)
-        for name, ns in at_usual_work(theirs, ours).items():
+        for name, ns in after_like_work(theirs, ours).items():
             if name in ours:
                 ratios[f"{target}/{name}"] = ns / ours[name] - 1
     return ", ".join(f"{name} {ratio:+.1%}" for name, ratio in ratios.items() if abs(ratio) > SENTINEL_TOLERANCE)

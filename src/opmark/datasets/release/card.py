@@ -107,6 +107,8 @@ def _quantities(manifest: ReleaseManifest, target: str) -> Iterator[tuple[str, s
     yield "call overhead, median", "–" if figures["overhead_ns"] is None else format_ns(figures["overhead_ns"])
     yield "clean samples, median share", _percent(figures["clean_fraction"])
     # the first releases lack some of these
+    if figures.get("clock_ratio") is not None:
+        yield "time while measuring over time at the calm state, median", f"{figures['clock_ratio']:.2f}"
     if "low_quality" in figures:
         yield "`low_quality` among usable kernels", _percent(figures["low_quality"])
     if figures["networks"] and "network_low_quality" in figures:

@@ -48,6 +48,7 @@ def _of_target(contents: Contents, target: str) -> dict[str, Any]:
         "kinds": {kind: _of_kind(kernels, kind) for kind in sorted({row["kind"] for row in kernels})},
         "families": len({row["family"] for row in networks if row["status"] in USABLE}),
         "overhead_ns": _median([row["overhead_ns"] for row in kernels if row["status"] in USABLE]),
+        "clock_ratio": _median([row.get("clock_ratio") for row in kernels if row["status"] in USABLE]),
         "clean_fraction": _median([row["clean_fraction"] for row in kernels if row["status"] in USABLE]),
         "noise": _spread([row["between_process_variation"] for row in kernels if row["status"] in USABLE]),
         "retest": _retest(kernels, rows[KERNEL_REPEATS.name], "latency_hot_ns", KERNELS.identity),

@@ -14,7 +14,7 @@ from opmark.leaderboards.fidelity.told import PARTS, MeasuredPlacement, raw_plac
 class FidelityFigures:
     """The figures of one track on one device; `n` placements of `problems` problems were executed.
 
-    Makespans are told at the machine's usual state. `median_error`: |predicted / measured - 1|, the median over
+    Makespans are told at the state of the labels. `median_error`: |predicted / measured - 1|, the median over
     placements. `tau`: Kendall's rank correlation between predicted and measured makespans of one problem, over all
     pairs whose predictions differ by more than the noise floor (None without such a pair). `regret`: the extra time of
     the placement that was predicted to be best over the one that was, the mean over problems. `noise_floor`: the

@@ -7,7 +7,7 @@ from statistics import median
 
 from opmark.core.canonical import canonical_json, plain
 from opmark.core.files import write_sealed
-from opmark.core.measurements.labelling import STATES
+from opmark.core.measurements.looks import STATES
 from opmark.core.schema import load
 from opmark.core.slug import Slug
 from opmark.leaderboards.problem.placement import Solution
@@ -68,7 +68,7 @@ class FidelityRecord:
     """All executed placements of one problem on one machine; `device` is the machine's name.
 
     `dimensions` are the sizes of the network, `problem_id` the hash of everything that decides its costs. `usual_ns`
-    are the usual readings of each device's sentinels, to which states refer, and `cut_costs` are the measured costs of
+    are the readings of each device's sentinels at the state of the labels, and `cut_costs` are the measured costs of
     a cut that the problem contains, by target.
     """
 

@@ -1,4 +1,4 @@
-"""Measured makespans of executed placements: told at the machine's usual state, or as the clock told them."""
+"""Measured makespans of executed placements: told at the state of the labels, or as the clock told them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def raw_placements(records: Sequence[FidelityRecord]) -> list[list[MeasuredPlace
 
 
 def told_placements(records: Sequence[FidelityRecord]) -> list[list[MeasuredPlacement]]:
-    """The executed placements of each record at the machine's usual state.
+    """The executed placements of each record at the state of the labels.
 
     Each execution is told by the effect that most work has; two visits are too few to fit another one, and a fitted one
     would hide what differs between them. Robust means and standard errors are those of labels
@@ -44,7 +44,8 @@ def told_placements(records: Sequence[FidelityRecord]) -> list[list[MeasuredPlac
     """
     import numpy as np
 
-    from opmark.core.measurements.labelling import LASTING_EFFECT, STATES, Look, labels_of
+    from opmark.core.measurements.labelling import LASTING_EFFECT, labels_of
+    from opmark.core.measurements.looks import STATES, Look
 
     looks, groups = {}, {}
     for number, record in enumerate(records):
@@ -60,7 +61,7 @@ def told_placements(records: Sequence[FidelityRecord]) -> list[list[MeasuredPlac
                     for n, (ns, states) in enumerate(visits)
                 ]
                 groups[number, place] = record.problem
-    labels = labels_of(looks, groups)
+    labels = labels_of(looks, groups, calm=False)
     found = []
     for number, record in enumerate(records):
         own = []

@@ -4,7 +4,7 @@ A network that no board knows runs on two equal devices in three ways: whole, wi
 and with every second unit on the other device. The first two differ by the cost of a stretch, which is one more call
 of the runtime. The last two differ by what it costs a unit to receive or to send. The three take turns, so that a
 machine that slows down meanwhile does not decide. Transfers are compared with the link, whose time is that of copies
-alone and in cache. Everything is told at the machine's usual state.
+alone and in cache. Everything is told at the state of the labels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,9 @@ from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.evaluation import evaluate
 from opmark.studies.execution.difference import transfer_times
+from opmark.studies.execution.label_state import Readings, label_factor, label_readings, state_of
 from opmark.studies.execution.planning import PlannedProgramme
 from opmark.studies.execution.stage import ExecutionStage
-from opmark.studies.execution.usual_state import Readings, state_of, usual_factor, usual_readings
 
 # On no board of executed placements.
 MODEL = "mobilenet-small"
@@ -58,11 +58,11 @@ def cut_cost_on(cluster: Cluster, workspace: Workspace) -> CutCost:
     """
     problem = problem_of_model(MODEL, cluster, workspace)
     with ExecutionStage(problem) as stage:
-        return measured_cut_cost(stage, usual_readings(problem, workspace))
+        return measured_cut_cost(stage, label_readings(problem, workspace))
 
 
 def measured_cut_cost(
-    stage: ExecutionStage, usual: Sequence[Readings], *, turns: int = TURNS, rounds: int = ROUNDS
+    stage: ExecutionStage, told_at: Sequence[Readings], *, turns: int = TURNS, rounds: int = ROUNDS
 ) -> CutCost:
     """Measure the cost of a cut on `stage`, whose two devices have one target.
 
@@ -79,7 +79,7 @@ def measured_cut_cost(
         one_device(stage.graphs[target], [stage.units[name][target] for name in order]),
         planned.programme,
     )
-    whole, single, cut = _in_turns(stage, programmes, usual, turns, rounds)
+    whole, single, cut = _in_turns(stage, programmes, told_at, turns, rounds)
     longer = [
         _makespan_ns(single[first : first + turns]) - _makespan_ns(whole[first : first + turns])
         for first in range(0, turns * rounds, turns)
@@ -141,9 +141,9 @@ def slowed_link(link: Link, ratio: float) -> Link:
 
 
 def _in_turns(
-    stage: ExecutionStage, programmes: Sequence[Programme], usual: Sequence[Readings], turns: int, rounds: int
+    stage: ExecutionStage, programmes: Sequence[Programme], told_at: Sequence[Readings], turns: int, rounds: int
 ) -> list[Taken]:
-    """Executions of each programme, each with its factor to the usual state: `turns` of one, then of the next."""
+    """Executions of each programme, with their factors to the state of the labels: `turns` of one, then of the next."""
     found: list[Taken] = [[] for _ in programmes]
     for _ in range(rounds):
         for programme, taken in zip(programmes, found, strict=True):
@@ -151,7 +151,7 @@ def _in_turns(
             readings = stage.sense()
             for _ in range(turns):
                 execution, before, readings = stage.run_turn(readings)
-                taken.append((execution, usual_factor(state_of(before, readings, usual, execution.busy_ns))))
+                taken.append((execution, label_factor(state_of(before, readings, told_at, execution.busy_ns))))
     return found
 
 

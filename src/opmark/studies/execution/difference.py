@@ -42,7 +42,7 @@ def explained_difference(
 ) -> MakespanDifference:
     """The parts of the difference; all times are medians over the executions, times `told`.
 
-    `told` is the measured makespan at the usual state over that of the clock.
+    `told` is the measured makespan at the state of the labels over that of the clock.
     """
     programme = planned.programme
     steps = [(device, number) for device, work in enumerate(programme.devices) for number in range(len(work.steps))]

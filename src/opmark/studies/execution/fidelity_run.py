@@ -32,9 +32,9 @@ from opmark.predictors.model.bundle_paths import find_bundle
 from opmark.studies.execution.cut_costs import CutCost, as_executed, cut_cost_on
 from opmark.studies.execution.fidelity_pace import RunPace
 from opmark.studies.execution.fidelity_plan import CLUSTERS, FidelityPlan
+from opmark.studies.execution.label_state import Readings, label_readings
 from opmark.studies.execution.report import execute_solution
 from opmark.studies.execution.stage import ExecutionStage
-from opmark.studies.execution.usual_state import Readings, usual_readings
 
 _PLENTY = 1 << 34
 
@@ -144,9 +144,11 @@ class _FidelityRun:
                 if failed:
                     return
 
-    def _executed(self, stage: ExecutionStage, one: ExecutedPlacement, usual: Sequence[Readings]) -> ExecutedPlacement:
+    def _executed(
+        self, stage: ExecutionStage, one: ExecutedPlacement, told_at: Sequence[Readings]
+    ) -> ExecutedPlacement:
         try:
-            found = execute_solution(stage, one.solution, repeats=self._plan.repeats, usual=usual)
+            found = execute_solution(stage, one.solution, repeats=self._plan.repeats, told_at=told_at)
         except PlacementError as error:
             return replace(one, reason=str(error))
         parts = found.difference
@@ -180,7 +182,7 @@ class _FidelityRun:
             problem_id=problem.id,
             model=model,
             placements=tuple(self._placements(problem)),
-            usual_ns=usual_readings(problem, self._workspace),
+            usual_ns=label_readings(problem, self._workspace),
             cut_costs={kind: asdict(cost) for kind, cost in costs.items()},
         )
         self._store(record)

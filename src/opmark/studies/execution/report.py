@@ -8,7 +8,8 @@ from typing import Any
 
 from opmark.bench.execution.crew import Execution
 from opmark.core.errors import PlacementError
-from opmark.core.measurements.labelling import STATES, Label, Look, labels_of
+from opmark.core.measurements.labelling import Label, labels_of
+from opmark.core.measurements.looks import STATES, Look
 from opmark.leaderboards.problem.placement import Solution
 from opmark.leaderboards.problem.problem import Problem
 from opmark.leaderboards.simulator.evaluation import Evaluation, evaluate
@@ -17,9 +18,9 @@ from opmark.leaderboards.site.timeline import operator, timeline_of
 from opmark.pages.gantt import TRANSFER, Bar, GanttTimeline, gantt
 from opmark.pages.template import render
 from opmark.studies.execution.difference import MakespanDifference, explained_difference
+from opmark.studies.execution.label_state import MachineState, Readings, state_of
 from opmark.studies.execution.planning import PlannedProgramme
 from opmark.studies.execution.stage import EQUAL, ExecutionStage
-from opmark.studies.execution.usual_state import MachineState, Readings, state_of
 
 _ALONE = 5
 # Process numbers of the executed rows of a trace; the planned ones are 1 and 2.
@@ -30,9 +31,9 @@ _DEVICES, _LINKS = 3, 4
 class ExecutionReport:
     """A placement executed `repeats` times; `typical` is the execution of median makespan.
 
-    `measured_ns` is the robust mean of the makespans at the machine's usual state, `standard_error` its error as a
+    `measured_ns` is the robust mean of the makespans at the state of the labels, `standard_error` its error as a
     fraction, and `raw_ns` the median of `makespans_ns`, as the clock told them. `states` are those of the machine
-    beside each execution. Without a known usual state, nothing is converted.
+    beside each execution. Where that state is unknown, nothing is converted.
     `repeat_spread` is the interquartile range of the makespans as a share of their median. `largest_difference` is that
     of an output from the undivided network's, relative to the output's largest element.
     """
@@ -90,12 +91,12 @@ def execute_solution(
     solution: Solution,
     *,
     repeats: int = 30,
-    usual: Sequence[Readings] = (),
+    told_at: Sequence[Readings] = (),
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> ExecutionReport:
     """Execute `solution` `repeats` times, in turns with the sentinels, and a few times with one device at a time.
 
-    `usual` are the usual readings of each device's sentinels (`usual_state`).
+    `told_at` are the readings of each device's sentinels at the state of the labels (`label_state`).
     Raises `PlacementError` for an invalid solution or one that divides or repeats units, `MeasurementError` if a
     process fails.
     """
@@ -106,7 +107,7 @@ def execute_solution(
     evaluation = evaluate(stage.problem, solution)
     planned = stage.prepare(evaluation)
     total = repeats + min(repeats, _ALONE)
-    executions, states = _executed(stage, repeats, usual, lambda done: progress(done, total))
+    executions, states = _executed(stage, repeats, told_at, lambda done: progress(done, total))
     difference = stage.difference()
     alone = []
     for done in range(min(repeats, _ALONE)):
@@ -146,7 +147,7 @@ def execute_solution(
 
 
 def _executed(
-    stage: ExecutionStage, repeats: int, usual: Sequence[Readings], show: Callable[[int], None]
+    stage: ExecutionStage, repeats: int, told_at: Sequence[Readings], show: Callable[[int], None]
 ) -> tuple[list[Execution], list[MachineState]]:
     """The executions, and the state of the machine beside each."""
     executions: list[Execution] = []
@@ -156,13 +157,13 @@ def _executed(
         show(done)
         execution, before, readings = stage.run_turn(readings)
         executions.append(execution)
-        states.append(state_of(before, readings, usual, execution.busy_ns))
+        states.append(state_of(before, readings, told_at, execution.busy_ns))
     return executions, states
 
 
 def told_makespan(makespans_ns: Sequence[int], states: Sequence[MachineState]) -> Label:
-    """The makespan at the usual state from one visit, whose error takes other processes into account."""
-    return labels_of({"": [Look(process=0, ns=makespans_ns, state=states)]})[""]
+    """The makespan at the state of the labels from one visit, whose error takes other processes into account."""
+    return labels_of({"": [Look(process=0, ns=makespans_ns, state=states)]}, calm=False)[""]
 
 
 def spread_of(values: list[int]) -> float:

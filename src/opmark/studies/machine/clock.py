@@ -34,9 +34,9 @@ class ClockNow:
         if self.ratio <= 1 + _FELT or self.off > _FELT:
             return ""
         return (
-            f"The clock is {self.ratio - 1:.0%} slower than was usual for {self.release}: kernels may be measured, "
-            "because their labels are converted to the usual clock; measure whole networks and doubtful trials "
-            "(--again low_quality) at another time."
+            f"The clock is {self.ratio - 1:.0%} slower than when {self.release} was calm: kernels may be measured, "
+            "because their labels are told at the calm state; measure whole networks and doubtful trials "
+            "(--again doubtful) at another time."
         )
 
 

@@ -50,7 +50,7 @@ def execute(
 ) -> None:
     """Execute SOLUTION on the devices of this machine.
 
-    The measured makespan, told at the machine's usual state, stands beside the predicted one. Every device is a process
+    The measured makespan, told at the state of the labels, stands beside the predicted one. Every device is a process
     on cores of its own. Tensors go through shared memory, in the planned order. The outputs must equal those of the
     undivided network; the exit code is 1 where they do not.
     """
@@ -78,7 +78,7 @@ def execute(
             stage,
             solution,
             repeats=repeats,
-            usual=_usual(ctx, problem),
+            told_at=_told_at(ctx, problem),
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
     if trace is not None:
@@ -95,13 +95,13 @@ def execute(
         )
 
 
-def _usual(ctx: click.Context, problem: "Problem") -> tuple[Mapping[str, float], ...]:
-    """The usual readings of this machine's sentinels, empty without a workspace that knows them."""
+def _told_at(ctx: click.Context, problem: "Problem") -> tuple[Mapping[str, float], ...]:
+    """This machine's readings at the state of the labels, empty without a workspace that knows them."""
     from opmark.core.errors import OpMarkError
-    from opmark.studies.execution.usual_state import usual_readings
+    from opmark.studies.execution.label_state import label_readings
 
     try:
-        return usual_readings(problem, predictors_workspace(ctx))
+        return label_readings(problem, predictors_workspace(ctx))
     except OpMarkError:
         return ()
 
@@ -122,9 +122,10 @@ def _show(found: "ExecutionReport") -> None:
         f"({found.error:+.1%}; {counted(len(found.makespans_ns), 'execution')}, spread {found.repeat_spread:.1%})"
     )
     click.echo(
-        f"Told at the machine's usual state (error {found.standard_error:.1%}); {format_ns(found.raw_ns)} by the clock."
+        f"Told at the state of the predictors' labels (error {found.standard_error:.1%});"
+        f" {format_ns(found.raw_ns)} by the clock."
         if any(map(any, found.states))
-        else "Nothing is known about the machine's usual state: this is the time of the clock."
+        else "The state of the predictors' labels is unknown: this is the time of the clock."
     )
     parts = found.difference
     rows = (

@@ -25,7 +25,7 @@ def fidelity(ctx: click.Context, *, device: str, track_name: str, as_json: bool)
     The median error of the makespan, Kendall's tau between predicted and measured ranking, the regret of taking the
     predicted best, and the noise floor: the difference between two visits to one placement. Repeat tau and
     repeat regret put one visit in place of the prediction, and judge it by another. Makespans are told at the
-    machine's usual state; beside them stand error and noise floor by the clock.
+    state of the labels; beside them stand error and noise floor by the clock.
     """
     from opmark.leaderboards.fidelity.figures import fidelity_figures
     from opmark.leaderboards.fidelity.records import stored_records

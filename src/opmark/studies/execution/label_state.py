@@ -1,6 +1,7 @@
-"""The state of this machine beside executions, relative to the usual state at which predictors tell their costs.
+"""The state of this machine beside executions, relative to the one at which predictors tell their costs.
 
-The usual reading of a sentinel is its median in the release behind a predictor (decision 0022).
+The release behind a predictor holds the readings of the sentinels at the state of its labels: the calm state, and in
+older releases the usual one.
 """
 
 import contextlib
@@ -10,8 +11,9 @@ from statistics import fmean, median
 
 from opmark.bench.clock.machine import device_slug
 from opmark.core.errors import OpMarkError
-from opmark.core.measurements.labelling import LASTING_EFFECT, STATES
-from opmark.core.measurements.usual_readings import usual_after
+from opmark.core.measurements.calm_readings import calm_after
+from opmark.core.measurements.labelling import LASTING_EFFECT
+from opmark.core.measurements.looks import STATES
 from opmark.core.workspace import Workspace
 from opmark.datasets.format.manifest import read
 from opmark.leaderboards.problem.problem import Problem
@@ -23,20 +25,20 @@ Readings = Mapping[str, float]
 MachineState = tuple[float, ...]
 
 
-def usual_readings(problem: Problem, workspace: Workspace) -> tuple[Readings, ...]:
-    """The usual readings of each device of `problem`; empty where its costs are not of this machine.
+def label_readings(problem: Problem, workspace: Workspace) -> tuple[Readings, ...]:
+    """The readings at the state of the labels, for each device of `problem`; empty for costs of another machine.
 
-    They are empty too where the release is not at hand: then nothing is known about the usual state.
+    They are empty too where the release is not at hand: then nothing is known about the state of the labels.
     """
     found: dict[str, Readings] = {}
     for target in {device.target for device in problem.cluster.devices}:
         found[target] = {}
         with contextlib.suppress(OpMarkError):
-            found[target] = _usual(target, workspace)
+            found[target] = _told_at(target, workspace)
     return tuple(found[device.target] for device in problem.cluster.devices)
 
 
-def _usual(target: str, workspace: Workspace) -> Readings:
+def _told_at(target: str, workspace: Workspace) -> Readings:
     name = target.rpartition("/")[2]
     origin = read_manifest(path_of(workspace, target)).origin
     if origin.device != device_slug():
@@ -52,24 +54,24 @@ def _usual(target: str, workspace: Workspace) -> Readings:
 
 
 def state_of(
-    before: Sequence[Readings], after: Sequence[Readings], usual: Sequence[Readings], busy_ns: Sequence[float]
+    before: Sequence[Readings], after: Sequence[Readings], told_at: Sequence[Readings], busy_ns: Sequence[float]
 ) -> MachineState:
-    """The state between two readings of every device: logarithms over the usual reading, one per sentinel.
+    """The state between two readings of every device: logarithms over `told_at`, one per sentinel.
 
-    The usual reading is that after work as long as `busy_ns`. A device counts by the time that it is busy. The state is
-    zero where nothing usual is known.
+    `told_at` are the readings after work as long as `busy_ns`. A device counts by the time that it is busy. The state
+    is zero where that of the labels is unknown.
     """
     total = [0.0] * len(STATES)
     weight = 0.0
-    for first, second, reference, busy in zip(before, after, usual, busy_ns, strict=False):
+    for first, second, reference, busy in zip(before, after, told_at, busy_ns, strict=False):
         if all(name in reading for name in STATES for reading in (first, second, reference)):
             weight += busy
             for place, name in enumerate(STATES):
-                usual_ns = usual_after(reference, name, busy)
-                total[place] += busy * fmean(math.log(one[name] / usual_ns) for one in (first, second))
+                told_at_ns = calm_after(reference, name, busy)
+                total[place] += busy * fmean(math.log(one[name] / told_at_ns) for one in (first, second))
     return tuple(value / weight for value in total) if weight > 0 else tuple(0.0 for _ in STATES)
 
 
-def usual_factor(state: MachineState) -> float:
-    """The factor that tells a time in this state at the usual one, by the effect that most work has."""
+def label_factor(state: MachineState) -> float:
+    """The factor that tells a time in this state at that of the labels, by the effect that most work has."""
     return math.exp(-sum(effect * value for effect, value in zip(LASTING_EFFECT, state, strict=True)))

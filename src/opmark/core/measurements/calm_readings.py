@@ -1,0 +1,151 @@
+"""The calm readings of the sentinels: those of a machine that nobody disturbs, by what ran before (decision 0035).
+
+A machine returns to the calm state again and again, for milliseconds or for minutes, and always to the same one. So a
+low quantile of the readings tells it. Long work takes a sentinel's lines out of the caches, and one untimed call does
+not bring all of them back: on two virtual cores of an EPYC the copy takes 0.19 ms between short kernels and 0.33 ms
+between networks, at the same moment. That is no state of the machine, so a reading is compared with those that followed
+work of the same length (decision 0026), at the same moment (decision 0031).
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean
+
+import numpy as np
+
+from opmark.core.measurements.estimate import median
+from opmark.core.measurements.looks import STOLEN
+from opmark.core.measurements.readings_in_time import Reading, effects_of_work
+from opmark.core.measurements.records import ROTATED, Block
+
+# Two lengths of work a decade: between them the copy's reading changes by at most a quarter.
+_A_DECADE = 2
+_POWER = "after 10^"
+# This share of a sentinel's readings counts as faster than the calm one: few, because a machine may be calm seldom. The
+# copy follows all that happens in the shared caches, so its calm reading is no sharp edge.
+_CALM_SHARE = {"compute": 0.05, "memory": 0.1}
+_CALM_SHARE_OF_OTHERS = 0.1
+# So many readings after one length of work tell their calm one as well as all others do.
+_ENOUGH_READINGS = 100
+
+
+def calm_beside(calm: Mapping[str, float], name: str, block: Block) -> tuple[float, float]:
+    """The calm readings of the sentinel `name` beside `block`: before all of its turns, and after one of them, in ns.
+
+    Raises `KeyError` for a sentinel without a calm reading.
+    """
+    first, later = _keys(name, block)
+    return calm.get(first, calm[name]), calm.get(later, calm[name])
+
+
+def calm_keys(block: Block) -> dict[str, tuple[str, str]]:
+    """The names of the calm readings beside `block`, by sentinel: of its first reading, and of the others."""
+    return {name: _keys(name, block) for name in block.sentinels}
+
+
+def calm_after(calm: Mapping[str, float], name: str, work_ns: float) -> float:
+    """The calm reading of the sentinel `name` in ns after work of `work_ns`. Raises `KeyError` without any."""
+    return calm.get(_after(name, work_ns), calm[name])
+
+
+def after_like_work(readings: Mapping[str, float], calm: Mapping[str, float]) -> dict[str, float]:
+    """The overall reading of each sentinel, as if the work before it had had the lengths behind `calm`, in ns.
+
+    Both are what `calm_readings` gives. The median over the lengths in both of them decides; without such lengths, the
+    overall readings stay as they are.
+    """
+    logs: dict[str, list[float]] = defaultdict(list)
+    for key, ns in readings.items():
+        name, _, work = key.partition(" ")
+        if work and key in calm:
+            logs[name].append(math.log(ns / calm[key]))
+    names = [key for key in readings if " " not in key]
+    return {name: calm[name] * math.exp(median(logs[name])) if name in logs else readings[name] for name in names}
+
+
+def calm_readings(blocks: Iterable[Block], others: Iterable[tuple[str, float]] = ()) -> dict[str, float]:
+    """The calm reading of each sentinel in ns, by its name and by its name and length of the work before it.
+
+    `others` are readings, with names, that stand beside no block. They cannot show calm samples, so they alone give
+    their median. Calm readings after work of different lengths are those of one moment: a run looks at networks when
+    the machine is faster or slower than beside most kernels.
+    """
+    alone: dict[str, list[float]] = defaultdict(list)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    found: dict[str, list[Reading]] = defaultdict(list)
+    logs: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for name, ns in others:
+        alone[name].append(ns)
+    for block in blocks:
+        moment = (-1 if block.at_s is None else block.at_s, block.round)
+        for name, readings in block.sentinels.items():
+            first, later = _keys(name, block)
+            for work, part in ((first, readings[:1]), (later, readings[1:])):
+                if part:
+                    counts[name][work] += len(part)
+                    found[name].append(Reading(moment=moment, work=work, trial=block.trial, log_ns=_level(part)))
+                    logs[name, work] += map(math.log, part)
+    calm = {name: median(readings) for name, readings in alone.items()}
+    for name, readings_of in found.items():
+        effects = effects_of_work(readings_of, _neighbours(counts[name]))
+        share = _CALM_SHARE.get(name, _CALM_SHARE_OF_OTHERS)
+        calm[name] = math.exp(float(np.quantile(np.concatenate([logs[name, work] for work in effects]), share)))
+        own = {work: float(np.quantile(logs[name, work], share)) for work in effects}
+        # Works that few readings follow are told by the others, and by what the work adds to all readings after it.
+        total = counts[name].total()
+        level = sum((own[work] - effects[work]) * count for work, count in counts[name].items()) / total
+        for work, count in counts[name].items():
+            known = count / (count + _ENOUGH_READINGS)
+            calm[work] = math.exp(known * own[work] + (1 - known) * (level + effects[work]))
+    return calm
+
+
+def _neighbours(works: Iterable[str]) -> list[tuple[str, str, float]]:
+    """Pairs of works with the nearest lengths and the same contents of the caches, and their distance in classes."""
+    lengths: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for work in works:
+        before, power, after = work.partition(_POWER)
+        if power:
+            length, _, contents = after.partition(" ns")
+            lengths[before + contents].append((float(length), work))
+    return [
+        (a, b, (longer - shorter) * _A_DECADE)
+        for chain in lengths.values()
+        for (shorter, a), (longer, b) in pairwise(sorted(chain))
+    ]
+
+
+def deviation_of_readings(blocks: Iterable[Block]) -> float:
+    """The robust deviation of the readings beside one block, as a fraction: the largest of the sentinels' medians.
+
+    It tells how much the machine's speed changes within seconds; 0 without readings.
+    """
+    found: dict[str, list[float]] = defaultdict(list)
+    for block in blocks:
+        for name, readings in block.sentinels.items():
+            logs = np.log(np.asarray(readings[1:], dtype=float))
+            if len(logs) > 1:
+                found[name].append(1.4826 * float(np.median(np.abs(logs - np.median(logs)))))
+    return max((median(deviations) for deviations in found.values()), default=0.0)
+
+
+def _level(readings: Sequence[float]) -> float:
+    """The mean logarithm without stolen moments: medians jump where a machine has two speeds."""
+    logs = [math.log(ns) for ns in readings]
+    middle = median(logs)
+    # between two speeds far from each other, the median may have no reading near it
+    return fmean([one for one in logs if one - middle <= STOLEN] or [middle])
+
+
+def _keys(name: str, block: Block) -> tuple[str, str]:
+    """The sentinel with the work before it: none, or its order of magnitude; and the caches' contents."""
+    contents = " rotated" if block.label == ROTATED else ""
+    turn_ns = median(block.ns) * block.calls if block.ns else 1.0
+    return f"{name} first{contents}", f"{_after(name, turn_ns)}{contents}"
+
+
+def _after(name: str, work_ns: float) -> str:
+    length = math.floor(_A_DECADE * math.log10(max(work_ns, 1.0))) / _A_DECADE
+    return f"{name} {_POWER}{length:g} ns"
