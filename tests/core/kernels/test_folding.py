@@ -145,9 +145,9 @@ def test_a_disturbed_base_does_not_shorten_the_kernel() -> None:
     assert look.ns == pytest.approx([50.0, 362.5, 50.0])
 
 
-def test_without_readings_a_base_beside_its_sample_was_taken_at_the_same_state() -> None:
+def test_at_the_usual_state_a_base_counts_beside_its_sample() -> None:
     ns, base = [2500.0, 5000.0, 2500.0], (2100.0, 4200.0, 2100.0)
-    look = look_of(block(ns, base=base, copies=10, base_copies=2), CALM, None, 0.0)
+    look = look_of(block(ns, base=base, copies=10, base_copies=2), CALM, None, 0.0, calm=False)
     assert look.ns == pytest.approx([50.0, 100.0, 50.0])
 
 

@@ -14,6 +14,7 @@ from opmark.core.measurements.calm_readings import (
     calm_beside,
     calm_readings,
     deviation_of_readings,
+    is_calm,
 )
 from opmark.core.measurements.labelling import labels_of
 from opmark.core.measurements.looks import Look
@@ -116,6 +117,17 @@ def test_networks_are_told_at_the_state_of_the_kernels_although_they_ran_at_anot
     )
     assert short / SHORT_NS == pytest.approx(1.0, rel=0.02), "the speed of the fast quarter of the time"
     assert (long / LONG_NS) / (short / SHORT_NS) == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_machine_that_is_seldom_calm_is_told_at_its_usual_state() -> None:
+    for calm, median_ns in ((400, 60.0), (100, 84.0)):
+        blocks = [
+            block(f"s{at}", SHORT_NS, (190.0,) * 3, compute=60.0 if at < calm else 60.0 + at % 50, moment=at)
+            for at in range(800)
+        ]
+        readings = calm_readings(blocks)
+        assert readings["compute"] == pytest.approx(median_ns, rel=0.07)
+        assert is_calm(blocks, readings) == (calm == 400)
 
 
 def test_journals_of_other_work_are_compared_like_with_like() -> None:

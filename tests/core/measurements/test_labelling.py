@@ -50,6 +50,29 @@ def test_a_slow_hour_leaves_the_label_at_the_calm_state() -> None:
     assert max(told) / min(told) < 1.1, "samples of the slow look are told at the calm state too"
 
 
+def test_a_few_restless_readings_are_trusted_less_at_the_usual_state() -> None:
+    """Readings jump by 30 % within a look, the samples do not follow, and looks differ by 10 % for longer."""
+    chance = np.random.default_rng(7)
+    looks: dict[int, Look] = {}
+    for key in range(60):
+        lasting = chance.normal(0, 0.1)
+        readings = lasting + chance.normal(0, 0.3, (4, 2))
+        looks[key] = Look(
+            process=key,
+            ns=np.exp(10.0 + lasting + chance.normal(0, 0.004, 6)),
+            state=np.repeat((readings[1:] + readings[:-1]) / 2, 2, axis=0),
+            readings=4,
+            unrest=tuple(readings.var(axis=0, ddof=1)),
+        )
+
+    def deviation(found: dict[int, Look]) -> float:
+        labels = labels_of({key: [look] for key, look in found.items()}, calm=False)
+        return float(np.std([math.log(label.latency_ns) for label in labels.values()]))
+
+    trusting = {key: Look(process=look.process, ns=look.ns, state=look.state) for key, look in looks.items()}
+    assert deviation(looks) < 0.8 * deviation(trusting)
+
+
 def restless(log_ns: float, process: int, chance: np.random.Generator, busy: Sequence[bool]) -> Look:
     """A look in which a neighbour slows down by 40 % what is `busy`, and the compute sentinel by 25 %."""
     disturbed = np.array(busy, dtype=float)

@@ -58,17 +58,24 @@ class TrialLabels:
         return [block for block in self.blocks if block.label == which]
 
 
-def look_of(block: Block, calm: Mapping[str, float], of_round: Mapping[str, float] | None, overhead_ns: float) -> Look:
-    """The clean samples of `block` as times of one kernel, and the state beside each, relative to the `calm` readings.
+def look_of(
+    block: Block,
+    told_at: Mapping[str, float],
+    of_round: Mapping[str, float] | None,
+    overhead_ns: float,
+    *,
+    calm: bool = True,
+) -> Look:
+    """The clean samples of `block` as times of one kernel, and the state beside each, relative to readings `told_at`.
 
     Without interleaved sentinels, the readings of its round are beside every sample. All readings are in ns.
     """
-    logs = _logs(block, calm)
-    states = _states(block, logs, calm, of_round)
+    logs = _logs(block, told_at)
+    states = _states(block, logs, told_at, of_round)
     outside_ns = overhead_ns if block.enqueue_ns is None and block.label != NETWORK else 0.0
     # What disturbs the base must not shorten the times above it, so that calm samples can be told by their times.
     below = label(clean_samples(block.base_ns, block.base_clean)) if block.base_copies else outside_ns
-    paired = not block.sentinels and len(block.base_ns) == len(block.ns)
+    paired = not calm and len(block.base_ns) == len(block.ns)
     anything_clean = "1" in block.clean
     chosen = [index for index, flag in enumerate(block.clean) if flag == "1" or not anything_clean]
     each = block.copies - block.base_copies
@@ -80,23 +87,35 @@ def look_of(block: Block, calm: Mapping[str, float], of_round: Mapping[str, floa
         ],
         state=[states[index] for index in chosen],
         brief=median(block.ns) * block.calls <= _BRIEF_NS,
+        readings=max(map(len, logs.values()), default=0),
+        unrest=tuple(_unrest(logs.get(name, ())) for name in STATES),
     )
 
 
-def _logs(block: Block, calm: Mapping[str, float]) -> dict[str, list[float]]:
-    """The logarithm of every reading over the calm one after work of that length, by sentinel."""
+def _logs(block: Block, told_at: Mapping[str, float]) -> dict[str, list[float]]:
+    """The logarithm of every reading over that of the labels' state after work of that length, by sentinel."""
     found = {}
     for name in STATES:
-        if name in calm and block.sentinels.get(name):
-            first, later = calm_beside(calm, name, block)
+        if name in told_at and block.sentinels.get(name):
+            first, later = calm_beside(told_at, name, block)
             found[name] = [math.log(ns / (later if place else first)) for place, ns in enumerate(block.sentinels[name])]
     return found
+
+
+def _unrest(logs: Sequence[float]) -> float:
+    """The variance of a look's readings, without stolen ones; 0 for fewer than two."""
+    whole = _whole(logs, median(logs)) if logs else []
+    if len(whole) < 2:
+        return 0.0
+    # The standard library's variance computes with fractions: it took a third of the time of all labels.
+    middle = fmean(whole)
+    return sum((one - middle) ** 2 for one in whole) / (len(whole) - 1)
 
 
 def _states(
     block: Block,
     logs: Mapping[str, Sequence[float]],
-    calm: Mapping[str, float],
+    told_at: Mapping[str, float],
     of_round: Mapping[str, float] | None,
 ) -> Sequence[tuple[float, ...]]:
     """The state beside every sample: the mean of the readings (`logs`) before and after its turn.
@@ -105,7 +124,7 @@ def _states(
     """
     columns = []
     for name in STATES:
-        if name not in calm:
+        if name not in told_at:
             columns.append([0.0] * len(block.ns))
         elif name in logs:
             each = len(block.ns) // (len(logs[name]) - 1)
@@ -113,7 +132,7 @@ def _states(
             beside = [fmean(_whole(pair, middle) or pair) for pair in pairwise(logs[name])]
             columns.append([state for state in beside for _ in range(each)])
         else:
-            constant = math.log(of_round[name] / calm[name]) if of_round and name in of_round else 0.0
+            constant = math.log(of_round[name] / told_at[name]) if of_round and name in of_round else 0.0
             columns.append([constant] * len(block.ns))
     return list(zip(*columns, strict=True))
 

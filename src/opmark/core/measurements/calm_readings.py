@@ -27,6 +27,11 @@ _POWER = "after 10^"
 # copy follows all that happens in the shared caches, so its calm reading is no sharp edge.
 _CALM_SHARE = {"compute": 0.05, "memory": 0.1}
 _CALM_SHARE_OF_OTHERS = 0.1
+# The sentinel that follows the core alone; readings this close to its calm one, in logarithms, were calm. A machine
+# with so large a share of them is calm often.
+_STEADY = "compute"
+_ALIKE = 0.03
+_OFTEN = 1 / 3
 # So many readings after one length of work tell their calm one as well as all others do.
 _ENOUGH_READINGS = 100
 
@@ -68,9 +73,10 @@ def after_like_work(readings: Mapping[str, float], calm: Mapping[str, float]) ->
 def calm_readings(blocks: Iterable[Block], others: Iterable[tuple[str, float]] = ()) -> dict[str, float]:
     """The calm reading of each sentinel in ns, by its name and by its name and length of the work before it.
 
-    `others` are readings, with names, that stand beside no block. They cannot show calm samples, so they alone give
-    their median. Calm readings after work of different lengths are those of one moment: a run looks at networks when
-    the machine is faster or slower than beside most kernels.
+    Those of a machine that is seldom calm are the usual ones: the middle of all readings. `others` are readings, with
+    names, that stand beside no block. They cannot show calm samples, so they alone give their median. Readings after
+    work of different lengths are those of one moment: a run looks at networks when the machine is faster or slower than
+    beside most kernels.
     """
     alone: dict[str, list[float]] = defaultdict(list)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
@@ -87,18 +93,52 @@ def calm_readings(blocks: Iterable[Block], others: Iterable[tuple[str, float]] =
                     counts[name][work] += len(part)
                     found[name].append(Reading(moment=moment, work=work, trial=block.trial, log_ns=_level(part)))
                     logs[name, work] += map(math.log, part)
+    effects = {name: effects_of_work(own, _neighbours(counts[name])) for name, own in found.items()}
     calm = {name: median(readings) for name, readings in alone.items()}
-    for name, readings_of in found.items():
-        effects = effects_of_work(readings_of, _neighbours(counts[name]))
-        share = _CALM_SHARE.get(name, _CALM_SHARE_OF_OTHERS)
-        calm[name] = math.exp(float(np.quantile(np.concatenate([logs[name, work] for work in effects]), share)))
-        own = {work: float(np.quantile(logs[name, work], share)) for work in effects}
-        # Works that few readings follow are told by the others, and by what the work adds to all readings after it.
-        total = counts[name].total()
-        level = sum((own[work] - effects[work]) * count for work, count in counts[name].items()) / total
-        for work, count in counts[name].items():
-            known = count / (count + _ENOUGH_READINGS)
-            calm[work] = math.exp(known * own[work] + (1 - known) * (level + effects[work]))
+    for name in found:
+        calm |= _calm(name, {work: logs[name, work] for work in counts[name]}, effects[name])
+    if _calm_share(logs, calm) >= _OFTEN:
+        return calm
+    for name in found:
+        every = [ns for work in counts[name] for ns in map(math.exp, logs[name, work])]
+        usually = sum(effects[name][work] * count for work, count in counts[name].items()) / counts[name].total()
+        level = _level(every) - usually
+        calm[name] = median([*every, *alone[name]])
+        calm |= {work: math.exp(level + effect) for work, effect in effects[name].items()}
+    return calm
+
+
+def is_calm(blocks: Iterable[Block], readings: Mapping[str, float]) -> bool:
+    """Return True if `readings` are those of a calm machine, which many of those beside `blocks` equal."""
+    logs: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for block in blocks:
+        for name, own in block.sentinels.items():
+            first, later = _keys(name, block)
+            for work, part in ((first, own[:1]), (later, own[1:])):
+                logs[name, work] += map(math.log, part)
+    return _calm_share(logs, readings) >= _OFTEN
+
+
+def _calm_share(logs: Mapping[tuple[str, str], Sequence[float]], calm: Mapping[str, float]) -> float:
+    """The share of the compute sentinel's readings that equal those in `calm`; 0 without any."""
+    off = [
+        np.array(own) - math.log(calm.get(work, calm[name]))
+        for (name, work), own in logs.items()
+        if name == _STEADY and name in calm
+    ]
+    return float(np.mean(np.abs(np.concatenate(off)) <= _ALIKE)) if off else 0.0
+
+
+def _calm(name: str, logs: Mapping[str, Sequence[float]], effects: Mapping[str, float]) -> dict[str, float]:
+    share = _CALM_SHARE.get(name, _CALM_SHARE_OF_OTHERS)
+    overall = math.exp(float(np.quantile(np.concatenate([logs[work] for work in effects]), share)))
+    own = {work: float(np.quantile(logs[work], share)) for work in effects}
+    # Works that few readings follow are told by the others, and by what the work adds to all readings after it.
+    level = sum((own[work] - effects[work]) * len(logs[work]) for work in effects) / sum(map(len, logs.values()))
+    calm = {name: overall}
+    for work, effect in effects.items():
+        known = len(logs[work]) / (len(logs[work]) + _ENOUGH_READINGS)
+        calm[work] = math.exp(known * own[work] + (1 - known) * (level + effect))
     return calm
 
 

@@ -13,7 +13,7 @@ from opmark.core.hardware.link import LinkMeasurement, fold_link
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.folding import TrialLabels, fold_kernel, fold_network, look_of
 from opmark.core.kernels.fusion import FusionMeasurement, fold_fusion
-from opmark.core.measurements.calm_readings import calm_readings
+from opmark.core.measurements.calm_readings import calm_readings, is_calm
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.estimate import median
 from opmark.core.measurements.labelling import HOT_EFFECT, LASTING_EFFECT, Label, labels_of
@@ -279,12 +279,13 @@ def labels_of_trials(
     labels: dict[str, dict[str, Label]] = defaultdict(dict)
     for target in sorted({trials[key].target for key in blocks if key in trials}):
         own = [key for key in blocks if key in trials and trials[key].target == target]
+        told_at = calm.get(target, {})
         # Readings a second away do not show calm samples.
-        beside = any(block.sentinels for key in own for block in blocks[key])
+        at_calm = is_calm((block for key in own for block in blocks[key]), told_at)
         for which in LABELS:
             looks = {
                 key: [
-                    look_of(block, calm.get(target, {}), rounds.get(block.round), overhead_ns.get(target, 0.0))
+                    look_of(block, told_at, rounds.get(block.round), overhead_ns.get(target, 0.0), calm=at_calm)
                     for block in blocks[key]
                     if block.label == which
                 ]
@@ -292,7 +293,7 @@ def labels_of_trials(
             }
             groups = {key: _group(trials[key]) for key in own}
             lasting = HOT_EFFECT if which == HOT else LASTING_EFFECT
-            for key, found in labels_of(looks, groups, lasting=lasting, calm=beside).items():
+            for key, found in labels_of(looks, groups, lasting=lasting, calm=at_calm).items():
                 labels[key][which] = found
     return {
         key: TrialLabels(labels=found, blocks=blocks[key])

@@ -165,7 +165,8 @@ class _Units:
             # Restless looks tell what the state does, and calm ones what the kernel takes without it.
             centre = [means(column, self.trial, weight)[self.trial] for column in (*self.state.T, self.value)]
             deviation = np.full(len(told), _RESTLESS) if self.calm else between[self.trial]
-            kept = huber_weights((told - means(told, self.trial, weight)[self.trial]) / deviation)
+            off = told - means(told, self.trial, weight)[self.trial]
+            kept = huber_weights(off / deviation) if self.calm else weight
             moments = _moments(
                 self.state - np.stack(centre[:-1], axis=1),
                 self.value - centre[-1],

@@ -1,9 +1,9 @@
 """Looks at a kernel or network, and the one number that each of them becomes (decisions 0022 and 0035).
 
 A *look* is one visit in one process: samples in turns, and beside every turn the state of the machine. The state is the
-logarithm of each sentinel's reading over its reading at the state at which labels are told. That is the calm state
-where readings stand beside the samples. Older journals, and executions that are compared with their predictions, are
-told at the usual state.
+logarithm of each sentinel's reading over its reading at the state at which labels are told. That is the calm state of a
+machine that is calm often. Other machines, journals whose readings do not stand beside the samples, and executions that
+are compared with their predictions are told at the usual state.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,11 @@ CALM = 0.03
 _FAST_SAMPLES = 0.05
 # A residual beyond this many deviations counts as much as one at this distance (Huber).
 _HUBER = 1.5
+# The deviation of lasting states before any was read, and the number of looks that it counts for; the freedom of the
+# typical unrest in that of one look.
+_STATE_DEVIATION = 0.15
+_STATE_LOOKS = 8.0
+_UNREST_FREEDOM = 4.0
 # No label is known better: the samples of one look share what a sentinel cannot see.
 LEAST_DEVIATION = 0.002
 
@@ -30,19 +35,23 @@ class Look:
     """Samples of one block in ns, and the state beside each, one row of `len(STATES)` numbers per sample.
 
     Without a known state, the rows are zero. Samples are `brief` if the readings before and after one tell its state.
+    `unrest` are the variances of single readings within the look, one per state, and `readings` is their number;
+    without them, the state counts as known exactly.
     """
 
     process: int
     ns: Sequence[float]
     state: Any
     brief: bool = True
+    readings: int = 0
+    unrest: tuple[float, ...] = (0.0,) * len(STATES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookTable:
     """All samples in one table; `look` of each sample, `trial` and `process` of each look, `group` of each trial.
 
-    `brief` is that of each look.
+    `brief`, `readings` and `unrest` are those of each look.
     """
 
     log_ns: Any
@@ -52,6 +61,8 @@ class LookTable:
     process: Any
     group: Any
     brief: Any
+    readings: Any
+    unrest: Any
 
     @classmethod
     def of(cls, found: Sequence[Sequence[Look]], groups: Sequence[str]) -> "LookTable":
@@ -66,6 +77,8 @@ class LookTable:
             process=np.array([look.process for _, look in flat]),
             group=np.array([names.index(name) for name in groups]),
             brief=np.array([look.brief for _, look in flat]),
+            readings=np.array([look.readings for _, look in flat], dtype=float),
+            unrest=np.array([look.unrest for _, look in flat]),
         )
 
 
@@ -105,7 +118,24 @@ def usual_numbers(table: LookTable) -> tuple[Any, Any, Any]:
     # A look of nothing but stolen moments has no other samples.
     weight = np.where(stolen, 1e-6, huber_weights(rest / deviation))
     state = means_of(table.state, table.look, weight)
-    return means(table.log_ns, table.look, weight), state, np.ones(len(state))
+    return means(table.log_ns, table.look, weight), state * _reliability(state, table), np.ones(len(state))
+
+
+def _reliability(state: Any, table: LookTable) -> Any:
+    """The share of each look's state that lasts, by look and state: the rest is noise of its readings.
+
+    Where readings change within a look, a few of them tell little of the time between them. A regression on readings
+    with noise needs this share (Carroll et al., Measurement Error in Nonlinear Models 2006, section 4.4).
+    """
+    freedom = np.maximum(table.readings - 1, 0)[:, None]
+    squares = table.unrest * freedom
+    typical = squares.sum(axis=0) / max(float(freedom.sum()), 1.0)
+    # Moderated as the deviation between processes is: a few readings tell their own unrest roughly.
+    unrest = (_UNREST_FREEDOM * typical + squares) / (_UNREST_FREEDOM + freedom)
+    noise = unrest / np.maximum(table.readings, 1)[:, None]
+    seen = (state**2 - noise).sum(axis=0) + _STATE_LOOKS * _STATE_DEVIATION**2
+    lasting = np.maximum(seen / (len(state) + _STATE_LOOKS), 0.0)
+    return np.where(noise > 0, lasting / np.where(noise > 0, lasting + noise, 1.0), 1.0)
 
 
 def _calmness(state: Any, lasting: Any) -> Any:
