@@ -17,7 +17,7 @@ journals, the labels of the first are compared with those of the last.
 import argparse
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 
 from opmark.core.kernels.folding import look_of
-from opmark.core.measurements.calm_readings import calm_keys
+from opmark.core.measurements.calm_readings import calm_keys, is_calm
 from opmark.core.measurements.estimate import median
 from opmark.core.measurements.journal import Journal, calm_of, labels_of_trials, read_journal
 from opmark.core.measurements.labelling import HOT_EFFECT, labels_of
 from opmark.core.measurements.looks import Look
-from opmark.core.measurements.records import HOT, LABELS, NETWORK
+from opmark.core.measurements.records import HOT, LABELS, NETWORK, Block
 
 TURNS = 12
 # A neighbour on the same core comes and goes after so many milliseconds.
@@ -198,7 +198,10 @@ def replayed(journals: Sequence[Path]) -> list[dict[str, Any]]:
     """Labels of the last journal relative to those of the first, over the kernels of both."""
     found = [read_journal(path) for path in journals]
     calm = calm_of(found)
-    first, last = (_looks(one, calm) for one in (found[0], found[-1]))
+    at_calm = {
+        target.name: is_calm(_blocks(found, target.name), calm.get(target.name, {})) for target in found[0].targets
+    }
+    first, last = (_looks(one, calm, at_calm) for one in (found[0], found[-1]))
     if len(found) == 1:
         first, last = _halves(first)
     if not first.keys() & last.keys():
@@ -208,13 +211,21 @@ def replayed(journals: Sequence[Path]) -> list[dict[str, Any]]:
         common = sorted(key for key in first.keys() & last.keys() if found[0].trials[key].target == target.name)
         if common:
             groups = {key: found[0].trials[key].kernel.kind for key in common}
-            rows += _compared(target.name, [{key: side[key] for key in common} for side in (first, last)], groups)
+            sides = [{key: side[key] for key in common} for side in (first, last)]
+            rows += _compared(target.name, sides, groups, calm=at_calm[target.name])
     return rows
 
 
-def _compared(target: str, looks: Sequence[Any], groups: Mapping[str, str]) -> list[dict[str, Any]]:
+def _blocks(journals: Sequence[Journal], target: str) -> Iterator[Block]:
+    for journal in journals:
+        for key, own in journal.blocks.items():
+            if journal.trials[key].target == target:
+                yield from own
+
+
+def _compared(target: str, looks: Sequence[Any], groups: Mapping[str, str], *, calm: bool) -> list[dict[str, Any]]:
     """One row per estimator: the labels of the last looks over those of the first, both at the same kernels."""
-    sides = [_all_estimates(side, groups) for side in looks]
+    sides = [_all_estimates(side, groups, calm=calm) for side in looks]
     spent = sum(len(look.ns) for found in looks[-1].values() for look in found) / len(groups)
     rows = []
     for (name, before, before_errors), (_, after, after_errors) in zip(*sides, strict=True):
@@ -319,14 +330,22 @@ def _halves(looks: Mapping[str, Sequence[Look]]) -> tuple[dict[str, list[Look]],
     return sides
 
 
-def _looks(journal: Journal, calm: Mapping[str, Mapping[str, float]]) -> dict[str, list[Look]]:
+def _looks(
+    journal: Journal, calm: Mapping[str, Mapping[str, float]], at_calm: Mapping[str, bool]
+) -> dict[str, list[Look]]:
     """The looks at the hot label of every kernel."""
     rounds = {item.round: item.ns for item in journal.sentinels}
     found = {}
     for key, blocks in journal.blocks.items():
         target = journal.trials[key].target
         looks = [
-            look_of(block, calm.get(target, {}), rounds.get(block.round), journal.overhead_ns.get(target, 0.0))
+            look_of(
+                block,
+                calm.get(target, {}),
+                rounds.get(block.round),
+                journal.overhead_ns.get(target, 0.0),
+                calm=at_calm.get(target, False),
+            )
             for block in blocks
             if block.label == HOT
         ]
@@ -335,7 +354,7 @@ def _looks(journal: Journal, calm: Mapping[str, Mapping[str, float]]) -> dict[st
     return found
 
 
-def _all_estimates(looks: Any, groups: Any) -> list[tuple[str, Any, Any]]:
+def _all_estimates(looks: Any, groups: Any, *, calm: bool = True) -> list[tuple[str, Any, Any]]:
     """(name, logarithms of all labels, their standard errors or None)."""
     keys = list(looks)
     result = []
@@ -344,7 +363,7 @@ def _all_estimates(looks: Any, groups: Any) -> list[tuple[str, Any, Any]]:
             (name + how, np.array([_plain(looks[key], fraction, how) for key in keys]), None)
             for how in ("", " / compute", " / state")
         ]
-    labels = labels_of(looks, groups, lasting=HOT_EFFECT)
+    labels = labels_of(looks, groups, lasting=HOT_EFFECT, calm=calm)
     result.append(
         (
             "regression",

@@ -71,7 +71,7 @@ def test_a_slow_hour_is_told_with_what_to_do(datasets: Path) -> None:
     assert slow.release == "cpu/1.0.0", "the newest that says anything about sentinels"
     assert slow.ratio == pytest.approx(1.08)
     assert slow.off == pytest.approx(0.0)
-    assert slow.advice.startswith("The clock is 8% slower than when cpu/1.0.0 was calm: kernels may be measured")
+    assert slow.advice.startswith("The clock is 8% slower than at the state of cpu/1.0.0: kernels may be measured")
 
 
 @pytest.mark.parametrize(("compute", "memory"), [(101.0, 202.0), (92.0, 184.0), (108.0, 300.0), (130.0, 260.0)])

@@ -211,7 +211,7 @@ def judged(
     elif undisturbed:
         verdict = "the processor's speed itself varies"
         advice = (
-            "kernels can be measured: labels are told at the calm state, and rounds with a change are repeated; "
+            "kernels can be measured: labels are told at one state, and rounds with a change are repeated; "
             "measure whole networks at a steadier time, or fix the clock frequency"
         )
     else:

@@ -1,4 +1,4 @@
-"""Folds blocks of samples into one row: labels at the calm state, quantiles, and figures of their reliability."""
+"""Folds blocks of samples into one row: labels at one state of the machine, quantiles, and signs of reliability."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -46,7 +46,7 @@ class Measurement:
     `latency_rotated_ns` uses copies in turn that together exceed the last-level cache, or starts with a flushed cache.
     `overhead_ns` is the runtime's fixed cost per call; on a GPU, the host's time to enqueue this kernel.
     `journal` is the file that holds the samples, `measured_at` the UTC time of the first; None in older releases.
-    Latencies are told at the calm state: the measured times were `clock_ratio` times as long. The standard
+    Latencies are told at one state of the machine: the measured times were `clock_ratio` times as long. The standard
     errors are fractions of the latencies; releases before schema 2 have none.
     Raises `ContentError` for an unknown status, or a usable one without a positive latency.
     """

@@ -44,7 +44,7 @@ def _problem(row: dict[str, Any], column: str, label: str) -> str:
     for index, (low, high) in enumerate(itertools.pairwise(quantiles)):
         if high < low:
             return f"quantile {index + 1} is {high}, below {low} before it"
-    # A label with a standard error is told at the calm state, not at that of its samples.
+    # A label with a standard error is told at one state, not at that of its samples.
     error = row.get(_ERROR_OF[label])
     room = 1.0 + (_TOLERANCE if error is None or math.isnan(error) else _STATE_ROOM)
     low, high = quantiles[0] / room, quantiles[-1] * room

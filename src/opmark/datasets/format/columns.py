@@ -89,7 +89,7 @@ _CLEAN = Column("clean_fraction", "double", "samples without an involuntary cont
 _CLOCK = Column(
     "clock_ratio",
     "double",
-    "time as it was taken over time at the calm state, which labels are given at",
+    "time as it was taken over time at the state of the machine that labels are given at",
     optional=True,
     later=True,
 )

@@ -108,7 +108,7 @@ def _quantities(manifest: ReleaseManifest, target: str) -> Iterator[tuple[str, s
     yield "clean samples, median share", _percent(figures["clean_fraction"])
     # the first releases lack some of these
     if figures.get("clock_ratio") is not None:
-        yield "time while measuring over time at the calm state, median", f"{figures['clock_ratio']:.2f}"
+        yield "time while measuring over time at the state of the labels, median", f"{figures['clock_ratio']:.2f}"
     if "low_quality" in figures:
         yield "`low_quality` among usable kernels", _percent(figures["low_quality"])
     if figures["networks"] and "network_low_quality" in figures:

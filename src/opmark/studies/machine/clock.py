@@ -34,8 +34,8 @@ class ClockNow:
         if self.ratio <= 1 + _FELT or self.off > _FELT:
             return ""
         return (
-            f"The clock is {self.ratio - 1:.0%} slower than when {self.release} was calm: kernels may be measured, "
-            "because their labels are told at the calm state; measure whole networks and doubtful trials "
+            f"The clock is {self.ratio - 1:.0%} slower than at the state of {self.release}: kernels may be measured, "
+            "because their labels are told at one state; measure whole networks and doubtful trials "
             "(--again doubtful) at another time."
         )
 
