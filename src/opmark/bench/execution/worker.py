@@ -77,7 +77,7 @@ class StepWorker:
         """Read the sentinels, from the moment `at_ns` on; a GPU has none.
 
         Each is read once, as beside a measured kernel: a second reading would find its lines in the caches again, and
-        the calm readings are those of first ones.
+        the readings at the state of labels are those of first ones.
         """
         with _burst(allowed=True):
             _stay_awake_until(request["at_ns"])

@@ -10,7 +10,7 @@ import numpy as np
 from opmark.bench.clock.clock import Call, Clock
 from opmark.bench.clock.turns import Part, sentinel_part, take_turns
 from opmark.bench.worker.backend import Prepared
-from opmark.core.measurements.estimate import quantile
+from opmark.core.measurements.estimate import median
 from opmark.core.measurements.labelling import labels_of
 from opmark.core.measurements.looks import STATES, Look
 
@@ -19,13 +19,11 @@ _NETWORK_SIDE = 384
 _NETWORK_LAYERS = 6
 _TURNS = 6
 _LEAST_LOOKS = 4
-# The share of readings that are faster than the calm one.
-_CALM_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloor:
-    """Deviations between looks in one process, told at the calm state, as fractions of the label.
+    """Deviations between looks in one process, told at the usual state, as fractions of the label.
 
     `kernels` is that of a matrix product of some tenths of a millisecond, `networks` that of some milliseconds of
     products and copies in single calls. Differences between processes come on top.
@@ -57,23 +55,23 @@ def measure_floor(
             taken[name].append((turns.samples[0].ns, turns.readings))
         clock.timer.sleep(0.02)
     readings = [found for looks in taken.values() for _, found in looks]
-    calm = {name: quantile([ns for found in readings for ns in found[name]], _CALM_SHARE) for name in STATES}
-    return NoiseFloor(**{name: _deviation(looks, calm) for name, looks in taken.items()})
+    usual = {name: median([ns for found in readings for ns in found[name]]) for name in STATES}
+    return NoiseFloor(**{name: _deviation(looks, usual) for name, looks in taken.items()})
 
 
 def _deviation(
-    looks: list[tuple[tuple[float, ...], Mapping[str, tuple[float, ...]]]], calm: Mapping[str, float]
+    looks: list[tuple[tuple[float, ...], Mapping[str, tuple[float, ...]]]], usual: Mapping[str, float]
 ) -> float:
     """The deviation between looks, as if each were of another process."""
     found = [
-        Look(process=number, ns=ns, state=np.stack([_beside(readings[name], calm[name]) for name in STATES], axis=1))
+        Look(process=number, ns=ns, state=np.stack([_beside(readings[name], usual[name]) for name in STATES], axis=1))
         for number, (ns, readings) in enumerate(looks)
     ]
-    return labels_of({0: found})[0].between
+    return labels_of({0: found}, calm=False)[0].between
 
 
-def _beside(readings: tuple[float, ...], calm_ns: float) -> Any:
-    logs = np.log(np.array(readings) / calm_ns)
+def _beside(readings: tuple[float, ...], usual_ns: float) -> Any:
+    logs = np.log(np.array(readings) / usual_ns)
     return (logs[1:] + logs[:-1]) / 2
 
 

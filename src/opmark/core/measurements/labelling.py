@@ -1,4 +1,4 @@
-"""Estimate labels at the calm state, with their standard errors (decisions 0022 and 0035).
+"""Estimate labels at one state of the machine, with their standard errors (decisions 0022 and 0035).
 
 Four steps lead from looks to a label; `looks` has the first.
 
@@ -59,12 +59,12 @@ _RESOLUTION_NS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A latency at the calm state in ns, with its standard error as a fraction of it.
+    """A latency in ns at the calm state, or the usual one, with its standard error as a fraction of it.
 
     `effects` tell by which share of a change of each sentinel the latency changes, and `ratio` how many times longer
-    the samples took than at the calm state. `between` is the deviation between calm processes, as a fraction, and
+    the samples took than at that state. `between` is the deviation between calm processes, as a fraction, and
     `effective` the number of calm processes that would tell the label as well. `by_process_ns` is the label of each
-    process alone, and `told_ns` are the samples, all at the calm state.
+    process alone, and `told_ns` are the samples, all at that state.
     """
 
     latency_ns: float
