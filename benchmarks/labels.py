@@ -8,10 +8,10 @@
     python benchmarks/labels.py --single network full.jsonl       # labels from one look against those from another one
     python benchmarks/labels.py --short 270 full.jsonl            # parts of a journal as runs of so many seconds
 
-`labels_machines.py` simulates the machines. Every simulated kernel has a latency and a sensitivity to each state of the machine that no estimator is told. A look is
-12 turns in one process: both sentinels, then the kernel. `bias` is the median error over kernels, `spread` its
-deviation between kernels, and `covered` the share of kernels whose latency lies within 1.645 standard errors. For
-journals, the labels of the first are compared with those of the last.
+`labels_machines.py` simulates the machines. Every simulated kernel has a latency and a sensitivity to each state of the
+machine that no estimator is told. A look is 12 turns in one process: both sentinels, then the kernel. `bias` is the
+median error over kernels, `spread` its deviation between kernels, and `covered` the share of kernels whose latency
+lies within 1.645 standard errors. For journals, the labels of the first are compared with those of the last.
 """
 
 import argparse
