@@ -146,6 +146,13 @@ def test_a_restless_machine_is_told_by_the_readings_of_single_blocks() -> None:
     assert deviation_of_readings(restless) == pytest.approx(1.4826 * math.log(1.1) / 2, rel=0.2)
 
 
+def test_a_memory_whose_neighbours_come_for_minutes_is_told_by_the_readings_of_many_blocks() -> None:
+    calm = [block(f"a{number}", SHORT_NS, (100.0,) * 7, moment=number) for number in range(40)]
+    busy = [block(f"b{number}", SHORT_NS, (110.0,) * 7, moment=40 + number) for number in range(40)]
+    assert deviation_of_readings(calm) == 0.0
+    assert deviation_of_readings([*calm, *busy]) == pytest.approx(1.4826 * math.log(1.1) / 2)
+
+
 def test_the_faster_of_two_speeds_is_the_calm_one() -> None:
     found = calm_readings([block("slow", SHORT_NS, (900.0,) * 4), block("fast", SHORT_NS, (100.0,) * 4)])
     assert all(math.isfinite(value) for value in found.values())

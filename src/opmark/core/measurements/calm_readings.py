@@ -34,6 +34,8 @@ _ALIKE = 0.03
 _OFTEN = 1 / 3
 # So many readings after one length of work tell their calm one as well as all others do.
 _ENOUGH_READINGS = 100
+# The deviation of normal deviates over the median of their distances from the middle.
+_SPREAD = 1.4826
 
 
 def calm_beside(calm: Mapping[str, float], name: str, block: Block) -> tuple[float, float]:
@@ -158,17 +160,27 @@ def _neighbours(works: Iterable[str]) -> list[tuple[str, str, float]]:
 
 
 def deviation_of_readings(blocks: Iterable[Block]) -> float:
-    """The robust deviation of the readings beside one block, as a fraction: the largest of the sentinels' medians.
+    """The robust deviation of the readings of one run, as a fraction: the largest of the sentinels.
 
-    It tells how much the machine's speed changes within seconds; 0 without readings.
+    The larger one of two counts: that beside one block, as the machine's speed changes within seconds, and that between
+    the blocks of work of one length, for neighbours use the memory for minutes. 0 without readings.
     """
-    found: dict[str, list[float]] = defaultdict(list)
+    within: dict[str, list[float]] = defaultdict(list)
+    levels: dict[tuple[str, str], list[float]] = defaultdict(list)
     for block in blocks:
         for name, readings in block.sentinels.items():
             logs = np.log(np.asarray(readings[1:], dtype=float))
+            if not len(logs):
+                continue
+            middle = float(np.median(logs))
+            levels[name, _keys(name, block)[1]].append(middle)
             if len(logs) > 1:
-                found[name].append(1.4826 * float(np.median(np.abs(logs - np.median(logs)))))
-    return max((median(deviations) for deviations in found.values()), default=0.0)
+                within[name].append(_SPREAD * float(np.median(np.abs(logs - middle))))
+    between: dict[str, list[float]] = defaultdict(list)
+    for (name, _), own in levels.items():
+        middle = median(own)
+        between[name] += [_SPREAD * abs(level - middle) for level in own]
+    return max((median(own) for found in (within, between) for own in found.values()), default=0.0)
 
 
 def _level(readings: Sequence[float]) -> float:

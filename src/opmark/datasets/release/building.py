@@ -53,8 +53,8 @@ def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None =
 def _check_alike(journal: Journal, calm_ns: Mapping[str, Mapping[str, float]]) -> None:
     """Raise `ContentError` where sentinels moved apart, as on another machine; on another clock they move alike.
 
-    Readings are compared with those after work of the same length. Where the machine's speed changes within seconds,
-    they may differ by as much between hours.
+    Readings are compared with those after work of the same length. They may differ by as much between hours as they do
+    within one.
     """
     for target, reading in journal.calm_ns.items():
         off = host_clock(after_like_work(reading, calm_ns[target]), calm_ns[target]).off
