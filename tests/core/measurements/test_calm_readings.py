@@ -13,7 +13,7 @@ from opmark.core.measurements.calm_readings import (
     calm_after,
     calm_beside,
     calm_readings,
-    deviation_of_readings,
+    deviations_of_readings,
     is_calm,
 )
 from opmark.core.measurements.labelling import labels_of
@@ -140,17 +140,18 @@ def test_journals_of_other_work_are_compared_like_with_like() -> None:
 
 
 def test_a_restless_machine_is_told_by_the_readings_of_single_blocks() -> None:
-    assert deviation_of_readings(carried()) == 0.0
-    assert deviation_of_readings([]) == 0.0
+    assert deviations_of_readings(carried()) == {"compute": 0.0, "memory": 0.0}
+    assert deviations_of_readings([]) == {}
     restless = [block(f"n{number}", SHORT_NS, (300.0, 200.0, 220.0, 180.0, 200.0)) for number in range(5)]
-    assert deviation_of_readings(restless) == pytest.approx(1.4826 * math.log(1.1) / 2, rel=0.2)
+    assert deviations_of_readings(restless)["memory"] == pytest.approx(1.4826 * math.log(1.1) / 2, rel=0.2)
 
 
 def test_a_memory_whose_neighbours_come_for_minutes_is_told_by_the_readings_of_many_blocks() -> None:
     calm = [block(f"a{number}", SHORT_NS, (100.0,) * 7, moment=number) for number in range(40)]
     busy = [block(f"b{number}", SHORT_NS, (110.0,) * 7, moment=40 + number) for number in range(40)]
-    assert deviation_of_readings(calm) == 0.0
-    assert deviation_of_readings([*calm, *busy]) == pytest.approx(1.4826 * math.log(1.1) / 2)
+    assert deviations_of_readings(calm) == {"compute": 0.0, "memory": 0.0}
+    found = deviations_of_readings([*calm, *busy])
+    assert found == pytest.approx({"compute": 0.0, "memory": 1.4826 * math.log(1.1) / 2})
 
 
 def test_the_faster_of_two_speeds_is_the_calm_one() -> None:

@@ -159,11 +159,11 @@ def _neighbours(works: Iterable[str]) -> list[tuple[str, str, float]]:
     ]
 
 
-def deviation_of_readings(blocks: Iterable[Block]) -> float:
-    """The robust deviation of the readings of one run, as a fraction: the largest of the sentinels.
+def deviations_of_readings(blocks: Iterable[Block]) -> dict[str, float]:
+    """The robust deviation of each sentinel's readings in one run, as a fraction; empty without readings.
 
     The larger one of two counts: that beside one block, as the machine's speed changes within seconds, and that between
-    the blocks of work of one length, for neighbours use the memory for minutes. 0 without readings.
+    the blocks of work of one length, for neighbours use the memory for minutes.
     """
     within: dict[str, list[float]] = defaultdict(list)
     levels: dict[tuple[str, str], list[float]] = defaultdict(list)
@@ -180,7 +180,7 @@ def deviation_of_readings(blocks: Iterable[Block]) -> float:
     for (name, _), own in levels.items():
         middle = median(own)
         between[name] += [_SPREAD * abs(level - middle) for level in own]
-    return max((median(own) for found in (within, between) for own in found.values()), default=0.0)
+    return {name: max(median(own), median(within[name] or [0.0])) for name, own in between.items()}
 
 
 def _level(readings: Sequence[float]) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from opmark.core.errors import ContentError
 from opmark.core.files import sha256
-from opmark.core.measurements.calm_readings import after_like_work, deviation_of_readings
+from opmark.core.measurements.calm_readings import after_like_work, deviations_of_readings
 from opmark.core.measurements.host_clock import host_clock
 from opmark.core.measurements.journal import Journal, calm_of, read_journal
 from opmark.datasets.format.manifest import FILE, RowSource
@@ -57,9 +57,16 @@ def _check_alike(journal: Journal, calm_ns: Mapping[str, Mapping[str, float]]) -
     within one.
     """
     for target, reading in journal.calm_ns.items():
-        off = host_clock(after_like_work(reading, calm_ns[target]), calm_ns[target]).off
+        now = after_like_work(reading, calm_ns[target])
+        ratio = host_clock(now, calm_ns[target]).ratio
         blocks = (block for key, own in journal.blocks.items() if journal.trials[key].target == target for block in own)
-        if off > max(SENTINEL_TOLERANCE, deviation_of_readings(blocks)):
+        deviations = deviations_of_readings(blocks)
+        offs = {
+            name: abs(ns / calm_ns[target][name] / ratio - 1) for name, ns in now.items() if name in calm_ns[target]
+        }
+        too_far = [off for name, off in offs.items() if off > max(SENTINEL_TOLERANCE, deviations.get(name, 0.0))]
+        if too_far:
+            off = max(too_far)
             raise ContentError(
                 f"its sentinels on {target} are {off:.1%} off those of the other journals beside what a clock explains",
                 where=str(journal.path),
