@@ -30,6 +30,8 @@ _CALLS: dict[str, tuple[str, int | None, int]] = {
     f"{_PREFIX}fused_attention_overrideable": ("overrideable", 3, 5),
 }
 _PER_SCORE_FLOPS = 12  # scale, mask, and a softmax
+# Keys of an attention with reduced keys, one for so many queries.
+_REDUCED = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,19 +101,21 @@ class AttentionKind(Kind[Attention]):
         variant = values["variant"] if onnx else "flash"
         if heads % groups or (variant != "native" and groups > 1):
             return None
+        # "many": the keys are reduced in space, as in SegFormer
+        keys = max(1, length // _REDUCED) if values["queries"] == "many" else length
         queries = 1 if values["queries"] == "one" else length
-        causal = bool(values["causal"] and queries == length)
+        causal = bool(values["causal"] and queries == keys)
         masked = bool(values["mask"] and not causal)
         p = Attention(
             batch=values["batch"],
             heads=heads,
             kv_heads=heads // groups,
             query_length=queries,
-            key_length=length,
+            key_length=keys,
             head_size=values["head_size"],
             value_size=values["head_size"],
             causal=causal,
-            mask=(values["batch"], 1, queries, length) if masked else (),
+            mask=(values["batch"], 1, queries, keys) if masked else (),
             mask_dtype=setting.dtype if masked else "",
             variant=variant,
             flat=variant == "multi-head",
@@ -121,7 +125,11 @@ class AttentionKind(Kind[Attention]):
 
     def vary(self, p: Attention, width: float, extent: float) -> Attention:
         key_length = scaled(p.key_length, extent)
-        query_length = key_length if p.query_length == p.key_length else min(p.query_length, key_length)
+        query_length = min(p.query_length, key_length)
+        if p.query_length == p.key_length:
+            query_length = key_length
+        elif p.query_length > p.key_length:
+            query_length = scaled(p.query_length, extent)
         hidden = scaled(p.hidden, width) if p.hidden else 0
         return replace(p, **resized(p, width, query_length, key_length), hidden=hidden)
 

@@ -110,6 +110,17 @@ class GatherKind(Kind[Gather]):
         op = values["op"]
         if op == "embedding":
             p = Gather(op="gather", shape=(rows, width), indices=(batch, length), table=True, dtype=setting.dtype)
+        elif op == "position-bias":
+            # the bias of each pair of positions by their distance, for each head, as in LeViT
+            places = min(length, 256)
+            p = Gather(
+                op="gather",
+                shape=(2 * batch, places),
+                indices=(places, places),
+                axis=1,
+                table=True,
+                dtype=setting.dtype,
+            )
         elif op == "gather":
             p = Gather(op=op, shape=(batch, length, width), indices=(), axis=1, single=0, dtype=setting.dtype)
         else:

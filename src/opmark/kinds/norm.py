@@ -140,7 +140,12 @@ class NormKind(Kind[Norm]):
             return None
         if op == "group" and channels % values["groups"]:
             return None
-        shape = (batch, values["length"], channels) if sequence else (batch, channels, values["size"], values["size"])
+        shape: tuple[int, ...] = (batch, channels, values["size"], values["size"])
+        if sequence:
+            shape = (batch, values["length"], channels)
+        elif op == "batch" and values["size"] == 1:
+            # tokens are normalised as a flat list of rows
+            shape = (batch * values["length"], channels)
         p = Norm(
             op=op,
             shape=shape,

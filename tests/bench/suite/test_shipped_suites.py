@@ -1,12 +1,15 @@
 """What the suites of released datasets promise, as far as it can be told without a capture."""
 
+import random
 from collections import Counter
 
 import pytest
 
 from opmark.bench.suite.plan import plan
-from opmark.bench.suite.suite import NetworkSpec, Suite, find_suite, load_suite, specs
+from opmark.bench.suite.suite import NetworkSpec, Suite, find_suite, load_suite, specs, suites
+from opmark.core.kernels.kind import Setting
 from opmark.core.shipped import shipped_content
+from opmark.kinds import KINDS
 from opmark.models.source import VARIANTS, source_of, split_variant
 from opmark.models.zoo import family_of, held_out, models
 
@@ -108,3 +111,51 @@ def test_no_other_suite_names_a_sealed_network() -> None:
     others = [path for path in shipped_content().suites.glob("*.yaml") if not path.stem.startswith("sealed")]
     assert len(others) >= 8
     assert not {path.stem for path in others if any(model in path.read_text() for model in sealed)}
+
+
+def spaces() -> list[tuple[str, str]]:
+    """The suites and kinds whose axes are not those of the kind."""
+    loaded = {name: load_suite(path) for name, path in suites(None).items()}
+    return [(name, kind) for name, suite in loaded.items() for kind, spec in suite.kinds.items() if spec.space]
+
+
+@pytest.mark.parametrize(("name", "kind_name"), spaces())
+def test_a_suite_draws_kernels_that_runtimes_know(name: str, kind_name: str) -> None:
+    suite, kind = load_suite(find_suite(name)), KINDS.load(kind_name)
+    axes = {**kind.space, **{axis: one.axis for axis, one in suite.kinds[kind_name].space.items()}}
+    source = random.Random(kind_name)
+    drawn = Counter[str]()
+    for language in sorted(kind.languages):
+        for _ in range(150):
+            p = kind.draw({axis: one.at(source.random()) for axis, one in axes.items()}, Setting(language=language))
+            if p is None:
+                continue
+            node = kind.to_onnx(p) if language == "onnx" else kind.to_aten(p)
+            if node is None:
+                continue
+            read = kind.from_onnx(node) if language == "onnx" else kind.from_aten(node)
+            assert read is not None
+            assert kind.parse(kind.kernel(kind.vary(p, 1, 1))) == p
+            drawn[language] += 1
+    assert drawn
+    assert min(drawn.values()) >= 20
+
+
+def test_the_broad_suite_has_what_no_network_of_the_full_one_has() -> None:
+    broad = load_suite(find_suite("broad"))
+    assert not {spec.model for spec in specs(broad.prior.networks) if held_out(base(spec))}
+    assert {spec.model for spec in FULL.networks.of("held-out")} <= {spec.model for spec in specs(broad.exclude)}
+    norm, attention, gather = (KINDS.load(name) for name in ("norm", "attention", "gather"))
+    onnx, aten = Setting(language="onnx"), Setting(language="aten")
+    values = {axis: one.at(0.0) for axis, one in norm.space.items()}
+    tokens = norm.draw(values | {"op": "batch", "size": 1, "length": 196, "channels": 256}, onnx)
+    assert tokens is not None
+    assert tokens.shape == (196, 256)
+    values = {axis: one.at(0.0) for axis, one in attention.space.items()}
+    reduced = attention.draw(values | {"queries": "many", "length": 1600}, aten)
+    assert reduced is not None
+    assert (reduced.query_length, reduced.key_length) == (1600, 100)
+    bias = gather.draw({axis: one.at(0.0) for axis, one in gather.space.items()} | {"op": "position-bias"}, aten)
+    assert bias is not None
+    assert len(bias.indices) == 2
+    assert bias.axis == 1
