@@ -113,3 +113,16 @@ def test_weights_follow_the_share_of_the_kind_and_leave_everything_some() -> Non
     assert found["a"] == found["b"] > found["c"] >= 0.5
     assert found["n"] > found["a"]
     assert weights(replace(plan, shares={}))["a"] == 0.5
+
+
+def test_the_networks_of_a_target_weigh_as_much_as_its_kernels() -> None:
+    plan = Plan(
+        suite=Suite(name="s", targets=("null-t1",)),
+        targets=(Target(device="d", backend="null"),),
+        kernels=tuple(kernel(f"kernel-{number}") for number in range(100)),
+        networks=(network("m"), network("n")),
+        models={},
+        shares={"null-t1": {"gemm": 1.0}},
+    )
+    found = weights(plan)
+    assert found["m"] + found["n"] == sum(found[trial.trial] for trial in plan.kernels) == 100

@@ -17,8 +17,9 @@ STINT = 24
 _SHORTEST_STINT = 4
 # Half of the weight is every trial's alone: a label that no network of the prior needs is part of the release too.
 _OWN_WEIGHT = 0.5
-# A network is the ground truth of many kernels.
-_NETWORK_WEIGHT = 4.0
+# Networks are the ground truth. Errors of kernels average out within one, but those of its label do not: the networks of
+# a target weigh as much as its kernels, and each at least so much.
+_LEAST_NETWORK_WEIGHT = 4.0
 # Sums over networks take about this share of the rotated labels, in variance.
 _ROTATED_WEIGHT = 0.25
 
@@ -55,10 +56,17 @@ def stints(trials: Sequence[Trial]) -> Iterator[list[Trial]]:
 
 
 def weights(plan: Plan) -> dict[str, float]:
-    """The weight of every trial's label: its kind's share of the networks' time, spread over the kind's kernels."""
+    """The weight of every trial's label: its kind's share of the networks' time, spread over the kind's kernels.
+
+    The networks of a target share the weight of its kernels.
+    """
     counts = Counter((trial.target, trial.kernel.kind) for trial in plan.kernels)
     totals = Counter(trial.target for trial in plan.kernels)
-    found = dict.fromkeys((trial.trial for trial in plan.networks), _NETWORK_WEIGHT)
+    networks = Counter(trial.target for trial in plan.networks)
+    found = {
+        trial.trial: max(_LEAST_NETWORK_WEIGHT, totals[trial.target] / networks[trial.target])
+        for trial in plan.networks
+    }
     for trial in plan.kernels:
         group = (trial.target, trial.kernel.kind)
         share = plan.shares.get(trial.target, {}).get(trial.kernel.kind, 0.0)
