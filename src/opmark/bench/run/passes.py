@@ -17,8 +17,8 @@ STINT = 24
 _SHORTEST_STINT = 4
 # Half of the weight is every trial's alone: a label that no network of the prior needs is part of the release too.
 _OWN_WEIGHT = 0.5
-# Networks are the ground truth. Errors of kernels average out within one, but those of its label do not: the networks of
-# a target weigh as much as its kernels, and each at least so much.
+# Networks are the ground truth. Errors of kernels average out within one, but those of its label do not: the networks
+# of a target weigh as much as its kernels, and each at least so much.
 _LEAST_NETWORK_WEIGHT = 4.0
 # Sums over networks take about this share of the rotated labels, in variance.
 _ROTATED_WEIGHT = 0.25
