@@ -1,4 +1,4 @@
-"""Tell where torch's time between calls goes: to Python's modules, or to calls that are slower among others.
+"""Tell what torch takes beside its calls alone: the Python code of modules, and calls that are slower among others.
 
 For each network, in one process and on one thread: the module as users call it; the same ATen calls from a list,
 without the module; and the sum of each call repeated alone. The first difference is the Python code of modules. The
@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from opmark.core.measurements.estimate import label
 from opmark.models.resolve import torch_module
 
 NETWORKS = (
@@ -31,7 +31,6 @@ NETWORKS = (
     "t5-mini:1:32",
 )
 REPEATS, ALONE, WARM = 200, 60, 10
-QUANTILE = 0.1
 
 
 class Recorder(TorchDispatchMode):
@@ -58,7 +57,7 @@ def latency_us(run: Callable[[], object], repeats: int = REPEATS) -> float:
         begin = time.perf_counter_ns()
         run()
         taken.append(time.perf_counter_ns() - begin)
-    return float(np.quantile(taken, QUANTILE)) / 1e3
+    return label(taken) / 1e3
 
 
 def python_calls(run: Callable[[], object]) -> int:
