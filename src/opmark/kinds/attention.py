@@ -30,8 +30,6 @@ _CALLS: dict[str, tuple[str, int | None, int]] = {
     f"{_PREFIX}fused_attention_overrideable": ("overrideable", 3, 5),
 }
 _PER_SCORE_FLOPS = 12  # scale, mask, and a softmax
-# Keys of an attention with reduced keys, one for so many queries.
-_REDUCED = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +99,8 @@ class AttentionKind(Kind[Attention]):
         variant = values["variant"] if onnx else "flash"
         if heads % groups or (variant != "native" and groups > 1):
             return None
-        # "many": the keys are reduced in space, as in SegFormer
-        keys = max(1, length // _REDUCED) if values["queries"] == "many" else length
+        # "many" for each key: keys are reduced in space, as in SegFormer
+        keys = max(1, length // 16) if values["queries"] == "many" else length
         queries = 1 if values["queries"] == "one" else length
         causal = bool(values["causal"] and queries == keys)
         masked = bool(values["mask"] and not causal)

@@ -93,7 +93,10 @@ class ConvKind(Kind[Conv]):
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Conv | None:
         onnx, blocked = setting.language == "onnx", values["layout"] == "blocked"
-        found = convolution.drawn_sizes(values, setting.block if blocked and onnx else 0)
+        # "kernel" cuts the image into patches; a dilated window exceeds its kernel, and nothing is drawn
+        cut = values["stride"] == "kernel"
+        patches = {"stride": values["kernel"] * values["dilation"], "padding": "none"} if cut else {}
+        found = convolution.drawn_sizes({**values, **patches}, setting.block if blocked and onnx else 0)
         if found is None:
             return None
         sizes, block = found

@@ -103,7 +103,10 @@ class ConvBackwardKind(Kind[ConvBackward]):
         return f"{p.size}-{p.kernel}-{p.stride}-{p.groups > 1}"
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> ConvBackward | None:
-        found = convolution.drawn_sizes(values)
+        # "kernel" cuts the image into patches; a dilated window exceeds its kernel, and nothing is drawn
+        cut = values["stride"] == "kernel"
+        patches = {"stride": values["kernel"] * values["dilation"], "padding": "none"} if cut else {}
+        found = convolution.drawn_sizes({**values, **patches})
         if found is None:
             return None
         sizes, _ = found

@@ -160,15 +160,10 @@ def convolution_group(p: Convolution) -> str:
 
 
 def drawn_sizes(values: Mapping[str, Any], block: int = 0) -> tuple[dict[str, Any], int] | None:
-    """The sizes at a point of `SPACE`, and the blocked layout's width that they allow: `block` or 0.
-
-    A `stride` of `kernel` cuts the image into patches.
-    """
+    """The sizes at a point of `SPACE`, and the blocked layout's width that they allow: `block` or 0."""
     kernel, stride, dilation = values["kernel"], values["stride"], values["dilation"]
     channels_in, channels_out, form = values["channels_in"], values["channels_out"], values["groups"]
-    patches = stride == "kernel"
-    stride = kernel if patches else stride
-    if stride > kernel > 1 or (kernel == 1 and (stride > 2 or dilation > 1)) or (patches and dilation > 1):
+    if stride > kernel > 1 or (kernel == 1 and (stride > 2 or dilation > 1)):
         return None
     groups = 1
     if form != "dense":
@@ -181,7 +176,7 @@ def drawn_sizes(values: Mapping[str, Any], block: int = 0) -> tuple[dict[str, An
         # The runtime pads the channels of blocked tensors, all but the plain input of a first layer.
         channels_in = channels_in if channels_in < block else -(-channels_in // block) * block
         channels_out = -(-channels_out // block) * block
-    pad = dilation * (kernel - 1) // 2 if values["padding"] == "same" and not patches else 0
+    pad = dilation * (kernel - 1) // 2 if values["padding"] == "same" else 0
     sizes = {
         "batch": values["batch"],
         "channels_in": channels_in,
