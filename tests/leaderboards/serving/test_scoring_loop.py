@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,10 +15,14 @@ from tests.leaderboards.serving.live_server import upload, workspace_in
 from opmark.core.errors import OpMarkError
 from opmark.leaderboards.serving.application import UploadDesk
 from opmark.leaderboards.serving.scoring_loop import ScoringLoop, ServerFolders, message_in
-from opmark.leaderboards.serving.scoring_process import end_with_parent
 from opmark.leaderboards.serving.submission_queue import ServerLimits, SubmissionQueue
 
 pytestmark = pytest.mark.timeout(600)
+# Number 0 is nobody's parent: the call must not return.
+ENDING = """
+from opmark.leaderboards.serving.scoring_process import end_with_parent
+end_with_parent(parent=0)
+"""
 
 
 @pytest.fixture
@@ -72,11 +78,8 @@ def test_a_wrong_archive_fails_with_its_reason(
 
 
 def test_a_process_whose_parent_is_gone_ends() -> None:
-    child = os.fork()
-    if child == 0:
-        end_with_parent(parent=0)  # nobody's parent: it must not return
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    ended = subprocess.run([sys.executable, "-c", ENDING], check=False)
+    assert ended.returncode == 1
 
 
 def test_a_line_that_is_no_message_becomes_an_error() -> None:

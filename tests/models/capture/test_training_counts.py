@@ -1,5 +1,6 @@
 """Training traces against torch's own FLOP counter and what autograd keeps, on whole networks; and a large one."""
 
+import gc
 from collections import Counter
 
 import pytest
@@ -132,6 +133,7 @@ def test_a_network_of_seven_billion_weights_is_traced_without_computing_any() ->
         return module.eval().requires_grad_(False), (torch.randint(32000, (1, 16)),)
 
     graph = capture(llama, name="llama-7b")
+    gc.collect()  # modules refer to themselves; while 27 GB stay reserved, Linux refuses to fork this process
     calls = Counter(node.origins[0].split(".")[1] for node in graph.nodes)
     assert calls["mm"] == 7 * 32 + 1
     assert calls["_scaled_dot_product_flash_attention_for_cpu"] == 32
