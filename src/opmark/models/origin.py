@@ -19,7 +19,7 @@ _CAPTURE = {
         *(f"models/capture/onnx_{name}.py" for name in ("export", "origins", "quantise", "runtime", "session")),
         "models/onnx_file.py",
     ),
-    "aten": tuple(f"models/capture/{name}.py" for name in ("_recorder", "aten", "torch_variants")),
+    "aten": tuple(f"models/capture/{name}.py" for name in ("_python_calls", "_recorder", "aten", "torch_variants")),
 }
 # A larger file cannot be loaded anyway, and hashing one takes hours.
 _BYTES_AT_MOST = {".onnx": 2**31, ".pt2": 2**36}

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from tests.sealing import unsealed
@@ -21,6 +22,16 @@ def test_a_graph_survives_its_file(graph, tmp_path):
     again = store.load(path)
     assert again == graph
     assert again.id == graph.id
+    assert again.python_calls > len(graph.nodes)
+
+
+def test_a_file_without_a_count_of_python_calls_is_read(graph, tmp_path):
+    path = tmp_path / "graph.json"
+    uncounted = replace(graph, python_calls=None)
+    store.save(uncounted, path)
+    assert "python_calls" not in path.read_text()
+    assert store.load(path) == uncounted
+    assert uncounted.id == graph.id
 
 
 def test_equal_kernels_are_written_once(graph, tmp_path):
@@ -37,6 +48,7 @@ def test_equal_kernels_are_written_once(graph, tmp_path):
         (lambda text: text.replace('"schema":1', '"schema":9'), "newer"),
         (lambda text: text.replace('"nodes":', '"knots":'), "not a stored graph"),
         (lambda text: "[]", "a mapping"),
+        (lambda text: text.replace('"python_calls":', '"python_calls":-'), "python_calls is -"),
     ],
 )
 def test_a_damaged_file_is_refused_by_name(graph, tmp_path, damage, sentence):

@@ -1,5 +1,6 @@
 """The network sum's constants: recovered, monotone, pooled by class, and never fitted on what is reported as unseen."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,12 @@ from opmark.predictors.model.constant_fit import fit_constants
 from opmark.predictors.model.constants import MOST_ROTATED, ClassConstants, NetworkConstants, NetworkSum
 
 
-def networks(truth: NetworkConstants, count: int = 12, network_class: str = "float32") -> list[NetworkSum]:
+def networks(
+    truth: NetworkConstants,
+    count: int = 12,
+    network_class: str = "float32",
+    python_calls: Sequence[float | None] = (),
+) -> list[NetworkSum]:
     source = np.random.default_rng(0)
     found = []
     for number in range(count):
@@ -26,6 +32,7 @@ def networks(truth: NetworkConstants, count: int = 12, network_class: str = "flo
             activations_ns=hot * float(source.uniform(0.05, 0.5)),
             calls=int(source.integers(200, 400)),
             matrix_calls=int(source.integers(10, 200)),
+            python_calls=python_calls[number] if python_calls else 0.0,
             footprint=float(10 ** source.uniform(-1.5, 1.5)),
             footprint_bytes=float(10 ** source.uniform(6, 8)),
             latency_ns=1.0,
@@ -119,6 +126,24 @@ def test_matrix_work_has_a_gap_of_its_own() -> None:
     assert found.gap_ns < 3000
     one = replace(sums[0], matrix_calls=sums[0].matrix_calls + 10)
     assert one.total_ns(truth) == pytest.approx(sums[0].total_ns(truth) + 140_000)
+
+
+def test_python_functions_take_time_of_their_own() -> None:
+    truth = NetworkConstants(matrix_gap_ns=14_000, python_call_ns=600, python_calls_per_node=10)
+    counts = [float(count) for count in np.random.default_rng(1).integers(200, 20_000, 30)]
+    found = fit_constants(networks(truth, 30, python_calls=counts), backend="torch-eager")
+    assert found.python_call_ns == pytest.approx(600, rel=0.15)
+    assert found.matrix_gap_ns == pytest.approx(14_000, rel=0.25)
+    one = networks(truth, 1, python_calls=[1000.0])[0]
+    assert replace(one, python_calls=3000.0).total_ns(truth) == pytest.approx(one.total_ns(truth) + 2000 * 600)
+    uncounted = replace(one, python_calls=None)
+    assert uncounted.total_ns(truth) == pytest.approx(replace(one, python_calls=10.0 * one.calls).total_ns(truth))
+
+
+def test_a_runtime_without_an_interpreter_spends_nothing_on_it() -> None:
+    found = fit_constants(networks(NetworkConstants(gap_ns=900), 20), backend="onnxruntime")
+    assert found.python_call_ns == 0
+    assert found.python_calls_per_node == 0
 
 
 def test_a_class_has_its_own_constants_where_its_networks_say_so() -> None:

@@ -43,6 +43,20 @@ def test_matrix_work_waits_before_each_call(bundle: Bundle) -> None:
     assert after.node_ns - before.node_ns == pytest.approx([14_000] * 3 + [0] * (len(one.nodes) - 3))
 
 
+def test_python_functions_of_eager_torch_are_spread_over_its_calls(bundle: Bundle) -> None:
+    onnx = law.graph("net", law.kernels("gemm", 3), weight_bytes=1 << 20, free=2)
+    constants = replace(bundle.constants, python_call_ns=500.0, python_calls_per_node=4.0)
+    interpreted = Bundle(manifest=replace(bundle.manifest, constants=constants), kinds=bundle.kinds)
+    aten = replace(onnx, language="aten", python_calls=100)
+    before = CostModel(bundle).network(aten)
+    after = CostModel(interpreted).network(aten)
+    assert after.total_ns == pytest.approx(before.total_ns + 100 * 500)
+    assert after.node_ns - before.node_ns == pytest.approx([100 * 500 / len(aten.nodes)] * len(aten.nodes))
+    uncounted = CostModel(interpreted).network(replace(aten, python_calls=None))
+    assert uncounted.total_ns == pytest.approx(before.total_ns + 4 * len(aten.nodes) * 500)
+    assert CostModel(interpreted).network(onnx).total_ns == pytest.approx(CostModel(bundle).network(onnx).total_ns)
+
+
 def test_a_network_is_the_sum_that_the_design_says(bundle: Bundle) -> None:
     chosen = [*law.kernels("gemm", 6), *law.kernels("conv", 6), *law.kernels("gemm", 3)]
     one = law.graph("net", chosen, weight_bytes=40 << 20, free=2)

@@ -35,7 +35,8 @@ class Graph:
     """Kernels in execution order, over named tensors.
 
     `language` is `onnx` or `aten`; `tensors` holds every activation, `weights` every constant tensor;
-    `mapping` is `native` (captured on this target) or `stored`.
+    `mapping` is `native` (captured on this target) or `stored`. `python_calls` counts the Python functions that a
+    forward pass enters, None where nobody counted them.
     """
 
     name: str
@@ -47,8 +48,11 @@ class Graph:
     weights: Mapping[str, TensorSpec] = field(default_factory=dict)
     target: str = ""
     mapping: str = "native"
+    python_calls: int | None = None
 
     def __post_init__(self) -> None:
+        if self.python_calls is not None and self.python_calls < 0:
+            raise ContentError(f"python_calls is {self.python_calls}", where=self.name, hint="it is a count")
         made: set[str] = set(self.inputs) | set(self.weights)
         for node in self.nodes:
             missing = [name for name in node.inputs if name not in made]

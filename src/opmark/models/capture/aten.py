@@ -7,6 +7,7 @@ attention kernels and copies included, without computing anything.
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from opmark.core.canonical import plain
@@ -20,6 +21,7 @@ from opmark.kinds import GENERIC, KINDS, of_aten
 
 if TYPE_CHECKING:
     import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
     from opmark.models.capture._recorder import Recorded, Recorder
 
@@ -52,25 +54,30 @@ def capture(
 
     if training and isinstance(module, torch.fx.GraphModule):
         raise ContentError("an exported program has no training step", where=name, hint="give a zoo name")
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from opmark.models.capture._python_calls import python_calls
+
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    tensors = [fake.from_tensor(item) for item in inputs]
     with contextlib.nullcontext() if training else torch.inference_mode(), _plain_attention():
-        return _traced(run, inputs, weights, name)
+        graph = _traced(run, tensors, fake, weights, name)
+        return replace(graph, python_calls=python_calls(module, tensors, fake))
 
 
 def _traced(
-    run: "Callable[[Recorder, Sequence[Any]], Any]", inputs: Sequence[Any], weights: dict[int, str], name: str
+    run: "Callable[[Recorder, Sequence[Any]], Any]",
+    tensors: Sequence[Any],
+    fake: "FakeTensorMode",
+    weights: dict[int, str],
+    name: str,
 ) -> Graph:
     import torch
-    from torch._subclasses.fake_tensor import (
-        DataDependentOutputException,
-        DynamicOutputShapeException,
-        FakeTensorMode,
-    )
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
     from torch.utils import _pytree as pytree
 
     from opmark.models.capture._recorder import Recorder
 
-    fake = FakeTensorMode(allow_non_fake_inputs=True)
-    tensors = [fake.from_tensor(item) for item in inputs]
     recorder = Recorder(fake, weights, _has_a_kind)
     for index, tensor in enumerate(tensors):
         recorder.name(tensor, f"input_{index}")

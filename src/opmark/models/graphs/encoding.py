@@ -66,6 +66,8 @@ def encode(graph: Graph) -> dict[str, Any]:
         "kernels": kernels,
         "nodes": nodes,
     }
+    if graph.python_calls is not None:
+        content["python_calls"] = graph.python_calls
     return {key: plain(value) for key, value in content.items()}
 
 
@@ -86,6 +88,7 @@ class _Content:
     weights: dict[str, tuple[str | int, ...]]
     kernels: list[tuple[str, dict[str, Any], tuple[int, int, int, int]]]
     nodes: list[tuple[str, int, tuple[str, ...], tuple[str, ...], tuple[str, ...], str, str, Literal[0, 1]]]
+    python_calls: int | None = None
 
 
 _FIELDS = frozenset(item.name for item in fields(_Content))
@@ -112,6 +115,7 @@ def decode(content: Any, path: Path) -> Graph:
             tensors={name: _spec(item) for name, item in stored.tensors.items()},
             weights={name: _spec(item) for name, item in stored.weights.items()},
             nodes=tuple(_node(item, kernels) for item in stored.nodes),
+            python_calls=stored.python_calls,
         )
     except ContentError as error:
         raise ContentError(f"not a stored graph: {error.message}", where=str(path), hint=error.hint) from error

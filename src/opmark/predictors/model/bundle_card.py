@@ -8,7 +8,8 @@ from opmark.predictors.model.manifest import BundleManifest
 
 _SUM = (
     "A network is Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] over its kernels, `gap` for every call, views "
-    "included, and `matrix gap` for every one that does matrix work. s is the share of weights in a kernel's bytes; "
+    "included, `matrix gap` for every one that does matrix work, and on eager torch `Python call` for every Python "
+    "function that a forward pass enters. s is the share of weights in a kernel's bytes; "
     "w = ceiling / (1 + (midpoint / x)^steepness) of x = (weight bytes read + peak activation bytes) / last-level "
     "cache is the share of weights that have left the cache when the network reads them again; v is the share of the "
     "rotated cost that activations keep."
@@ -68,8 +69,8 @@ def _networks(constants: NetworkConstants) -> list[str]:
     return [
         _SUM,
         "",
-        "| networks | fitted on | ceiling | midpoint | steepness | v | gap | matrix gap | error of the sum |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| networks | fitted on | ceiling | midpoint | steepness | v | gap | matrix gap | Python call | error of sum |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
         *(f"| {name} | {count} | {_constants(own)} |" for name, count, own in rows),
         "",
         *([f"Page faults add {format_ns(1e6 * faults)} per MB of the network's footprint.", ""] if faults else []),
@@ -83,7 +84,7 @@ def _networks(constants: NetworkConstants) -> list[str]:
 
 def _constants(own: NetworkConstants | ClassConstants) -> str:
     shape = f"{own.ceiling:.2f} | {own.midpoint:.2f} | {own.steepness:.1f} | {own.activation_share:.2f}"
-    gaps = f"{format_ns(own.gap_ns)} | {format_ns(own.matrix_gap_ns)}"
+    gaps = f"{format_ns(own.gap_ns)} | {format_ns(own.matrix_gap_ns)} | {format_ns(own.python_call_ns)}"
     return f"{shape} | {gaps} | {_percent(own.composition_deviation, 1)}"
 
 

@@ -23,8 +23,10 @@ _FAULT_DEVIATION_NS = 500.0
 _GAP_DEVIATION_NS = 1000.0
 # An interpreter between kernels allocates and takes microseconds; a runtime's own loop does not.
 _GAP_DEVIATIONS_NS = {"torch-eager": 10_000.0}
-# Deviations of the weak priors of log midpoint, log steepness, w, v, both times between calls, and faults.
-_DEVIATIONS = np.array([0.7, 0.5, 0.4, 0.3, 1.0, 1.0, 1.0])
+# A function of modules takes some 600 ns.
+_PYTHON_DEVIATION_NS = 1000.0
+# Deviations of the weak priors of log midpoint, log steepness, w, v, both times between calls, faults, Python calls.
+_DEVIATIONS = np.array([0.7, 0.5, 0.4, 0.3, 1.0, 1.0, 1.0, 1.0])
 _LEAST_CLASS_NETWORKS, _LEAST_CLASS_FAMILIES = 3, 2
 # The expected relative error of a network; the smaller, the less the priors weigh.
 _NETWORK_DEVIATION = 0.05
@@ -36,8 +38,8 @@ NORMAL_90 = 1.6449
 _OPINION_RATIOS = [0.13, 0.39, 0.67, 1.04, 1.64]
 # Never narrower than stated: the training networks' kernels have siblings among the training rows (decision 0030).
 _LEAST_SCALE, _MOST_SCALE = 1.0, 4.0
-_LOWER = np.array([np.log(0.05), np.log(0.3), 0.0, 0.0, 0.0, 0.0, 0.0])
-_UPPER = np.array([np.log(50.0), np.log(8.0), MOST_ROTATED, MOST_ROTATED, 20.0, 20.0, 20.0])
+_LOWER = np.array([np.log(0.05), np.log(0.3), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+_UPPER = np.array([np.log(50.0), np.log(8.0), MOST_ROTATED, MOST_ROTATED, 20.0, 20.0, 20.0, 20.0])
 
 
 def fit_constants(
@@ -89,6 +91,7 @@ def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> NetworkCo
     """Fit constants of all networks, and of each class with enough of them."""
     rates = [one.faults / one.footprint_bytes for one in sums if one.faults and one.footprint_bytes > 0]
     faults_per_byte = float(np.median(rates)) if len(rates) * 2 > len(sums) else 0.0
+    ratios = [one.python_calls / max(one.calls, 1) for one in sums if one.python_calls is not None]
     usual = NetworkConstants()
     fault_ns = _USUAL_FAULT_NS if faults_per_byte else 0.0
     prior = np.array(
@@ -100,9 +103,14 @@ def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> NetworkCo
             0.0,
             0.0,
             fault_ns / _FAULT_DEVIATION_NS,
+            0.0,
         ]
     )
-    scale = _Scale(gap_ns=gap_deviation_ns, faults_per_byte=faults_per_byte)
+    scale = _Scale(
+        gap_ns=gap_deviation_ns,
+        faults_per_byte=faults_per_byte,
+        python_calls_per_node=float(np.median(ratios)) if ratios else 0.0,
+    )
     point = _solve(sums, prior, _DEVIATIONS, scale)
     classes = {}
     for name in sorted({one.network_class for one in sums}):
@@ -155,12 +163,13 @@ def _interval_scale(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
-    """Turns a point of the solver (log midpoint, log steepness, ceiling, v; both times between calls and faults in
-    deviations) into constants.
+    """Turns a point of the solver (log midpoint, log steepness, ceiling, v; both times between calls, faults and Python
+    calls in deviations) into constants.
     """
 
     gap_ns: float
     faults_per_byte: float
+    python_calls_per_node: float
 
     def constants(self, point: Floats) -> NetworkConstants:
         return NetworkConstants(
@@ -172,13 +181,16 @@ class _Scale:
             matrix_gap_ns=float(point[5]) * self.gap_ns,
             ns_per_fault=float(point[6]) * _FAULT_DEVIATION_NS if self.faults_per_byte else 0.0,
             faults_per_byte=self.faults_per_byte,
+            python_call_ns=float(point[7]) * _PYTHON_DEVIATION_NS if self.python_calls_per_node else 0.0,
+            python_calls_per_node=self.python_calls_per_node,
         )
 
 
 def _solve(sums: Sequence[NetworkSum], prior: Floats, deviations: Floats, scale: _Scale) -> Floats:
     from scipy.optimize import least_squares
 
-    hot, weights, activations, calls, matrix_calls, footprint, wanted, measured, doubt = np.array(
+    usual = NetworkConstants(python_calls_per_node=scale.python_calls_per_node)
+    hot, weights, activations, calls, matrix_calls, python_calls, footprint, wanted, measured, doubt = np.array(
         [
             (
                 one.hot_ns,
@@ -186,6 +198,7 @@ def _solve(sums: Sequence[NetworkSum], prior: Floats, deviations: Floats, scale:
                 one.activations_ns,
                 one.calls,
                 one.matrix_calls,
+                one.python_calls_by(usual),
                 max(one.footprint, 1e-12),
                 one.footprint_bytes,
                 one.latency_ns,
@@ -196,13 +209,14 @@ def _solve(sums: Sequence[NetworkSum], prior: Floats, deviations: Floats, scale:
         dtype=np.float64,
     ).T
     faults_ns = wanted * scale.faults_per_byte * _FAULT_DEVIATION_NS
+    python_ns = python_calls * _PYTHON_DEVIATION_NS
 
     def residuals(point: Floats) -> Floats:
         share = point[2] / (1 + np.exp(np.clip(np.exp(point[1]) * (point[0] - np.log(footprint)), -60, 60)))
         extra = share * weights + point[3] * activations
         # kernels that are faster rotated than hot must not make a network take no time
         gaps = (calls * point[4] + matrix_calls * point[5]) * scale.gap_ns
-        total = np.maximum(hot + extra + gaps + point[6] * faults_ns, 0.1 * hot)
+        total = np.maximum(hot + extra + gaps + point[6] * faults_ns + point[7] * python_ns, 0.1 * hot)
         return np.concatenate([np.log(measured / total) / doubt, (point - prior) / deviations])
 
     start = np.clip(prior + 0.01, _LOWER + 1e-3, _UPPER - 1e-3)

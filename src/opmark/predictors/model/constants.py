@@ -1,11 +1,12 @@
 """The constants that turn kernel latencies into a network's: cache pressure, time between calls, page faults.
 
 A network = Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] + calls · gap + matrix calls · matrix gap
-+ faults · ns per fault, where s is the share of weights in a kernel's bytes. Weights were last read one whole network
-earlier; the share of them that has left the cache is w, a monotone function of (weight bytes read + peak activation
-bytes) / last-level cache. Activations were just written; the share of their rotated cost that remains is v, a number.
-The gap is the time between two calls, views included. Matrix calls wait longer, because other kernels evict their code
-(decision 0017).
++ Python calls · ns per Python call + faults · ns per fault, where s is the share of weights in a kernel's bytes.
+Weights were last read one whole network earlier; the share of them that has left the cache is w, a monotone function of
+(weight bytes read + peak activation bytes) / last-level cache. Activations were just written; the share of their
+rotated cost that remains is v, a number. The gap is the time between two calls, views included. Matrix calls wait
+longer, because other kernels evict their code (decision 0017). On eager torch the interpreter runs every Python
+function that a forward pass enters (decision 0037).
 """
 
 from collections.abc import Mapping
@@ -32,6 +33,7 @@ class ClassConstants:
     composition_deviation: float
     networks: int
     matrix_gap_ns: float = 0.0
+    python_call_ns: float = 0.0
 
 
 # The fields that a class has instead of those of all networks.
@@ -44,8 +46,9 @@ class NetworkConstants:
 
     `activation_share` is v. `composition_deviation` is the error of the sum, in nats. `interval_scale` widens the log
     interval of a network, so that it covers nine in ten training networks whose family was left out of the fit. Values
-    below 1, in older bundles, do not narrow it. `classes` holds the constants of single element types and of
-    training steps, drawn towards those of all networks; a class without constants of its own uses those of all.
+    below 1, in older bundles, do not narrow it. `python_calls_per_node` is the median of the training networks, for
+    graphs of eager torch whose Python calls nobody counted. `classes` holds the constants of single element types
+    and of training steps, drawn towards those of all networks; a class without constants of its own uses those of all.
     """
 
     ceiling: float = 0.9
@@ -54,6 +57,8 @@ class NetworkConstants:
     activation_share: float = 0.1
     gap_ns: float = 0.0
     matrix_gap_ns: float = 0.0
+    python_call_ns: float = 0.0
+    python_calls_per_node: float = 0.0
     ns_per_fault: float = 0.0
     faults_per_byte: float = 0.0
     composition_deviation: float = USUAL_COMPOSITION
@@ -87,8 +92,8 @@ class NetworkConstants:
     @property
     def note(self) -> str:
         """A sentence on the origin of the constants."""
-        costs = (self.ceiling, self.activation_share, self.gap_ns, self.matrix_gap_ns, self.ns_per_fault)
-        if not any(costs) and not self.networks:
+        gaps_ns = (self.gap_ns, self.matrix_gap_ns, self.python_call_ns)
+        if not any((self.ceiling, self.activation_share, *gaps_ns, self.ns_per_fault)) and not self.networks:
             return "a network is the plain sum of its kernels"
         if not self.networks:
             return "network constants are defaults: no training network was measured"
@@ -104,7 +109,8 @@ class NetworkSum:
     """One network's sums over its kernels, and its measured latency.
 
     `weights_ns` and `activations_ns` are the sums of s · (rotated − hot) and (1 − s) · (rotated − hot); `calls` counts
-    all nodes, views included, `matrix_calls` those of matrix work. `deviation` is the uncertainty of the sum from the
+    all nodes, views included, `matrix_calls` those of matrix work, `python_calls` the Python functions of a forward
+    pass, None where nobody counted them. `deviation` is the uncertainty of the sum from the
     kernels' errors, in nats; constants must not explain it away.
     """
 
@@ -122,6 +128,7 @@ class NetworkSum:
     faults: float | None = None
     deviation: float = 0.0
     matrix_calls: int = 0
+    python_calls: float | None = 0.0
 
     def total_ns(self, constants: NetworkConstants) -> float:
         """Compute the network's latency from `constants`, or from those of its class."""
@@ -129,4 +136,9 @@ class NetworkSum:
         kernels = self.hot_ns + own.rotated_share(self.footprint) * self.weights_ns
         activations = own.activation_share * self.activations_ns
         gaps = self.calls * own.gap_ns + self.matrix_calls * own.matrix_gap_ns
+        gaps += self.python_calls_by(own) * own.python_call_ns
         return kernels + activations + gaps + own.faults_per_byte * self.footprint_bytes * own.ns_per_fault
+
+    def python_calls_by(self, constants: NetworkConstants) -> float:
+        """The Python calls counted, or as many as `constants` expect of so many nodes."""
+        return self.calls * constants.python_calls_per_node if self.python_calls is None else self.python_calls

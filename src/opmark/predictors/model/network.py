@@ -111,17 +111,20 @@ class NetworkPrediction:
 def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> NetworkPrediction:
     """Sum hot + (w · s + v · (1 − s)) · (rotated − hot) over the graph's kernels, s being the share of weights in their
     bytes; add the time between calls, more of it before matrix work, and page faults where the target has them.
+
+    Time of Python calls is spread evenly over the nodes.
     """
     constants = manifest.constants.of(network_class(graph))
     wanted = footprint_bytes(graph)
     share = constants.rotated_share(wanted / manifest.hardware.last_level_cache_bytes)
     weights = weight_shares(graph, parts)
     cold = share * weights + constants.activation_share * (1 - weights)
-    each = parts.hot_ns + cold * (parts.rotated_ns - parts.hot_ns) + constants.gap_ns
+    gap_ns = constants.gap_ns + python_ns(graph, constants) / max(len(graph.nodes), 1)
+    each = parts.hot_ns + cold * (parts.rotated_ns - parts.hot_ns) + gap_ns
     each = each + parts.matrix * constants.matrix_gap_ns
     counts = parts.counts
     kernel_ns = each * counts
-    views_ns = int((parts.of_node < 0).sum()) * constants.gap_ns
+    views_ns = int((parts.of_node < 0).sum()) * gap_ns
     total = float(kernel_ns.sum()) + views_ns + wanted * constants.faults_per_byte * constants.ns_per_fault
     doubts = doubts_about(parts.kernels, parts.by_bytes, parts.evidence)
     unmodelled = unmodelled_operators(graph, parts.of_node, doubts, each, total)
@@ -151,10 +154,19 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
         rotated_share=share,
         derived_share=float(kernel_ns[parts.derived > 0].sum()) / total if total > 0 else 0.0,
         rows=rows,
-        node_ns=np.append(each, constants.gap_ns)[parts.of_node],
+        node_ns=np.append(each, gap_ns)[parts.of_node],
         note=constants.summary,
         noise_share=_noise_share(parts, kernel_ns, total, log(high / low) / 2 if low > 0 else 0.0, manifest),
     )
+
+
+def python_ns(graph: Graph, constants: NetworkConstants) -> float:
+    """The time of the Python functions that a forward pass enters; none in a runtime's own loop."""
+    if graph.language != "aten":
+        return 0.0
+    counted = graph.python_calls
+    calls = len(graph.nodes) * constants.python_calls_per_node if counted is None else counted
+    return calls * constants.python_call_ns
 
 
 def _noise_share(

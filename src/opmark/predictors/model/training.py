@@ -191,6 +191,7 @@ def network_sums(
                 activations_ns=float(((1 - weights) * cold_ns).sum()),
                 calls=len(graph.nodes),
                 matrix_calls=int(parts.counts[parts.matrix].sum()),
+                python_calls=graph.python_calls if graph.language == "aten" else 0.0,
                 footprint=wanted / model.bundle.manifest.hardware.last_level_cache_bytes,
                 footprint_bytes=float(wanted),
                 latency_ns=one.latency_ns,
