@@ -230,3 +230,28 @@ def test_torchs_own_transformer_layers_fall_into_known_kernels() -> None:
     kinds = {node.kernel.kind for node in graph.costly}
     assert {"gemm", "attention", "norm"} <= kinds
     assert "bytes-moved" not in kinds
+
+
+@pytest.mark.parametrize(("batch", "last"), [(1, False), (2, True)])
+def test_images_made_of_tokens_have_the_layout_that_eager_torch_gives_them(batch: int, last: bool) -> None:
+    """A batch of one leaves a stride that is not channels last: the convolution copies its input first."""
+    import torch
+
+    class Depthwise(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = torch.nn.Conv2d(8, 8, 3, padding=1, groups=8)
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            return self.conv(tokens.transpose(1, 2).view(-1, 8, 4, 4))
+
+    module, tokens = Depthwise().eval(), torch.zeros(batch, 16, 8)
+    graph = capture(lambda: (module, (tokens,)), name="depthwise")
+    with torch.inference_mode():
+        made = module(tokens)
+    assert made.is_contiguous(memory_format=torch.channels_last) is last
+    (convolution,) = (node for node in graph.nodes if node.kernel.kind == "conv")
+    assert convolution.kernel.params["channels_last"] is last
+    copies = [node for node in graph.costly if node.kernel.kind == "movement"]
+    assert len(copies) == (0 if last else 1)
+    assert all(node.outputs[0] in convolution.inputs for node in copies)

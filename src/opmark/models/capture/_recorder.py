@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._prims_common import suggest_memory_format
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -18,6 +19,7 @@ from opmark.core.kernels.tensor import TensorSpec
 # These operators return uninitialised memory.
 _ALLOCATIONS = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})
 
+_CONVOLUTIONS = frozenset({torch.ops.aten.conv2d.default, torch.ops.aten.convolution.default})
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
@@ -90,7 +92,12 @@ class Recorder(TorchDispatchMode):
         if self.phase == "update" and func is torch.ops.aten._local_scalar_dense.default:
             # An optimiser asks how many steps it has taken, the one value that a training step depends on.
             return 1.0
+        if func in _CONVOLUTIONS and _is_copied_first(args[0]):
+            with self:
+                args = (args[0].contiguous(), *args[1:])
         result = func(*args, **kwargs)
+        if func is torch.ops.aten.view.default:
+            result = _as_eager(result, args[0])
         if func is torch.ops.aten.copy_.default and self._hands_over(*args[:2]):
             return func(*args, **kwargs)
         operands = [item for item in pytree.tree_leaves((args, kwargs)) if isinstance(item, torch.Tensor)]
@@ -187,6 +194,21 @@ class Recorder(TorchDispatchMode):
             strides=tuple(None if item.is_contiguous() else tuple(item.stride()) for item in operands),
             parameters=tuple(index for index, item in enumerate(operands) if _storage(item) in self._weight_storages),
         )
+
+
+def _as_eager(view: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """The `view` of `source` with the strides that eager torch gives it.
+
+    Fake tensors may give axes of size 1 other strides, and a convolution chooses its memory layout by them.
+    """
+    with unset_fake_temporarily():
+        strides = torch.empty_strided(source.shape, source.stride(), device="meta").view(view.shape).stride()
+    return view if strides == view.stride() else source.as_strided(view.shape, strides, source.storage_offset())
+
+
+def _is_copied_first(images: torch.Tensor) -> bool:
+    """True if a convolution first copies its `images`, because they are stored in neither of its layouts."""
+    return images.dim() == 4 and not images.is_contiguous() and suggest_memory_format(images) is torch.contiguous_format
 
 
 def _steps(tensor: torch.Tensor) -> list[int]:
