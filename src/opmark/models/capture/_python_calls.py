@@ -3,6 +3,7 @@
 # ruff: noqa: TID253 (this module is imported only when something is traced)
 
 import sys
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
@@ -11,14 +12,13 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+_TORCH = Path(torch.__file__).parent
 # What fake tensors run in Python and real ones do not.
-_FAKING = tuple(
-    str(Path(torch.__file__).parent / place)
-    for place in (
-        *("_compile.py", "_decomp", "_dynamo", "_guards.py", "_higher_order_ops", "_library", "_meta_registrations.py"),
-        *("_ops.py", "_prims", "_prims_common", "_refs", "_subclasses", "fx", "utils/_python_dispatch.py"),
-        *("utils/_pytree.py", "utils/_stats.py"),
-    )
+_FAKING = (
+    *(str(_TORCH / name) for name in ("_decomp", "_dynamo", "_higher_order_ops", "_library", "_prims", "_refs", "fx")),
+    *(str(_TORCH / name) for name in ("_compile.py", "_guards.py", "_meta_registrations.py", "_ops.py", "_subclasses")),
+    *(str(_TORCH / "utils" / name) for name in ("_python_dispatch.py", "_pytree.py", "_stats.py", "weak.py")),
+    weakref.__file__,
 )
 
 
