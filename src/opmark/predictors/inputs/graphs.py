@@ -85,6 +85,11 @@ def footprint_bytes(graph: Graph) -> int:
     return round(sum(touched.values())) + graph.peak_activation_bytes
 
 
+def counted_python_calls(graph: Graph) -> float | None:
+    """The Python functions that a forward pass enters, None where nobody counted; a runtime's own loop enters none."""
+    return graph.python_calls if graph.language == "aten" else 0.0
+
+
 def network_class(graph: Graph) -> str:
     """`training` for a graph with more than a forward pass, else the element type of most of its FLOPs."""
     flops: Counter[str] = Counter()

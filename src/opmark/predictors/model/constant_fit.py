@@ -198,7 +198,7 @@ def _solve(sums: Sequence[NetworkSum], prior: Floats, deviations: Floats, scale:
                 one.activations_ns,
                 one.calls,
                 one.matrix_calls,
-                one.python_calls_by(usual),
+                usual.python_calls(one.python_calls, one.calls),
                 max(one.footprint, 1e-12),
                 one.footprint_bytes,
                 one.latency_ns,

@@ -73,6 +73,10 @@ class NetworkConstants:
             return replace(self, classes={})
         return replace(self, **{name: getattr(own, name) for name in CLASS_FIELDS}, classes={})
 
+    def python_calls(self, counted: float | None, nodes: int) -> float:
+        """The Python calls `counted`, or as many as `nodes` of a graph have in the median."""
+        return nodes * self.python_calls_per_node if counted is None else counted
+
     def rotated_share(self, footprint: float) -> float:
         """Compute w at `footprint`, the network's bytes over those of the last-level cache."""
         if footprint <= 0:
@@ -136,9 +140,5 @@ class NetworkSum:
         kernels = self.hot_ns + own.rotated_share(self.footprint) * self.weights_ns
         activations = own.activation_share * self.activations_ns
         gaps = self.calls * own.gap_ns + self.matrix_calls * own.matrix_gap_ns
-        gaps += self.python_calls_by(own) * own.python_call_ns
+        gaps += own.python_calls(self.python_calls, self.calls) * own.python_call_ns
         return kernels + activations + gaps + own.faults_per_byte * self.footprint_bytes * own.ns_per_fault
-
-    def python_calls_by(self, constants: NetworkConstants) -> float:
-        """The Python calls counted, or as many as `constants` expect of so many nodes."""
-        return self.calls * constants.python_calls_per_node if self.python_calls is None else self.python_calls

@@ -11,7 +11,7 @@ from opmark.core.kernels.graph import Graph
 from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import kind_of
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers
-from opmark.predictors.inputs.graphs import footprint_bytes, network_class
+from opmark.predictors.inputs.graphs import counted_python_calls, footprint_bytes, network_class
 from opmark.predictors.inputs.shape_groups import shape_groups
 from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.derived_kernels import RULES
@@ -119,7 +119,9 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
     share = constants.rotated_share(wanted / manifest.hardware.last_level_cache_bytes)
     weights = weight_shares(graph, parts)
     cold = share * weights + constants.activation_share * (1 - weights)
-    gap_ns = constants.gap_ns + python_ns(graph, constants) / max(len(graph.nodes), 1)
+    nodes = len(graph.nodes)
+    python_ns = constants.python_calls(counted_python_calls(graph), nodes) * constants.python_call_ns
+    gap_ns = constants.gap_ns + python_ns / max(nodes, 1)
     each = parts.hot_ns + cold * (parts.rotated_ns - parts.hot_ns) + gap_ns
     each = each + parts.matrix * constants.matrix_gap_ns
     counts = parts.counts
@@ -158,15 +160,6 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
         note=constants.summary,
         noise_share=_noise_share(parts, kernel_ns, total, log(high / low) / 2 if low > 0 else 0.0, manifest),
     )
-
-
-def python_ns(graph: Graph, constants: NetworkConstants) -> float:
-    """The time of the Python functions that a forward pass enters; none in a runtime's own loop."""
-    if graph.language != "aten":
-        return 0.0
-    counted = graph.python_calls
-    calls = len(graph.nodes) * constants.python_calls_per_node if counted is None else counted
-    return calls * constants.python_call_ns
 
 
 def _noise_share(

@@ -18,7 +18,7 @@ from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.arrays import single_thread
 from opmark.predictors.inputs.features import Hardware, hardware_of
 from opmark.predictors.inputs.fused_graph import verdicts_of
-from opmark.predictors.inputs.graphs import footprint_bytes, network_class
+from opmark.predictors.inputs.graphs import counted_python_calls, footprint_bytes, network_class
 from opmark.predictors.inputs.tables import Latencies, Table, by_kernel, measured_kernels, tables
 from opmark.predictors.learners.estimator import Estimator
 from opmark.predictors.learners.roofline import Roofline, fit_roofline
@@ -191,7 +191,7 @@ def network_sums(
                 activations_ns=float(((1 - weights) * cold_ns).sum()),
                 calls=len(graph.nodes),
                 matrix_calls=int(parts.counts[parts.matrix].sum()),
-                python_calls=graph.python_calls if graph.language == "aten" else 0.0,
+                python_calls=counted_python_calls(graph),
                 footprint=wanted / model.bundle.manifest.hardware.last_level_cache_bytes,
                 footprint_bytes=float(wanted),
                 latency_ns=one.latency_ns,
