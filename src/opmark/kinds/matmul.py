@@ -87,7 +87,7 @@ class MatMulKind(Kind[MatMul]):
 
     def features(self, p: MatMul) -> dict[str, float]:
         # A left batch times one right matrix runs as one product with more rows.
-        shared = math.prod(p.batch_b) == 1 and not p.trans_a
+        shared = math.prod(p.batch_b) == 1 and not p.trans_a and not p.trans_batch_a
         rows = p.m * math.prod(p.batch) if shared else p.m
         return {
             "products": 1 if shared else math.prod(p.batch),
@@ -188,26 +188,38 @@ class MatMulKind(Kind[MatMul]):
         a, b = calls.tensor(call, first), calls.tensor(call, first + 1)
         if a is None or b is None:
             return None
+        left, right = calls.stride(call, first), calls.stride(call, first + 1)
+        # One right matrix for the whole batch: a linear layer after a transpose of its rows and batch.
+        one = right is not None and right[0] == 0 and b.shape[0] > 1
         return MatMul(
             batch_a=a.shape[:1],
-            batch_b=b.shape[:1],
+            batch_b=(1,) if one else b.shape[:1],
             m=a.shape[1],
             k=a.shape[2],
             n=b.shape[2],
-            trans_a=calls.transposed(calls.stride(call, first)),
-            trans_b=calls.transposed(calls.stride(call, first + 1)),
+            trans_a=calls.transposed(left),
+            trans_b=calls.transposed(right),
+            # Elsewhere torch multiplies at one speed whichever comes first.
+            trans_batch_a=one and left is not None and left[2] == 1 and left[0] < left[1],
             scale=bool(first),
             weight=calls.is_weight(call, first + 1),
             dtype=a.dtype,
         )
 
     def to_aten(self, p: MatMul) -> AtenCall | None:
-        # Torch's batch axes neither broadcast nor stand elsewhere than first.
-        if p.trans_batch_a or p.trans_batch_b or p.batch_a != p.batch_b or not p.batch_a:
+        # Torch has one batch axis. It stands first on the right, where one matrix may serve the whole batch.
+        one = len(p.batch_a) == 1 and p.batch_b == (1,) != p.batch_a
+        if p.trans_batch_b or not p.batch_a or not (one or (p.batch_a == p.batch_b and not p.trans_batch_a)):
+            return None
+        if p.trans_a and p.trans_batch_a:
             return None
         count = math.prod(p.batch_a)
         left, right, shape = (count, p.m, p.k), (count, p.k, p.n), (count, p.m, p.n)
         strides = [calls.swapped(left) if p.trans_a else None, calls.swapped(right) if p.trans_b else None]
+        if p.trans_batch_a:
+            strides[0] = calls.permuted(left, (1, 0, 2))
+        if one:
+            strides[1] = (0, 1, p.k) if p.trans_b else (0, p.n, 1)
         a, b, result = (TensorSpec(each, p.dtype) for each in (left, right, shape))
         if not p.scale:
             return calls.build("bmm", a, b, outputs=[result], strides=strides, weights=(1,) if p.weight else ())

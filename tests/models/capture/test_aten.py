@@ -224,12 +224,82 @@ def test_torchs_own_transformer_layers_fall_into_known_kernels() -> None:
     import torch
 
     layer = torch.nn.TransformerEncoderLayer(32, 4, batch_first=True)
-    before = torch.backends.mha.get_fastpath_enabled()
     graph = capture(lambda: (layer.eval(), (torch.zeros(2, 8, 32),)), name="layer")
-    assert torch.backends.mha.get_fastpath_enabled() == before
-    kinds = {node.kernel.kind for node in graph.costly}
-    assert {"gemm", "attention", "norm"} <= kinds
-    assert "bytes-moved" not in kinds
+    assert coverage(graph).hidden == ()
+    products = [node.kernel for node in graph.costly if node.kernel.kind == "gemm"]
+    sizes = [(one.m, one.n, one.k) for one in map(KINDS.load("gemm").parse, products)]
+    # The fused call makes one product for queries, keys and values of all tokens.
+    assert sizes == [(16, 96, 32), (16, 32, 32), (16, 2048, 32), (16, 32, 2048)]
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_parts_of_an_encoder_layer_compute_what_the_fused_call_computes(
+    norm_first: bool, activation: str, masked: bool
+) -> None:
+    import torch
+
+    from opmark.models.capture._fused_attention import PARTS
+
+    fused = []
+
+    class Comparison(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            result = func(*args, **(kwargs or {}))
+            if func in PARTS:
+                fused.append(func)
+                parts = PARTS[func](*args, **(kwargs or {}))
+                torch.testing.assert_close(parts, result, rtol=1e-4, atol=1e-5)
+            return result
+
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(
+        32, 4, 48, batch_first=True, norm_first=norm_first, activation=activation
+    ).eval()
+    mask = torch.ones(8, 8, dtype=torch.bool).triu(1) if masked else None
+    with torch.inference_mode(), Comparison():
+        layer(torch.randn(2, 8, 32), src_mask=mask)
+    assert fused == [torch.ops.aten._transformer_encoder_layer_fwd.default]
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_the_parts_of_self_attention_compute_what_the_fused_call_computes(need_weights: bool) -> None:
+    import torch
+
+    from opmark.models.capture._fused_attention import PARTS
+
+    call = torch.ops.aten._native_multi_head_attention.default
+    x, weights = torch.randn(2, 8, 32), [torch.randn(*shape) for shape in ((96, 32), (96,), (32, 32), (32,))]
+    arguments = (x, x, x, 32, 4, *weights, None, need_weights)
+    expected, parts = call(*arguments), PARTS[call](*arguments)
+    torch.testing.assert_close(parts[0], expected[0], rtol=1e-4, atol=1e-4)
+    if need_weights:
+        torch.testing.assert_close(parts[1], expected[1], rtol=1e-4, atol=1e-4)
+
+
+def test_a_linear_layer_of_transposed_tokens_reads_its_weight_once() -> None:
+    """torch multiplies every batch by one expanded weight there; a weight of each batch would take twice as long."""
+    import torch
+
+    class Linear(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(32, 24)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.linear(x.transpose(0, 1))
+
+    graph = capture(lambda: (Linear().eval(), (torch.zeros(3, 8, 32),)), name="linear")
+    (product,) = (node for node in graph.costly if node.kernel.kind == "matmul")
+    kind = KINDS.load("matmul")
+    p = kind.parse(product.kernel)
+    assert (p.batch_a, p.batch_b, p.m, p.k, p.n) == ((8,), (1,), 3, 32, 24)
+    assert p.trans_batch_a and p.trans_b and p.weight
+    assert product.work.weight_bytes == 4 * 32 * 24
+    call = kind.to_aten(p)
+    assert call is not None and call.strides == ((32, 256, 1), (0, 1, 32))
+    assert kind.from_aten(call) == p
 
 
 @pytest.mark.parametrize(("batch", "last"), [(1, False), (2, True)])

@@ -60,6 +60,16 @@ def _with_ones_in_place(shape: tuple[int, ...], order: list[int]) -> list[int]:
     return [axis if shape[axis] == 1 else next(wide) for axis in range(len(shape))]
 
 
+def _split_heads(call: AtenCall) -> dict[str, Any] | None:
+    """Queries, keys and values go to memory of their own, head by head; what is added on the way takes no time."""
+    x, heads = calls.tensor(call, 0), int(calls.argument(call, 2, "num_heads", 1))
+    if x is None:
+        return None
+    batch, length, width = x.shape
+    shape = (batch, length, 3, heads, width // (3 * heads))
+    return {"op": "transpose", "shapes": (shape,), "arguments": (2, 0, 3, 1, 4), "dtype": x.dtype}
+
+
 def _join(call: AtenCall) -> dict[str, Any] | None:
     parts = tuple(item for item in call.arguments[0] if item.shape != (0,))
     if not parts:
@@ -141,6 +151,7 @@ _READERS: dict[str, Callable[[AtenCall], dict[str, Any] | None]] = {
     "contiguous": _copy,
     "_to_copy": _copy,
     "copy_": _copy,
+    "_transform_bias_rescale_qkv": _split_heads,
     "cat": _join,
     "stack": _join,
     "constant_pad_nd": _pad,

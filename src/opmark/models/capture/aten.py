@@ -36,7 +36,9 @@ def capture(
     Raises `ContentError` where the calls depend on values, or nothing can be trained.
     """
     import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
+    from opmark.models.capture._python_calls import python_calls
     from opmark.models.capture.torch_variants import TrainingStep
 
     module, inputs = build()
@@ -54,13 +56,9 @@ def capture(
 
     if training and isinstance(module, torch.fx.GraphModule):
         raise ContentError("an exported program has no training step", where=name, hint="give a zoo name")
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    from opmark.models.capture._python_calls import python_calls
-
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     tensors = [fake.from_tensor(item) for item in inputs]
-    with contextlib.nullcontext() if training else torch.inference_mode(), _plain_attention():
+    with contextlib.nullcontext() if training else torch.inference_mode():
         graph = _traced(run, tensors, fake, weights, name)
         return replace(graph, python_calls=python_calls(module, tensors, fake))
 
@@ -133,22 +131,6 @@ def _view(call: AtenCall) -> Kernel:
         movement.name,
         plain(movement.parameters(op="reshape", shapes=(before,), arguments=after.shape, dtype=after.dtype)),
     )
-
-
-@contextlib.contextmanager
-def _plain_attention() -> "Iterator[None]":
-    """Inside this context torch's own transformer layers make the calls they are composed of.
-
-    In evaluation they may take one fused call instead, with the same products inside, which no dispatcher shows.
-    """
-    import torch
-
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _named_weights(module: "torch.nn.Module") -> "Iterator[tuple[str, torch.Tensor]]":

@@ -265,8 +265,6 @@ def _make(call: _Replayed, values: dict[int, torch.Tensor]) -> None:
 
 def _recorded(module: Any, inputs: Sequence[torch.Tensor]) -> tuple[_ReplayRecorder, list[int], list[torch.Tensor]]:
     """The calls of one forward pass on fake tensors, the slots of its inputs, and its fake results."""
-    # The capture records attention the same way: as the calls that it is composed of.
-    torch.backends.mha.set_fastpath_enabled(False)
     weights = {id(tensor): name for name, tensor in (*module.named_parameters(), *module.named_buffers())}
     with torch.inference_mode(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
