@@ -10,7 +10,14 @@ from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls
 from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present, qualified, weight
-from opmark.kinds._shared.attention import AttentionSizes, attention_features, is_flat, resized, sizes_of
+from opmark.kinds._shared.attention import (
+    AttentionSizes,
+    attention_features,
+    attention_steps,
+    is_flat,
+    resized,
+    sizes_of,
+)
 from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 _PACKED = f"{MICROSOFT}:Attention"
@@ -89,6 +96,9 @@ class AttentionKind(Kind[Attention]):
             "bias": float(p.bias),
             "flat": float(p.flat),
         }
+
+    def steps(self, p: Attention) -> dict[str, float]:
+        return attention_steps(p)
 
     def shape_group(self, p: Attention) -> str:
         return f"{p.query_length}-{p.key_length}-{p.head_size}"

@@ -9,7 +9,14 @@ from opmark.core.kernels.kind import Choice, Kind, Range, Setting
 from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls
-from opmark.kinds._shared.attention import AttentionSizes, attention_features, is_flat, resized, sizes_of
+from opmark.kinds._shared.attention import (
+    AttentionSizes,
+    attention_features,
+    attention_steps,
+    is_flat,
+    resized,
+    sizes_of,
+)
 from opmark.kinds._shared.shapes import code, scaled, size_bytes
 
 _PREFIX = "_scaled_dot_product_"
@@ -67,6 +74,9 @@ class AttentionBackwardKind(Kind[AttentionBackward]):
 
     def features(self, p: AttentionBackward) -> dict[str, float]:
         return attention_features(p) | {"variant": code(p.variant, VARIANTS), "flat": float(p.flat)}
+
+    def steps(self, p: AttentionBackward) -> dict[str, float]:
+        return attention_steps(p)
 
     def shape_group(self, p: AttentionBackward) -> str:
         return f"{p.query_length}-{p.key_length}-{p.head_size}"

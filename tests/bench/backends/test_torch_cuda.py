@@ -118,7 +118,7 @@ def test_attention_is_asked_for_by_the_name_all_devices_share(masked: bool, kv_h
     torch = pytest.importorskip("torch")
     from opmark.bench.backends._torch.calls import prepared_calls
 
-    prepared = prepared_calls(call, copies=1, chain=False, rotated=False)
+    prepared = prepared_calls(call, copies=1, chain=False, rotated=True)
     assert tuple(prepared._kept[0].shape) == (2, 4, 8, 16)
     assert isinstance(prepared._kept[0], torch.Tensor)
     prepared.close()

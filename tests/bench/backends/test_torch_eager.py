@@ -1,8 +1,10 @@
 """Eager torch as a backend: tensors as asked for, chains that chain, copies that share nothing."""
 
+import weakref
+
 import pytest
 
-from opmark.bench.backends._torch.calls import refusal
+from opmark.bench.backends._torch.calls import Calls, refusal
 from opmark.bench.backends._torch.tensors import chain_argument, operands
 from opmark.bench.backends.torch_eager import BACKEND
 from opmark.bench.worker.backend import CHAIN, PARALLEL
@@ -85,18 +87,50 @@ def test_a_result_stands_in_for_a_plain_activation_only():
     assert chain_argument(LINEAR) is None
 
 
-def test_a_chain_hands_on_its_result():
+@pytest.mark.parametrize("op", ["exp", "log"])
+def test_what_leaves_the_range_of_usual_numbers_makes_no_chain(op: str):
+    assert BACKEND.construction(kernel("elementwise", op=op, shapes=((4,),))) == PARALLEL
+
+
+class Traced:
+    """An operator that adds two tensors, and remembers what it read and how many of its results lived at once."""
+
+    def __init__(self) -> None:
+        self.read: list[float] = []
+        self.most_alive = 0
+        self._results: list[weakref.ref[object]] = []
+
+    def __call__(self, x, other):
+        self.read.append(float(x[0]))
+        result = x + other
+        self._results.append(weakref.ref(result))
+        self.most_alive = max(self.most_alive, sum(one() is not None for one in self._results))
+        return result
+
+
+def traced(chained: int | None, *, apart: bool = False) -> Traced:
+    """Two rounds of five copies of a traced operator."""
     import torch
 
+    operator = Traced()
+    calls = Calls(operator, [([torch.ones(4), torch.ones(4)], {}) for _ in range(5)], chained, apart=apart)
+    calls.call()
+    calls.call()
+    return operator
+
+
+def test_a_chain_hands_on_its_result():
     double = kernel("elementwise", op="add", shapes=((4,), (4,)))
     assert BACKEND.construction(double) == CHAIN
-    prepared = BACKEND.prepare(double, TARGET, copies=3, construction=CHAIN, rotated=False)
-    prepared.call()
-    arguments = prepared._arguments
-    first, other = arguments[0][0]
-    with torch.inference_mode():
-        assert torch.allclose(arguments[2][0][0], first + 2 * other)
-    prepared.close()
+    BACKEND.prepare(double, TARGET, copies=3, construction=CHAIN, rotated=False).close()
+    assert traced(0).read == [1, 2, 3, 4, 5] * 2
+    assert traced(None).read == [1] * 10
+
+
+def test_results_are_freed_as_in_a_network_unless_each_has_memory_of_its_own():
+    assert traced(0).most_alive == 2
+    assert traced(None).most_alive == 1
+    assert traced(None, apart=True).most_alive >= 5
 
 
 def test_copies_side_by_side_each_keep_their_result():

@@ -240,16 +240,16 @@ def test_the_parts_of_an_encoder_layer_compute_what_the_fused_call_computes(
 ) -> None:
     import torch
 
-    from opmark.models.capture._fused_attention import PARTS
+    from opmark.models.capture._fused_attention import FUSED, in_parts
 
     fused = []
 
     class Comparison(torch.utils._python_dispatch.TorchDispatchMode):
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
             result = func(*args, **(kwargs or {}))
-            if func in PARTS:
+            if func in FUSED:
                 fused.append(func)
-                parts = PARTS[func](*args, **(kwargs or {}))
+                parts = in_parts(func, args, kwargs or {})
                 torch.testing.assert_close(parts, result, rtol=1e-4, atol=1e-5)
             return result
 
@@ -267,12 +267,12 @@ def test_the_parts_of_an_encoder_layer_compute_what_the_fused_call_computes(
 def test_the_parts_of_self_attention_compute_what_the_fused_call_computes(need_weights: bool) -> None:
     import torch
 
-    from opmark.models.capture._fused_attention import PARTS
+    from opmark.models.capture._fused_attention import in_parts
 
     call = torch.ops.aten._native_multi_head_attention.default
     x, weights = torch.randn(2, 8, 32), [torch.randn(*shape) for shape in ((96, 32), (96,), (32, 32), (32,))]
     arguments = (x, x, x, 32, 4, *weights, None, need_weights)
-    expected, parts = call(*arguments), PARTS[call](*arguments)
+    expected, parts = call(*arguments), in_parts(call, arguments, {})
     torch.testing.assert_close(parts[0], expected[0], rtol=1e-4, atol=1e-4)
     if need_weights:
         torch.testing.assert_close(parts[1], expected[1], rtol=1e-4, atol=1e-4)
@@ -295,10 +295,13 @@ def test_a_linear_layer_of_transposed_tokens_reads_its_weight_once() -> None:
     kind = KINDS.load("matmul")
     p = kind.parse(product.kernel)
     assert (p.batch_a, p.batch_b, p.m, p.k, p.n) == ((8,), (1,), 3, 32, 24)
-    assert p.trans_batch_a and p.trans_b and p.weight
+    assert p.trans_batch_a
+    assert p.trans_b
+    assert p.weight
     assert product.work.weight_bytes == 4 * 32 * 24
     call = kind.to_aten(p)
-    assert call is not None and call.strides == ((32, 256, 1), (0, 1, 32))
+    assert call is not None
+    assert call.strides == ((32, 256, 1), (0, 1, 32))
     assert kind.from_aten(call) == p
 
 

@@ -92,6 +92,14 @@ class Kind(ABC, Generic[P]):
         del p
         return {}
 
+    def steps(self, p: P) -> dict[str, float]:
+        """What an implementation of `p` repeats: logarithms of calls, rows and blocks, and shares that stay empty.
+
+        Like `details`, but learners use them only where they predict held-out kernels better.
+        """
+        del p
+        return {}
+
     @abstractmethod
     def shape_group(self, p: P) -> str:
         """A label of the split that `p` belongs to; siblings that differ only in channels share it, for example."""

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from opmark.core.kernels.tensor import TensorSpec
-from opmark.kinds._shared.shapes import Shape, scaled, size_bytes
+from opmark.kinds._shared.shapes import LANES, Shape, padding, scaled, size_bytes
+
+# Keys that one product takes.
+_KEY_BLOCK = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,31 @@ def attention_features(p: AttentionSizes) -> dict[str, float]:
         "value_size": p.value_size,
         "causal": float(p.causal),
         "mask_elements": math.prod(p.mask) if p.mask_dtype else 0,
+    }
+
+
+def attention_steps(p: AttentionSizes) -> dict[str, float]:
+    """What torch's attention for CPUs repeats: products of blocks of queries and of keys, and rows of scores.
+
+    Source: `cpu_flash_attention` of torch 2 (`aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`).
+    """
+    many, few, least = 768, 192, 32
+    block = min(p.query_length, 256 if p.query_length >= many else 64 if p.query_length >= few else least)
+    blocks = math.ceil(p.query_length / block)
+    products = p.batch * p.heads * blocks * math.ceil(p.key_length / _KEY_BLOCK)
+    return {
+        "log_rows": math.log(p.batch * p.heads * p.query_length),
+        "log_products": math.log(products),
+        "log_heads": math.log(p.batch * p.heads),
+        "log_scores": math.log(p.batch * p.heads * p.query_length * p.key_length),
+        "log_block": math.log(block),
+        "last_block": (p.query_length - (blocks - 1) * block) / block,
+        "masked": float(bool(p.mask_dtype)),
+        **{
+            f"{name}_lane_padding": padding(size)
+            for name, size in (("queries", p.query_length), ("keys", p.key_length), ("value", p.value_size))
+        },
+        "keys_tail_share": p.key_length % LANES / LANES,
     }
 
 

@@ -7,11 +7,18 @@ from opmark.core.kernels.tensor import dtype_bytes
 
 Shape = tuple[int, ...]
 EIGHT_BITS = ("int8", "uint8")
+# The usual block of vectorised code, in elements.
+LANES = 16
 
 
 def size_bytes(shape: Sequence[int], dtype: str) -> int:
     """Bytes of a dense tensor."""
     return math.prod(shape) * dtype_bytes(dtype)
+
+
+def padding(size: int) -> float:
+    """The elements that fill up the last block of `LANES`, as a share of `size`."""
+    return math.ceil(size / LANES) * LANES / size - 1
 
 
 def tensor_of_form(form: str, batch: int, channels: int, extent: int, heads: int = 1) -> Shape:

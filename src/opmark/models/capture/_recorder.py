@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from opmark.core.kernels.call import AtenCall
 from opmark.core.kernels.tensor import TensorSpec
-from opmark.models.capture._fused_attention import PARTS
+from opmark.models.capture._fused_attention import FUSED, in_parts
 
 # These operators return uninitialised memory.
 _ALLOCATIONS = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})
@@ -40,7 +40,7 @@ class Recorder(TorchDispatchMode):
     """Records calls in order; it is entered above a `FakeTensorMode`.
 
     A composite operator that `wanted` does not recognise is replaced by the calls it makes itself. So a call is
-    recorded at the highest known level, and no copy hides inside it. A fused call is replaced by its `PARTS`.
+    recorded at the highest known level, and no copy hides inside it. Of `FUSED` calls, the parts are recorded.
     """
 
     def __init__(self, fake: FakeTensorMode, weights: Mapping[int, str], wanted: Callable[[AtenCall], bool]) -> None:
@@ -93,9 +93,9 @@ class Recorder(TorchDispatchMode):
         if self.phase == "update" and func is torch.ops.aten._local_scalar_dense.default:
             # An optimiser asks how many steps it has taken, the one value that a training step depends on.
             return 1.0
-        if func in PARTS:
+        if func in FUSED:
             with self:
-                return PARTS[func](*args, **kwargs)
+                return in_parts(func, args, kwargs)
         if func in _CONVOLUTIONS and _is_copied_first(args[0]):
             with self:
                 args = (args[0].contiguous(), *args[1:])

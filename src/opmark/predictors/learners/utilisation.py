@@ -5,7 +5,7 @@ efficiency. A Gaussian process learns most of a kind with few rows, LightGBM one
 the share of each (`learners.residual`). A kind with fewer than five rows gets its roofline and its median utilisation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ import numpy as np
 from opmark.predictors.inputs.alignment import aligned
 from opmark.predictors.inputs.arrays import Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.steps import with_steps
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.by_group import (
     fit_by_code_path,
@@ -28,27 +29,32 @@ from opmark.predictors.learners.roofline import Roofline, fit_roofline, roofline
 _COLUMNS_FILE = "columns.json"
 # With fewer rows, more columns are mostly luck.
 _ENOUGH_ROWS = 40
-# Alignment must reduce the error on held-out shape groups by this share: for some kinds it is noise.
+# Further columns must reduce the error on held-out shape groups by this share: for some kinds they are noise.
 _LEAST_GAIN = 0.02
+# In the order in which they are tried, and appended.
+_FURTHER: Mapping[str, Callable[[Inputs], Inputs]] = {"alignment": aligned, "steps": with_steps}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedUtilisation(Fitted):
     """A roofline, log ratios of hot latencies to it, and log ratios of rotated to hot latencies.
 
-    With `alignment`, both ratios also follow the powers of two in sizes (`inputs.alignment`).
+    With `alignment`, both ratios also follow the powers of two in sizes (`inputs.alignment`), with `steps` what an
+    implementation repeats (`inputs.steps`).
     """
 
     roofline: Roofline
     above_roofline: Residual
     rotated_above_hot: Residual | None
     alignment: bool = False
+    steps: bool = False
     held_out: Latencies | None = None
 
     def predict(self, inputs: Inputs) -> Latencies:
         """Predict both labels."""
         base = self.roofline.latency_ns(inputs.flops, inputs.moved_bytes)
         own = aligned(inputs) if self.alignment else inputs
+        own = with_steps(own) if self.steps else own
         hot = base * np.exp(self.above_roofline.predict(own))
         if self.rotated_above_hot is None:
             return Latencies(hot_ns=hot, rotated_ns=hot)
@@ -59,7 +65,8 @@ class FittedUtilisation(Fitted):
         found = {"roofline.json": to_text(asdict(self.roofline))} | self.above_roofline.files("hot")
         if self.rotated_above_hot is not None:
             found |= self.rotated_above_hot.files("rotated")
-        return found | ({_COLUMNS_FILE: to_text({"alignment": True})} if self.alignment else {})
+        columns = {name: True for name in _FURTHER if getattr(self, name)}
+        return found | ({_COLUMNS_FILE: to_text(columns)} if columns else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +90,7 @@ class Utilisation(Estimator):
         """Fit one group of rows."""
         roofline = fit_roofline(inputs.flops, inputs.moved_bytes, labels.hot_ns)
         base = roofline.latency_ns(inputs.flops, inputs.moved_bytes)
-        above, columns = self._above(inputs, np.log(labels.hot_ns / base), labels.weight)
+        above, columns, further = self._above(inputs, np.log(labels.hot_ns / base), labels.weight)
         known = np.isfinite(labels.rotated_ns)
         rotated = None
         assert above.held_out is not None
@@ -98,25 +105,32 @@ class Utilisation(Estimator):
             roofline=roofline,
             above_roofline=above,
             rotated_above_hot=rotated,
-            alignment=columns is not inputs,
+            alignment="alignment" in further,
+            steps="steps" in further,
             held_out=Latencies(hot_ns=hot_ns, rotated_ns=rotated_ns),
         )
 
-    def _above(self, inputs: Inputs, target: Floats, weight: Floats | None) -> tuple[Residual, Inputs]:
-        """Learn `target` from the usual columns, or with alignment where that predicts held-out groups better."""
-        usual = tried_residual(inputs, target, smooth=self.smooth, weight=weight)
-        more = aligned(inputs)
-        if len(inputs) < _ENOUGH_ROWS or more.names == inputs.names:
-            return usual.fitted(), inputs
-        found = tried_residual(more, target, smooth=self.smooth, weight=weight)
-        better = found if found.error < (1 - _LEAST_GAIN) * usual.error else usual
-        return better.fitted(), better.inputs
+    def _above(self, inputs: Inputs, target: Floats, weight: Floats | None) -> tuple[Residual, Inputs, list[str]]:
+        """Learn `target` from the usual columns, and from those `_FURTHER` that predict held-out groups better."""
+        best = tried_residual(inputs, target, smooth=self.smooth, weight=weight)
+        chosen = []
+        for name, extended in _FURTHER.items() if len(inputs) >= _ENOUGH_ROWS else ():
+            more = extended(best.inputs)
+            if more.names == best.inputs.names:
+                continue
+            found = tried_residual(more, target, smooth=self.smooth, weight=weight)
+            if found.error < (1 - _LEAST_GAIN) * best.error:
+                best = found
+                chosen.append(name)
+        return best.fitted(), best.inputs, chosen
 
     def restore_group(self, files: Mapping[str, str]) -> FittedUtilisation:
         """Read one group."""
+        columns = from_text(files[_COLUMNS_FILE]) if _COLUMNS_FILE in files else {}
         return FittedUtilisation(
             roofline=roofline_from(from_text(files["roofline.json"])),
             above_roofline=residual_from(files, "hot"),
             rotated_above_hot=residual_from(files, "rotated") if "rotated-smooth.json" in files else None,
-            alignment=_COLUMNS_FILE in files and bool(from_text(files[_COLUMNS_FILE])["alignment"]),
+            alignment=bool(columns.get("alignment")),
+            steps=bool(columns.get("steps")),
         )

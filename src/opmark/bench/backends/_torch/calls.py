@@ -29,10 +29,19 @@ def refusal() -> Iterator[None]:
 
 
 class Calls:
-    """Copies of a call, each with its own arguments; `call` makes them in order."""
+    """Copies of a call, each with its own arguments; `call` makes them in order.
+
+    A result is freed as soon as the next call has read it, as in a network, so that two pieces of memory serve all of
+    them. With `apart`, every result has memory of its own.
+    """
 
     def __init__(
-        self, operator: Any, arguments: Sequence[tuple[list[Any], dict[str, Any]]], chained: int | None
+        self,
+        operator: Any,
+        arguments: Sequence[tuple[list[Any], dict[str, Any]]],
+        chained: int | None,
+        *,
+        apart: bool = False,
     ) -> None:
         import torch
 
@@ -40,29 +49,34 @@ class Calls:
         self._operator = operator
         self._arguments = list(arguments)
         self._chained = chained
-        self._kept: list[Any] = [None] * len(arguments)
+        self._first = None if chained is None else arguments[0][0][chained]
+        self._kept: list[Any] = [None] * len(arguments) if apart else []
         self._inference_mode = torch.inference_mode
 
     def call(self) -> None:
-        """Make every call. A chain passes its result on; other results live until the same call is made again."""
+        """Make every call. A chain passes its result on."""
         operator, kept, place = self._operator, self._kept, self._chained
         with self._inference_mode():
-            if place is None:
+            if place is not None:
+                result = self._first
+                for positional, keywords in self._arguments:
+                    positional[place] = result
+                    result = operator(*positional, **keywords)
+                    positional[place] = None
+                    if type(result) is tuple:
+                        result = result[0]
+            elif kept:
                 for index, (positional, keywords) in enumerate(self._arguments):
                     kept[index] = operator(*positional, **keywords)
-                return
-            result = None
-            for positional, keywords in self._arguments:
-                if result is not None:
-                    positional[place] = result
-                result = operator(*positional, **keywords)
-                if type(result) is tuple:
-                    result = result[0]
+            else:
+                for positional, keywords in self._arguments:
+                    operator(*positional, **keywords)
 
     def close(self) -> None:
         """Free the tensors."""
         self._arguments.clear()
         self._kept.clear()
+        self._first = None
 
 
 class PreparedNetwork:
@@ -115,7 +129,7 @@ def prepared_calls(call: AtenCall, *, copies: int, chain: bool, rotated: bool, d
     operator = operator_of(call)
     arguments = operands(call, copies=copies, rotated=rotated, device=device)
     # The function inside the wrapper: eager code does not pay for the wrapper.
-    prepared = Calls(operator._op, arguments, chain_argument(call) if chain else None)
+    prepared = Calls(operator._op, arguments, chain_argument(call) if chain else None, apart=rotated)
     try:
         with refusal():
             prepared.call()

@@ -12,12 +12,17 @@ if TYPE_CHECKING:
 _WORDS = frozenset({"dtype", "memory_format", "layout"})
 # Numbers that are drawn and then repeated.
 _DRAWN = 1 << 16
+# Made of their own results, these soon give infinities or no numbers, which take them up to seven times as long.
+_LEAVES_RANGE = frozenset({"exp", "log"})
 _MAXIMA = ("max_pool2d_with_indices_backward", "adaptive_max_pool2d_backward")
 
 
 def chain_argument(call: AtenCall) -> int | None:
-    """The index of an argument that the result can replace: a contiguous activation of its shape and type, or None."""
-    if not call.outputs:
+    """The index of an argument that the result can replace: a contiguous activation of its shape and type, or None.
+
+    None too where a repeated call leaves the range of usual numbers, and gets slower by it.
+    """
+    if not call.outputs or call.op.partition(".")[0] in _LEAVES_RANGE:
         return None
     at = 0
     for index, argument in enumerate(call.arguments):

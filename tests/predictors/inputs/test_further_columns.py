@@ -1,4 +1,6 @@
-"""Columns of the powers of two in sizes."""
+"""Columns of the powers of two in sizes, and of what an implementation repeats."""
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import KINDS
 from opmark.predictors.inputs.alignment import aligned
 from opmark.predictors.inputs.features import Inputs, features
+from opmark.predictors.inputs.steps import with_steps
 
 
 def column(inputs: Inputs, name: str) -> list[float]:
@@ -35,8 +38,9 @@ def test_a_power_divides_its_size_and_its_double_does_not(size: int) -> None:
     assert power == 6 or size % 2 ** (power + 1)
 
 
+@pytest.mark.parametrize("further", [aligned, with_steps])
 @pytest.mark.parametrize("kind", KINDS.names())
-def test_it_only_appends_numbers_that_a_surface_can_follow(kind: str) -> None:
+def test_further_columns_are_numbers_that_a_surface_can_follow(kind: str, further: Callable[[Inputs], Inputs]) -> None:
     if not KINDS.load(kind).space:
         pytest.skip("nothing to draw from")
     try:
@@ -44,7 +48,7 @@ def test_it_only_appends_numbers_that_a_surface_can_follow(kind: str) -> None:
     except AssertionError:
         pytest.skip("not of ONNX")
     usual = features(kernels, None, law.HARDWARE)
-    more = aligned(usual)
+    more = further(usual)
     count = len(usual.names)
     assert more.names[:count] == usual.names
     assert np.array_equal(more.matrix[:, :count], usual.matrix)
@@ -52,4 +56,19 @@ def test_it_only_appends_numbers_that_a_surface_can_follow(kind: str) -> None:
     assert len(set(more.names)) == more.matrix.shape[1]
     assert (more.sizes, more.categorical) == (usual.sizes, usual.categorical)
     assert more.smooth == (*usual.smooth, *range(count, len(more.names)))
-    assert np.array_equal(more.take([3, 1]).matrix, aligned(usual.take([3, 1])).matrix)
+    assert np.array_equal(more.take([3, 1]).matrix, further(usual.take([3, 1])).matrix)
+
+
+def attention(batch: int, heads: int, length: int) -> Kernel:
+    sizes = {"batch": batch, "heads": heads, "kv_heads": heads, "query_length": length, "key_length": length}
+    return Kernel.of("attention", sizes | {"head_size": 64, "value_size": 64, "variant": "flash", "dtype": "float32"})
+
+
+def test_attention_multiplies_blocks_of_queries_with_blocks_of_keys() -> None:
+    """torch takes 32 queries at once, 64 of 192 or more, 256 of 768 or more; and 512 keys."""
+    inputs = with_steps(
+        features([attention(1, 1, 32), attention(1, 1, 33), attention(2, 3, 200), attention(1, 1, 1024)])
+    )
+    assert np.allclose(np.exp(column(inputs, "log_products")), [1, 2, 2 * 3 * 4, 4 * 2])
+    assert column(inputs, "last_block") == [1, round(1 / 32, 9), round(8 / 64, 9), 1]
+    assert column(inputs, "keys_lane_padding") == [0, round(48 / 33 - 1, 9), round(208 / 200 - 1, 9), 0]
