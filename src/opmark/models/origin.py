@@ -19,7 +19,10 @@ _CAPTURE = {
         *(f"models/capture/onnx_{name}.py" for name in ("export", "origins", "quantise", "runtime", "session")),
         "models/onnx_file.py",
     ),
-    "aten": tuple(f"models/capture/{name}.py" for name in ("_python_calls", "_recorder", "aten", "torch_variants")),
+    "aten": tuple(
+        f"models/capture/{name}.py"
+        for name in ("_fused_attention", "_python_calls", "_recorder", "aten", "torch_variants")
+    ),
 }
 # A larger file cannot be loaded anyway, and hashing one takes hours.
 _BYTES_AT_MOST = {".onnx": 2**31, ".pt2": 2**36}
@@ -29,7 +32,7 @@ _TABLE = "models/zoo/_configured/building.py"
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 # The parts of a kind that no graph passes through: features for learners, drawing for suites, writing for backends.
-_UNREAD = ("details", "draw", "features", "shape_group", "to_aten", "to_onnx", "vary")
+_UNREAD = ("details", "draw", "features", "shape_group", "steps", "to_aten", "to_onnx", "vary")
 _UNREAD_FIELDS = ("categories", "dtypes", "languages", "most_bytes", "most_flops", "space")
 _UNREAD_FILES = frozenset({"kinds/_shared/movement_draw.py"})
 _OTHER = {"aten": "onnx", "onnx": "aten"}

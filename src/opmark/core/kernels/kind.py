@@ -93,7 +93,7 @@ class Kind(ABC, Generic[P]):
         return {}
 
     def steps(self, p: P) -> dict[str, float]:
-        """What an implementation of `p` repeats: logarithms of calls, rows and blocks, and shares that stay empty.
+        """Repetitions in an implementation of `p`: logarithms of calls, rows and blocks, and shares that stay empty.
 
         Like `details`, but learners use them only where they predict held-out kernels better.
         """

@@ -67,7 +67,7 @@ def attention_features(p: AttentionSizes) -> dict[str, float]:
 
 
 def attention_steps(p: AttentionSizes) -> dict[str, float]:
-    """What torch's attention for CPUs repeats: products of blocks of queries and of keys, and rows of scores.
+    """Repetitions of torch's attention for CPUs: products of blocks of queries and of keys, and rows of scores.
 
     Source: `cpu_flash_attention` of torch 2 (`aten/src/ATen/native/cpu/FlashAttentionKernel.cpp`).
     """
