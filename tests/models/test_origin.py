@@ -11,7 +11,7 @@ from opmark.models.origin import code_id, origin_of, reading_code
 from opmark.models.source import source_of
 
 KINDS = Path(origin.__file__).resolve().parents[1] / "kinds"
-UNREAD = {"details", "draw", "features", "shape_group", "to_aten", "to_onnx", "vary"}
+UNREAD = {"details", "draw", "features", "shape_group", "steps", "to_aten", "to_onnx", "vary"}
 FIELDS = {"categories", "dtypes", "languages", "most_bytes", "most_flops", "space"}
 OTHER = {"aten": "onnx", "onnx": "aten"}
 

@@ -12,7 +12,15 @@ from opmark.core.errors import MissingExtraError
 from opmark.core.reading import read_json
 from opmark.models import origin, resolve
 from opmark.models.graphs.refresh import TARGETS
-from opmark.models.graphs.shipped import graph_path, graphs_folder, is_stored, save, sized_graphs, stored_graph
+from opmark.models.graphs.shipped import (
+    graph_path,
+    graphs_folder,
+    is_stored,
+    needs_no_capture,
+    save,
+    sized_graphs,
+    stored_graph,
+)
 from opmark.models.resolve import captured_graph, graph_of, graph_origin, graph_to_predict
 from opmark.models.source import source_of
 
@@ -77,6 +85,17 @@ def test_the_same_graph_gives_the_same_bytes(cache, tmp_path):
     graph = captured_graph(*PAIRS[0], cache=cache)
     first, second = (save(graph, here, tmp_path / name) for name in ("one", "two"))
     assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_graph_needs_no_capture_where_the_stored_one_stands_for_it(cache, tmp_path):
+    here = graph_origin(*PAIRS[0])
+    assert not needs_no_capture(here, None)
+    assert not needs_no_capture(here, tmp_path)
+    save(captured_graph(*PAIRS[0], cache=cache), here, tmp_path)
+    assert needs_no_capture(here, tmp_path)
+    assert not needs_no_capture(replace(here, code="0123456789abcdef"), tmp_path)
+    graph_path(here, tmp_path).write_bytes(b"damaged")
+    assert not needs_no_capture(here, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from opmark.bench.clock.scheduling import die_with_parent
 from opmark.bench.suite.suite import NetworkSpec
 from opmark.core.errors import OpMarkError
 from opmark.core.reading import parse_json
-from opmark.models.resolve import default_cache, graph_of, is_captured, onnx_file
+from opmark.models.graphs.shipped import graphs_folder, needs_no_capture
+from opmark.models.resolve import default_cache, graph_of, graph_origin, is_captured, onnx_file
 
 # A process takes some seconds to import torch: fewer graphs are captured sooner by the process that plans.
 _FEWEST = 8
@@ -146,8 +147,14 @@ def _feed(process: "subprocess.Popen[bytes]", left: deque[Capture], progress: Ca
 
 
 def _is_captured(need: Capture, folder: Path) -> bool:
+    model, dimensions = need.spec.model, need.spec.dimensions
     try:
-        return is_captured(need.spec.model, need.target, cache=folder, dimensions=need.spec.dimensions)
+        if is_captured(model, need.target, cache=folder, dimensions=dimensions):
+            return True
+        # A shipped graph comes without the ONNX file.
+        return not need.exports and needs_no_capture(
+            graph_origin(model, need.target, dimensions=dimensions), graphs_folder()
+        )
     except OpMarkError:
         return True  # planning tells the error
 

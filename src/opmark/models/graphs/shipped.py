@@ -44,14 +44,20 @@ def stored_graph(origin: GraphOrigin, folder: Path | None, *, any_version: bool 
     path = graph_path(origin, folder)
     try:
         content = _read(path)
-        found = _origin(content, path)
-        if any_version:
-            found = replace(found, versions=origin.versions)
-        if _comparable(found, origin) != _comparable(origin, origin):
-            return None
-        return encoding.decode(content, path)
+        return encoding.decode(content, path) if _fits(content, path, origin, any_version=any_version) else None
     except ContentError:  # missing or damaged: captured instead
         return None
+
+
+def needs_no_capture(origin: GraphOrigin, folder: Path | None) -> bool:
+    """True if `folder` holds a file for the graph that `stored_graph` gives; its nodes are not read."""
+    if folder is None:
+        return False
+    path = graph_path(origin, folder)
+    try:
+        return _fits(_read(path), path, origin, any_version=False)
+    except ContentError:
+        return False
 
 
 def other_versions(origin: GraphOrigin, folder: Path) -> str:
@@ -104,6 +110,14 @@ def graph_path(origin: GraphOrigin, folder: Path) -> Path:
     usual = {} if family is None else {"batch": family.default_batch, "size": family.sizes[base]}
     unusual = [f"-{name}{size}" for name, size in origin.dimensions.items() if usual.get(name) != size]
     return folder / origin.language / f"{origin.model}{''.join(unusual)}.json.gz"
+
+
+def _fits(content: dict[str, Any], path: Path, wanted: GraphOrigin, *, any_version: bool) -> bool:
+    """True if the graph in the file `content` at `path` is the one that a capture of `wanted` gives."""
+    found = _origin(content, path)
+    if any_version:
+        found = replace(found, versions=wanted.versions)
+    return _comparable(found, wanted) == _comparable(wanted, wanted)
 
 
 def _comparable(found: GraphOrigin, wanted: GraphOrigin) -> GraphOrigin:
