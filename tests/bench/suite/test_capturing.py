@@ -62,8 +62,12 @@ def test_processes_capture_what_is_missing(tmp_path: Path) -> None:
     capture_ahead(needs, tmp_path, told.append, fewest=1)
     assert {now.doing for now in told} == {f"capturing {spec.model} for {target}" for spec in (rand, plain)}
     assert all(is_captured(spec.model, target, cache=tmp_path, dimensions=spec.dimensions) for spec in (rand, plain))
-    found = graph_of(plain.model, target, cache=tmp_path, dimensions=plain.dimensions)
-    assert found == graph_of(plain.model, target, cache=tmp_path / "other", dimensions=plain.dimensions)
+    # Names may differ: the runtime makes up those of what it inserts.
+    found, again = (
+        graph_of(plain.model, target, cache=folder, dimensions=plain.dimensions)
+        for folder in (tmp_path, tmp_path / "other")
+    )
+    assert found.id == again.id
 
 
 def test_nothing_is_started_for_graphs_that_are_there_or_few(tmp_path: Path) -> None:
