@@ -128,6 +128,23 @@ def test_matrix_work_has_a_gap_of_its_own() -> None:
     assert one.total_ns(truth) == pytest.approx(sums[0].total_ns(truth) + 140_000)
 
 
+def test_matrix_work_of_a_network_within_the_level_2_cache_hardly_waits() -> None:
+    truth = NetworkConstants(gap_ns=500, matrix_gap_ns=30_000, matrix_gap_midpoint=0.5)
+    sums = networks(truth, 30)
+    found = fit_constants(sums, backend="torch-eager", matrix_gap_midpoint=0.5)
+    assert found.matrix_gap_midpoint == 0.5
+    assert found.matrix_gap_ns == pytest.approx(30_000, rel=0.15)
+    assert fit_constants(sums, backend="torch-eager").matrix_gap_ns < 25_000
+    small, half = (replace(sums[0], footprint=footprint, weights_ns=0.0) for footprint in (0.0, 0.5))
+    assert half.total_ns(truth) == pytest.approx(small.total_ns(truth) + sums[0].matrix_calls * 15_000)
+
+
+@given(st.floats(0, 1e3), st.floats(0, 1e6, allow_subnormal=False), st.floats(1, 100))
+def test_the_evicted_code_grows_with_the_footprint(midpoint: float, footprint: float, more: float) -> None:
+    constants = NetworkConstants(matrix_gap_midpoint=midpoint)
+    assert 0 <= constants.evicted_code_share(footprint) <= constants.evicted_code_share(footprint * more) <= 1
+
+
 def test_python_functions_take_time_of_their_own() -> None:
     truth = NetworkConstants(matrix_gap_ns=14_000, python_call_ns=600, python_calls_per_node=10)
     counts = [float(count) for count in np.random.default_rng(1).integers(200, 20_000, 30)]

@@ -46,6 +46,12 @@ class Hardware:
         """The size of the largest cache."""
         return max(self.cache_bytes)
 
+    @property
+    def level2_share(self) -> float:
+        """The second-nearest cache over the largest, 0 where they are the same or there is one only."""
+        nearer = sorted(self.cache_bytes)[1:-1]
+        return nearer[0] / self.last_level_cache_bytes if nearer else 0.0
+
 
 def hardware_of(facts: Mapping[str, Fact]) -> Hardware:
     """Read the hardware from an environment's checked facts; missing facts keep their defaults."""

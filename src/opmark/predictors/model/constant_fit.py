@@ -46,13 +46,15 @@ def fit_constants(
     sums: Sequence[NetworkSum],
     *,
     backend: str = "",
+    matrix_gap_midpoint: float = 0.0,
     held_out_families: Sequence[str] = (),
     predicted: Sequence[NetworkSum] = (),
 ) -> NetworkConstants:
     """Fit constants to the relative errors of training networks, with weak priors.
 
-    `backend` sets the prior of the time between calls. `predicted` are sums of the same networks over predictions made
-    without their kernels; intervals are calibrated on them, or on `sums` where there are none.
+    `backend` sets the prior of the time between calls, `matrix_gap_midpoint` is the level-2 cache over the last one.
+    `predicted` are sums of the same networks over predictions made without their kernels; intervals are calibrated on
+    them, or on `sums` where there are none.
 
     Raises `ContentError` for a network whose role is not training or whose family is reported as unseen.
     """
@@ -66,8 +68,8 @@ def fit_constants(
     if not sums:
         return NetworkConstants()
     gap_deviation_ns = _GAP_DEVIATIONS_NS.get(backend, _GAP_DEVIATION_NS)
-    whole = _solve_all(sums, gap_deviation_ns)
-    without = _without_family(sums, gap_deviation_ns)
+    whole = _solve_all(sums, gap_deviation_ns, matrix_gap_midpoint)
+    without = _without_family(sums, gap_deviation_ns, matrix_gap_midpoint)
     composition = _composition(sums, without, USUAL_COMPOSITION)
     classes = {
         name: replace(
@@ -87,7 +89,7 @@ def fit_constants(
     return replace(found, interval_scale=_interval_scale(predicted or sums, without, found))
 
 
-def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> NetworkConstants:
+def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float, matrix_gap_midpoint: float) -> NetworkConstants:
     """Fit constants of all networks, and of each class with enough of them."""
     rates = [one.faults / one.footprint_bytes for one in sums if one.faults and one.footprint_bytes > 0]
     faults_per_byte = float(np.median(rates)) if len(rates) * 2 > len(sums) else 0.0
@@ -108,6 +110,7 @@ def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> NetworkCo
     )
     scale = _Scale(
         gap_ns=gap_deviation_ns,
+        matrix_gap_midpoint=matrix_gap_midpoint,
         faults_per_byte=faults_per_byte,
         python_calls_per_node=float(np.median(ratios)) if ratios else 0.0,
     )
@@ -123,12 +126,14 @@ def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> NetworkCo
     return replace(scale.constants(point), classes=classes)
 
 
-def _without_family(sums: Sequence[NetworkSum], gap_deviation_ns: float) -> dict[str, NetworkConstants]:
+def _without_family(
+    sums: Sequence[NetworkSum], gap_deviation_ns: float, matrix_gap_midpoint: float
+) -> dict[str, NetworkConstants]:
     """Fit constants for each family on the other families."""
     found = {}
     for family in sorted({one.family for one in sums}):
         others = [one for one in sums if one.family != family]
-        found[family] = _solve_all(others, gap_deviation_ns) if others else NetworkConstants()
+        found[family] = _solve_all(others, gap_deviation_ns, matrix_gap_midpoint) if others else NetworkConstants()
     return found
 
 
@@ -168,6 +173,7 @@ class _Scale:
     """
 
     gap_ns: float
+    matrix_gap_midpoint: float
     faults_per_byte: float
     python_calls_per_node: float
 
@@ -179,6 +185,7 @@ class _Scale:
             activation_share=float(point[3]),
             gap_ns=float(point[4]) * self.gap_ns,
             matrix_gap_ns=float(point[5]) * self.gap_ns,
+            matrix_gap_midpoint=self.matrix_gap_midpoint,
             ns_per_fault=float(point[6]) * _FAULT_DEVIATION_NS if self.faults_per_byte else 0.0,
             faults_per_byte=self.faults_per_byte,
             python_call_ns=float(point[7]) * _PYTHON_DEVIATION_NS if self.python_calls_per_node else 0.0,
@@ -189,7 +196,9 @@ class _Scale:
 def _solve(sums: Sequence[NetworkSum], prior: Floats, deviations: Floats, scale: _Scale) -> Floats:
     from scipy.optimize import least_squares
 
-    usual = NetworkConstants(python_calls_per_node=scale.python_calls_per_node)
+    usual = NetworkConstants(
+        matrix_gap_midpoint=scale.matrix_gap_midpoint, python_calls_per_node=scale.python_calls_per_node
+    )
     hot, weights, activations, calls, matrix_calls, python_calls, footprint, wanted, measured, doubt = np.array(
         [
             (
@@ -197,7 +206,7 @@ def _solve(sums: Sequence[NetworkSum], prior: Floats, deviations: Floats, scale:
                 one.weights_ns,
                 one.activations_ns,
                 one.calls,
-                one.matrix_calls,
+                one.matrix_calls * usual.evicted_code_share(one.footprint),
                 usual.python_calls(one.python_calls, one.calls),
                 max(one.footprint, 1e-12),
                 one.footprint_bytes,

@@ -1,12 +1,13 @@
 """The constants that turn kernel latencies into a network's: cache pressure, time between calls, page faults.
 
-A network = Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] + calls · gap + matrix calls · matrix gap
+A network = Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] + calls · gap + matrix calls · c · matrix gap
 + Python calls · ns per Python call + faults · ns per fault, where s is the share of weights in a kernel's bytes.
 Weights were last read one whole network earlier; the share of them that has left the cache is w, a monotone function of
 (weight bytes read + peak activation bytes) / last-level cache. Activations were just written; the share of their
 rotated cost that remains is v, a number. The gap is the time between two calls, views included. Matrix calls wait
-longer, because other kernels evict their code (decision 0017). On eager torch the interpreter runs every Python
-function that a forward pass enters (decision 0037).
+longer, because other kernels evict their code (decision 0017): fully in a large network, hardly in one that fits into
+the level-2 cache, which c tells (decision 0042). On eager torch the interpreter runs every Python function that a
+forward pass enters (decision 0037).
 """
 
 from collections.abc import Mapping
@@ -47,8 +48,10 @@ class NetworkConstants:
     `activation_share` is v. `composition_deviation` is the error of the sum, in nats. `interval_scale` widens the log
     interval of a network, so that it covers nine in ten training networks whose family was left out of the fit. Values
     below 1, in older bundles, do not narrow it. `python_calls_per_node` is the median of the training networks, for
-    graphs of eager torch whose Python calls nobody counted. `classes` holds the constants of single element types
-    and of training steps, drawn towards those of all networks; a class without constants of its own uses those of all.
+    graphs of eager torch whose Python calls nobody counted. Matrix calls wait half of their gap in a network whose
+    footprint is `matrix_gap_midpoint`, and all of it everywhere in older bundles, which have 0. `classes` holds the
+    constants of single element types and of training steps, drawn towards those of all networks; a class without
+    constants of its own uses those of all.
     """
 
     ceiling: float = 0.9
@@ -57,6 +60,7 @@ class NetworkConstants:
     activation_share: float = 0.1
     gap_ns: float = 0.0
     matrix_gap_ns: float = 0.0
+    matrix_gap_midpoint: float = 0.0
     python_call_ns: float = 0.0
     python_calls_per_node: float = 0.0
     ns_per_fault: float = 0.0
@@ -84,6 +88,13 @@ class NetworkConstants:
         # beyond these limits w is 0 or the ceiling, and a larger exponent would overflow
         exponent = float(np.clip(self.steepness * np.log(self.midpoint / footprint), -60, 60))
         return self.ceiling / (1 + float(np.exp(exponent)))
+
+    def evicted_code_share(self, footprint: float) -> float:
+        """Compute c = footprint / (footprint + midpoint): the share of the matrix gap that a network waits.
+
+        `footprint` is the network's bytes over those of the last-level cache.
+        """
+        return footprint / (footprint + self.matrix_gap_midpoint) if self.matrix_gap_midpoint > 0 else 1.0
 
     @property
     def summary(self) -> str:
@@ -139,6 +150,7 @@ class NetworkSum:
         own = constants.of(self.network_class)
         kernels = self.hot_ns + own.rotated_share(self.footprint) * self.weights_ns
         activations = own.activation_share * self.activations_ns
-        gaps = self.calls * own.gap_ns + self.matrix_calls * own.matrix_gap_ns
+        gaps = self.calls * own.gap_ns
+        gaps += self.matrix_calls * own.evicted_code_share(self.footprint) * own.matrix_gap_ns
         gaps += own.python_calls(self.python_calls, self.calls) * own.python_call_ns
         return kernels + activations + gaps + own.faults_per_byte * self.footprint_bytes * own.ns_per_fault

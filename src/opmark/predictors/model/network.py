@@ -110,20 +110,22 @@ class NetworkPrediction:
 
 def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> NetworkPrediction:
     """Sum hot + (w · s + v · (1 − s)) · (rotated − hot) over the graph's kernels, s being the share of weights in their
-    bytes; add the time between calls, more of it before matrix work, and page faults where the target has them.
+    bytes; add the time between calls, more of it before matrix work of a large network, and page faults where the
+    target has them.
 
     Time of Python calls is spread evenly over the nodes.
     """
     constants = manifest.constants.of(network_class(graph))
     wanted = footprint_bytes(graph)
-    share = constants.rotated_share(wanted / manifest.hardware.last_level_cache_bytes)
+    footprint = wanted / manifest.hardware.last_level_cache_bytes
+    share = constants.rotated_share(footprint)
     weights = weight_shares(graph, parts)
     cold = share * weights + constants.activation_share * (1 - weights)
     nodes = len(graph.nodes)
     python_ns = constants.python_calls(counted_python_calls(graph), nodes) * constants.python_call_ns
     gap_ns = constants.gap_ns + python_ns / max(nodes, 1)
     each = parts.hot_ns + cold * (parts.rotated_ns - parts.hot_ns) + gap_ns
-    each = each + parts.matrix * constants.matrix_gap_ns
+    each = each + parts.matrix * constants.evicted_code_share(footprint) * constants.matrix_gap_ns
     counts = parts.counts
     kernel_ns = each * counts
     views_ns = int((parts.of_node < 0).sum()) * gap_ns

@@ -152,6 +152,7 @@ def with_constants(
     constants = fit_constants(
         network_sums(model, training, graphs, measured=measured),
         backend=bundle.target.backend,
+        matrix_gap_midpoint=bundle.manifest.hardware.level2_share,
         held_out_families=held_out,
         predicted=network_sums(model, training, graphs, predicted=without),
     )

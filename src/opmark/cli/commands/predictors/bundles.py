@@ -170,5 +170,8 @@ def _show(one: dict[str, Any]) -> None:
     show_table(("kind", "rows", "groups", "median error", "within ±10 %", "90 % interval"), rows)
     between = format_ns(constants.gap_ns)
     extra = format_ns(constants.matrix_gap_ns)
+    small = " of large networks" if constants.matrix_gap_ns and constants.matrix_gap_midpoint else ""
     python = f", {format_ns(constants.python_call_ns)} for each Python function" if constants.python_call_ns else ""
-    click.echo(f"{one['note']}; time between kernels {between}, {extra} more before matrix work{python}", err=True)
+    click.echo(
+        f"{one['note']}; time between kernels {between}, {extra} more before matrix work{small}{python}", err=True
+    )
