@@ -86,6 +86,20 @@ class ResizeKind(Kind[Resize]):
         ratios = [math.log(m / n) for n, m in zip(p.shape[2:], p.output[2:], strict=True)]
         return {"ratio": sum(ratios), "same": float(p.shape == p.output)}
 
+    def steps(self, p: Resize) -> dict[str, float]:
+        # torch takes channels last, vectors of them at once, where the image is small (`_use_vectorized_kernel_cond_2d`
+        # in aten/src/ATen/native/cpu/UpSampleKernel.cpp, 2.13); images of a power of two collide there in the cache.
+        last = float(sum(p.output[2:]) <= 128 and p.plain_mode in {"nearest", "linear"})
+        pixels = math.prod(p.output[2:])
+        collisions = max(size & -size for size in (pixels, math.prod(p.shape[2:])))
+        return {
+            "channels_last_path": last,
+            "last_channels": last * math.log(p.shape[1]),
+            "last_vectors": last * math.log(math.ceil(p.shape[1] / 8)),
+            "last_pixels": last * math.log(pixels),
+            "last_pixels_power": last * math.log2(min(collisions, 1024)),
+        }
+
     def shape_group(self, p: Resize) -> str:
         return f"{p.mode}-{without_channels(p.shape)}-{without_channels(p.output)}"
 

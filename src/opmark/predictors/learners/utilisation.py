@@ -16,12 +16,8 @@ from opmark.predictors.inputs.arrays import Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.steps import with_steps
 from opmark.predictors.inputs.tables import Latencies
-from opmark.predictors.learners.by_group import (
-    fit_by_code_path,
-    fit_by_element_type,
-    restore_by_code_path,
-    restore_by_element_type,
-)
+from opmark.predictors.learners.by_element_type import fit_by_element_type, restore_by_element_type
+from opmark.predictors.learners.by_switch import fit_by_switch, restore_by_switch
 from opmark.predictors.learners.estimator import Estimator, Fitted
 from opmark.predictors.learners.residual import Residual, fit_residual, residual_from, tried_residual
 from opmark.predictors.learners.roofline import Roofline, fit_roofline, roofline_from
@@ -71,7 +67,7 @@ class FittedUtilisation(Fitted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilisation(Estimator):
-    """Learns log(latency / roofline), each element type and each code path within it by itself."""
+    """Learns log(latency / roofline), each element type and each side of a switch within it by itself."""
 
     summary: ClassVar[str] = "LightGBM and a Gaussian process on log(latency / roofline)"
     smooth: bool = True
@@ -79,12 +75,19 @@ class Utilisation(Estimator):
     def fit(self, inputs: Inputs, labels: Latencies) -> Fitted:
         """Fit the roofline of each group, then the log ratios to it."""
         return fit_by_element_type(
-            inputs, labels, lambda own, latencies: fit_by_code_path(own, latencies, self.fit_group)
+            inputs, labels, lambda own, latencies: fit_by_switch(own, latencies, self.held_out_errors, self.fit_group)
         )
 
     def restore(self, files: Mapping[str, str]) -> Fitted:
         """Read all groups."""
-        return restore_by_element_type(files, lambda own: restore_by_code_path(own, self.restore_group))
+        return restore_by_element_type(files, lambda own: restore_by_switch(own, self.restore_group))
+
+    def held_out_errors(self, inputs: Inputs, labels: Latencies) -> Floats:
+        """Absolute errors on held-out shape groups, in nats, of a quick model of these rows without further columns."""
+        roofline = fit_roofline(inputs.flops, inputs.moved_bytes, labels.hot_ns)
+        target = np.log(labels.hot_ns / roofline.latency_ns(inputs.flops, inputs.moved_bytes))
+        tried = tried_residual(inputs, target, smooth=self.smooth, weight=labels.weight)
+        return np.abs(tried.held_out - target)
 
     def fit_group(self, inputs: Inputs, labels: Latencies) -> FittedUtilisation:
         """Fit one group of rows."""

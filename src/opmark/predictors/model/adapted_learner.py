@@ -12,7 +12,7 @@ from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.arrays import Floats, from_text, to_text
 from opmark.predictors.inputs.features import Hardware, Inputs, features
 from opmark.predictors.inputs.tables import Latencies
-from opmark.predictors.learners.by_group import starting_with
+from opmark.predictors.learners.by_element_type import starting_with
 from opmark.predictors.learners.estimator import Fitted
 from opmark.predictors.learners.residual import Residual, residual_from
 from opmark.predictors.learners.roofline import Roofline, roofline_from

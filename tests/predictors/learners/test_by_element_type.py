@@ -4,13 +4,9 @@ import numpy as np
 
 from opmark.core.kernels.kernel import Kernel
 from opmark.predictors.inputs.features import Inputs, features
+from opmark.predictors.inputs.switches import element_types
 from opmark.predictors.inputs.tables import Latencies
-from opmark.predictors.learners.by_group import (
-    ByElementType,
-    element_types,
-    fit_by_element_type,
-    restore_by_element_type,
-)
+from opmark.predictors.learners.by_element_type import ByElementType, fit_by_element_type, restore_by_element_type
 from opmark.predictors.learners.roofline import RooflineEstimator
 from opmark.predictors.learners.utilisation import Utilisation
 

@@ -1,0 +1,91 @@
+"""Switches of a kernel: which of two codes it may run, told by its sizes and operators alone.
+
+Whether a runtime has two codes is for rows to show (`learners.by_switch`).
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from opmark.core.kernels.tensor import DTYPE_BYTES
+from opmark.kinds import KINDS
+from opmark.predictors.inputs.arrays import Flags, Integers
+from opmark.predictors.inputs.features import Inputs
+
+_Rule = Callable[[Inputs], Flags]
+
+# Separates a column from its code in the name of a switch.
+_IS = "="
+_FLOAT32 = list(DTYPE_BYTES).index("float32")
+_PATH_COLUMNS = (
+    *("batch", "channels_in", "height", "width", "kernel_height", "kernel_width"),
+    *("stride", "dilation", "groups"),
+)
+# PyTorch's thresholds for one thread: samples and input elements from which it takes oneDNN, and the largest kernel for
+# which it may do without.
+_MANY_SAMPLES = 16
+_MANY_ELEMENTS = 20480
+_LARGE_KERNEL = 3
+
+
+def switches(inputs: Inputs) -> dict[str, Flags]:
+    """Every switch of the kind with the kernels that it is on for: those of sizes, then one for each code in use."""
+    found = {
+        name: rule(inputs)
+        for name, (columns, rule) in _RULES.items()
+        if all(column in inputs.raw for column in columns)
+    }
+    for column in KINDS.load(inputs.kind).categories:
+        codes = inputs.raw[column]
+        found |= {f"{column}{_IS}{code:.0f}": codes == code for code in np.unique(codes)}
+    return found
+
+
+def switched(inputs: Inputs, name: str) -> Flags:
+    """Mark the kernels that the switch `name` is on for. Raises `ValueError` for one that the kind does not have."""
+    column, is_code, code = name.partition(_IS)
+    columns, rule = ((column,), _has_code(column, code)) if is_code else _RULES.get(name, ((name,), None))
+    if rule is None or any(wanted not in inputs.raw for wanted in columns):
+        raise ValueError(f"{inputs.kind} has no switch {name!r}")
+    return rule(inputs)
+
+
+def element_types(inputs: Inputs) -> Integers:
+    """Look up the code of each kernel's element type."""
+    codes: Integers = inputs.matrix[:, inputs.names.index("dtype_code")].astype(np.int64)
+    return codes
+
+
+def _without_onednn(inputs: Inputs) -> Flags:
+    """Mark 32-bit convolutions that PyTorch computes on one thread with column matrices and its own product.
+
+    `use_mkldnn` in aten/src/ATen/native/Convolution.cpp, 2.13. Latency jumps up to tenfold at its thresholds.
+    """
+    raw = inputs.raw
+    height, width = raw["kernel_height"], raw["kernel_width"]
+    worthwhile = (raw["stride"] > 1) | (raw["dilation"] > 1) | (raw["batch"] >= _MANY_SAMPLES) | (height * width > 1)
+    elements = raw["batch"] * raw["channels_in"] * raw["height"] * raw["width"]
+    large = (raw["groups"] > 1) | (np.minimum(height, width) > _LARGE_KERNEL) | (raw["batch"] > 1)
+    without: Flags = ~(worthwhile & (large | (elements > _MANY_ELEMENTS))) & (element_types(inputs) == _FLOAT32)
+    return without
+
+
+def _above(column: str, limit: float) -> tuple[tuple[str, ...], _Rule]:
+    return (column,), lambda inputs: np.greater(inputs.raw[column], limit)
+
+
+def _has_code(column: str, code: str) -> _Rule:
+    return lambda inputs: np.equal(inputs.raw[column], float(code))
+
+
+WITHOUT_ONEDNN = "without-onednn"
+# The columns that each rule needs, and the rule.
+_RULES: Mapping[str, tuple[tuple[str, ...], _Rule]] = {
+    WITHOUT_ONEDNN: (_PATH_COLUMNS, _without_onednn),
+    "blocked": _above("block", 0),
+    "grouped": _above("groups", 1),
+    "depthwise": _above("depthwise", 0),
+    "pointwise": _above("pointwise", 0),
+    "strided": _above("stride", 1),
+    "channels-last": _above("channels_last", 0),
+}
