@@ -14,8 +14,9 @@ NOISE_LIMITS = (0.1, 0.5)
 GOOD, FAIR, POOR, NOISY = "good", "fair", "poor", "too noisy"
 # A median error below so many noise floors is mostly noise of this machine.
 _FLOORS = 2
-_QUIET = "close other programs, see `opmark doctor`, and measure again in a new folder (--workspace)"
 _LONGER = "give it more time in a new folder: opmark quickstart --workspace DIR --minutes 10"
+# A few minutes are one look at most kernels, which even a quiet machine does not tell within 5 %.
+_QUIET = f"close other programs (see `opmark doctor`), and {_LONGER}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
