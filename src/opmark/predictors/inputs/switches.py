@@ -1,4 +1,4 @@
-"""Switches of a kernel: which of two codes it may run, told by its sizes and operators alone.
+"""Switches of a kernel: which of two codes it may run, told by its sizes and layout alone.
 
 Whether a runtime has two codes is for rows to show (`learners.by_switch`).
 """
@@ -8,14 +8,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from opmark.core.kernels.tensor import DTYPE_BYTES
-from opmark.kinds import KINDS
 from opmark.predictors.inputs.arrays import Flags, Integers
 from opmark.predictors.inputs.features import Inputs
 
 _Rule = Callable[[Inputs], Flags]
 
-# Separates a column from its code in the name of a switch.
-_IS = "="
 _FLOAT32 = list(DTYPE_BYTES).index("float32")
 _PATH_COLUMNS = (
     *("batch", "channels_in", "height", "width", "kernel_height", "kernel_width"),
@@ -29,22 +26,17 @@ _LARGE_KERNEL = 3
 
 
 def switches(inputs: Inputs) -> dict[str, Flags]:
-    """Every switch of the kind with the kernels that it is on for: those of sizes, then one for each code in use."""
-    found = {
+    """Every switch of the kind, with the kernels that it is on for."""
+    return {
         name: rule(inputs)
         for name, (columns, rule) in _RULES.items()
         if all(column in inputs.raw for column in columns)
     }
-    for column in KINDS.load(inputs.kind).categories:
-        codes = inputs.raw[column]
-        found |= {f"{column}{_IS}{code:.0f}": codes == code for code in np.unique(codes)}
-    return found
 
 
 def switched(inputs: Inputs, name: str) -> Flags:
     """Mark the kernels that the switch `name` is on for. Raises `ValueError` for one that the kind does not have."""
-    column, is_code, code = name.partition(_IS)
-    columns, rule = ((column,), _has_code(column, code)) if is_code else _RULES.get(name, ((name,), None))
+    columns, rule = _RULES.get(name, ((name,), None))
     if rule is None or any(wanted not in inputs.raw for wanted in columns):
         raise ValueError(f"{inputs.kind} has no switch {name!r}")
     return rule(inputs)
@@ -72,10 +64,6 @@ def _without_onednn(inputs: Inputs) -> Flags:
 
 def _above(column: str, limit: float) -> tuple[tuple[str, ...], _Rule]:
     return (column,), lambda inputs: np.greater(inputs.raw[column], limit)
-
-
-def _has_code(column: str, code: str) -> _Rule:
-    return lambda inputs: np.equal(inputs.raw[column], float(code))
 
 
 WITHOUT_ONEDNN = "without-onednn"

@@ -1,8 +1,8 @@
 """A model for each side of a switch, where rows show that a runtime has two codes.
 
 ONNX Runtime computes convolutions of blocked channels with other code than plain ones, PyTorch some with oneDNN and
-some with its own product, and a runtime's loop for one operator is not that for another. Latency jumps between two
-codes, and one model of both is right on neither side (decisions 0016 and 0043).
+some with its own product. Latency jumps between two codes, and one model of both is right on neither side (decisions
+0016 and 0043).
 """
 
 from collections.abc import Callable, Mapping
