@@ -40,6 +40,8 @@ NETWORKS = (
 REPEATS, ALONE, WARM = 200, 60, 10
 # Parts of the names of operators that do matrix work.
 MATRIX = ("mm", "conv", "linear", "matmul", "attention")
+# An operator, its arguments by position and by name.
+Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
 class Recorder(TorchDispatchMode):
@@ -47,7 +49,7 @@ class Recorder(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
+        self.calls: list[Call] = []
         self.matrix: list[bool] = []
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -88,7 +90,7 @@ def python_calls(run: Callable[[], object]) -> int:
     return entered
 
 
-def among_others_us(calls: Sequence[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]) -> list[float]:
+def among_others_us(calls: Sequence[Call]) -> list[float]:
     """The tenth percentile of each call, in µs, where all are made one after another."""
     taken: list[list[int]] = [[] for _ in calls]
     for _ in range(WARM + ALONE):
@@ -104,7 +106,6 @@ def among_others_us(calls: Sequence[tuple[Callable[..., Any], tuple[Any, ...], d
 class Row:
     """One network: µs as a module, from a list and alone, and how much longer a call takes among others."""
 
-    network: str
     calls: int
     module_us: float
     list_us: float
@@ -140,7 +141,6 @@ def row(spec: str) -> Row:
     for is_matrix, with_others, by_itself in zip(recorder.matrix, among, alone, strict=True):
         more[is_matrix].append(with_others - nothing - by_itself)
     return Row(
-        network=spec,
         calls=len(recorder.calls),
         module_us=whole,
         list_us=from_list,

@@ -94,7 +94,10 @@ class NetworkConstants:
 
         `footprint` is the network's bytes over those of the last-level cache.
         """
-        return footprint / (footprint + self.matrix_gap_midpoint) if self.matrix_gap_midpoint > 0 else 1.0
+        if not self.matrix_gap_midpoint:
+            return 1.0
+        # in this form no rounding lets a larger footprint have a smaller share
+        return 1 / (1 + self.matrix_gap_midpoint / footprint) if footprint > 0 else 0.0
 
     @property
     def summary(self) -> str:
