@@ -87,6 +87,7 @@ class Inputs:
     flops: Floats
     moved_bytes: Floats
     weight_bytes: Floats
+    written_bytes: Floats
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -106,6 +107,7 @@ class Inputs:
             flops=self.flops[chosen],
             moved_bytes=self.moved_bytes[chosen],
             weight_bytes=self.weight_bytes[chosen],
+            written_bytes=self.written_bytes[chosen],
         )
 
 
@@ -162,6 +164,7 @@ def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware:
         flops=flops,
         moved_bytes=moved,
         weight_bytes=weight,
+        written_bytes=written,
     )
 
 

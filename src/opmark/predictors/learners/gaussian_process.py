@@ -53,6 +53,13 @@ class GaussianProcess:
             )
         return total
 
+    def similarity(self, matrix: Floats) -> Floats:
+        """Find the correlation, 0 to 1, of each row of `matrix` with the training row most like it."""
+        points = (matrix - self.centre) / self.scale
+        alike = _matern(points, self.rows, self.hyper).max(axis=1) / np.exp(2 * self.hyper[3])
+        clipped: Floats = np.clip(alike, 0.0, 1.0)
+        return clipped
+
     def values(self) -> dict[str, Any]:
         """All fields by name, for storage."""
         return {name: getattr(self, name) for name in self.__slots__}

@@ -72,6 +72,12 @@ class Residual:
         clipped: Floats = np.clip(total, self.low, self.high)
         return clipped
 
+    def similarity(self, inputs: Inputs) -> Floats:
+        """Find how much each kernel, 0 to 1, is like the training row most like it; 1 where no process tells."""
+        if self.process is None:
+            return np.ones(len(inputs))
+        return self.process.similarity(_smooth_columns(inputs, self.codes))
+
     def files(self, label: str) -> dict[str, str]:
         """Write files that start with `label`, and one of rows that residuals of the same kernels share."""
         rows = {} if self.process is None else _rows_file(self.process)
@@ -110,6 +116,15 @@ def residual_from(files: Mapping[str, str], label: str) -> Residual:
 def fit_residual(inputs: Inputs, target: Floats, *, smooth: bool = True, weight: Floats | None = None) -> Residual:
     """Learn `target` (nats, one per kernel); with `smooth=False` by trees alone. Rows count by their `weight`."""
     return tried_residual(inputs, target, smooth=smooth, weight=weight).fitted()
+
+
+def smooth_residual(inputs: Inputs, target: Floats, *, weight: Floats | None = None) -> Residual:
+    """Learn `target` (nats, one per kernel) by a process alone."""
+    low, high = _limits(target)
+    codes = _codes(inputs)
+    one_fold = np.zeros(len(inputs), dtype=np.int64)
+    process, _ = fit_process(_smooth_columns(inputs, codes), target, one_fold, weight)
+    return Residual(low=low, high=high, median=float(np.median(target)), smooth_share=1.0, codes=codes, process=process)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

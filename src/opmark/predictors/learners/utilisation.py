@@ -3,6 +3,7 @@
 Utilisation extrapolates where latency does not: the fitted roofline carries the size, and the learner only the
 efficiency. A Gaussian process learns most of a kind with few rows, LightGBM one with many; held-out shape groups decide
 the share of each (`learners.residual`). A kind with fewer than five rows gets its roofline and its median utilisation.
+Kernels larger than every measured one have a model of their own (`learners.beyond`).
 """
 
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from opmark.predictors.inputs.arrays import Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.steps import with_steps
 from opmark.predictors.inputs.tables import Latencies
+from opmark.predictors.learners.beyond import Beyond, beyond_from, fit_beyond
 from opmark.predictors.learners.by_element_type import fit_by_element_type, restore_by_element_type
 from opmark.predictors.learners.by_switch import fit_by_switch, restore_by_switch
 from opmark.predictors.learners.estimator import Estimator, Fitted
@@ -36,12 +38,13 @@ class FittedUtilisation(Fitted):
     """A roofline, log ratios of hot latencies to it, and log ratios of rotated to hot latencies.
 
     With `alignment`, both ratios also follow the powers of two in sizes (`inputs.alignment`), with `steps` what an
-    implementation repeats (`inputs.steps`).
+    implementation repeats (`inputs.steps`). `beyond` predicts kernels larger than the measured ones, if a law holds.
     """
 
     roofline: Roofline
     above_roofline: Residual
     rotated_above_hot: Residual | None
+    beyond: Beyond | None = None
     alignment: bool = False
     steps: bool = False
     held_out: Latencies | None = None
@@ -52,6 +55,8 @@ class FittedUtilisation(Fitted):
         own = aligned(inputs) if self.alignment else inputs
         own = with_steps(own) if self.steps else own
         hot = base * np.exp(self.above_roofline.predict(own))
+        if self.beyond is not None and (larger := self.beyond.larger(own)).any():
+            hot[larger] = self.beyond.latency_ns(own.take(larger), hot[larger])
         if self.rotated_above_hot is None:
             return Latencies(hot_ns=hot, rotated_ns=hot)
         return Latencies(hot_ns=hot, rotated_ns=hot * np.exp(self.rotated_above_hot.predict(own)))
@@ -61,6 +66,8 @@ class FittedUtilisation(Fitted):
         found = {"roofline.json": to_text(asdict(self.roofline))} | self.above_roofline.files("hot")
         if self.rotated_above_hot is not None:
             found |= self.rotated_above_hot.files("rotated")
+        if self.beyond is not None:
+            found |= self.beyond.files()
         columns = {name: True for name in _FURTHER if getattr(self, name)}
         return found | ({_COLUMNS_FILE: to_text(columns)} if columns else {})
 
@@ -108,6 +115,7 @@ class Utilisation(Estimator):
             roofline=roofline,
             above_roofline=above,
             rotated_above_hot=rotated,
+            beyond=fit_beyond(columns, labels),
             alignment="alignment" in further,
             steps="steps" in further,
             held_out=Latencies(hot_ns=hot_ns, rotated_ns=rotated_ns),
@@ -134,6 +142,7 @@ class Utilisation(Estimator):
             roofline=roofline_from(from_text(files["roofline.json"])),
             above_roofline=residual_from(files, "hot"),
             rotated_above_hot=residual_from(files, "rotated") if "rotated-smooth.json" in files else None,
+            beyond=beyond_from(files),
             alignment=bool(columns.get("alignment")),
             steps=bool(columns.get("steps")),
         )

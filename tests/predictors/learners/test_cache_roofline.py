@@ -1,0 +1,67 @@
+"""The roofline of caches finds a law it can express, and extrapolates it."""
+
+import numpy as np
+import pytest
+from tests.predictors import law
+
+from opmark.predictors.inputs.arrays import from_text, to_text
+from opmark.predictors.inputs.features import Inputs, features
+from opmark.predictors.learners.cache_roofline import CacheRoofline, cache_roofline_from, fit_cache_roofline
+
+
+def kernels(seed: int = 0) -> Inputs:
+    return features(law.kernels("gemm", 150, seed), None, law.HARDWARE)
+
+
+KNOWN = CacheRoofline(
+    ns={"flops": 0.01, "constant": 900.0, "moved": 0.02, "weight_beyond_cache_2": 0.05, "written_beyond_cache_3": 0.4}
+)
+
+
+def test_it_recovers_its_own_law() -> None:
+    inputs = kernels()
+    found = fit_cache_roofline(inputs, KNOWN.latency_ns(inputs))
+    others = kernels(1)
+    assert found.latency_ns(others) == pytest.approx(KNOWN.latency_ns(others), rel=0.01)
+    assert found.ns["flops"] == pytest.approx(0.01, rel=0.02)
+
+
+def test_a_few_kernels_of_another_law_do_not_bend_it() -> None:
+    inputs = kernels()
+    latency_ns = KNOWN.latency_ns(inputs)
+    latency_ns[::10] *= 4
+    found = fit_cache_roofline(inputs, latency_ns)
+    error = np.abs(np.log(found.latency_ns(inputs) / KNOWN.latency_ns(inputs)))
+    assert np.median(error) < 0.03
+
+
+def test_coefficients_never_go_negative() -> None:
+    inputs = kernels()
+    found = fit_cache_roofline(inputs, 1e12 / inputs.flops)
+    assert min(found.ns.values()) >= 0
+    assert (found.latency_ns(inputs) > 0).all()
+
+
+def test_the_share_of_flops_is_that_of_their_time() -> None:
+    inputs = kernels()
+    share = KNOWN.flops_share(inputs)
+    assert share == pytest.approx(0.01 * inputs.flops / KNOWN.latency_ns(inputs))
+    assert share.min() >= 0
+    assert share.max() <= 1
+
+
+def test_text_restores_it() -> None:
+    inputs = kernels()
+    again = cache_roofline_from(from_text(to_text({"ns": KNOWN.ns, "least_ns": KNOWN.least_ns})))
+    assert np.array_equal(again.latency_ns(inputs), KNOWN.latency_ns(inputs))
+
+
+@pytest.mark.parametrize("ns", [{"flops": -1.0}, {"flops": "fast"}])
+def test_foreign_numbers_are_refused(ns: dict) -> None:
+    with pytest.raises(ValueError, match="not a number, or negative"):
+        cache_roofline_from({"ns": ns, "least_ns": 1.0})
+
+
+def test_a_term_of_other_kernels_is_refused() -> None:
+    with pytest.raises(ValueError, match="beyond_cache_9"):
+        CacheRoofline(ns={"moved_beyond_cache_9": 1.0}).latency_ns(kernels())
