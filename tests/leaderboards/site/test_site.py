@@ -184,6 +184,22 @@ def test_a_predictor_that_was_built_again_is_still_found(tmp_path: Path) -> None
     assert "instances below were made with an earlier build of it" in text
 
 
+def test_of_several_versions_the_newest_stands_out(tmp_path: Path) -> None:
+    newest = replace(card(), name="server/1.1.0/x-t1", id="newer")
+    unused = replace(card(), name="server/0.9.0/x-t1", id="older")
+    assert Site(boards=(), predictors=(unused, card(), newest)).newest_predictors("server") == [newest]
+    root = publish(tmp_path / "site", [board()], [unused, card(), newest])[0].parent
+    index = (root / "index.html").read_text()
+    assert "server_1.1.0_x-t1.html" in index
+    assert "server_1.0.0_x-t1.html" not in index
+    assert "2 earlier" in index
+    device = (root / "devices" / "server.html").read_text()
+    shown, earlier = device.split("<details>")[:2]
+    assert "server_1.1.0_x-t1.html" in shown
+    assert "1 earlier, which no instance uses" in earlier
+    assert "server_0.9.0_x-t1.html" in earlier
+
+
 def test_a_predictor_shows_its_accuracy_and_the_card_of_its_data(site: tuple[Path, ...]) -> None:
     text = (site[0].parent / "predictors" / "server_1.0.0_x-t1.html").read_text()
     for shown in (

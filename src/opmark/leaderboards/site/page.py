@@ -52,6 +52,10 @@ class Site:
         found = own or later
         return found[-1] if found else None
 
+    def newest_predictors(self, device: str) -> list[PredictorCard]:
+        """The newest predictor of each target of a device."""
+        return list({card.target: card for card in self.predictors if card.device == device}.values())
+
     def names_of(self, device: BoardDevice) -> tuple[str, ...]:
         """The type that a problem calls a device, and the measured device behind its costs where that has another."""
         card = self.predictor_of(device)

@@ -20,7 +20,7 @@ def _html(site: Site, name: str, own: list[tuple[Board, Instance, BoardDevice]])
     found = [(card, machine) for _, _, machine in own if (card := site.predictor_of(machine))]
     earlier = {card.name for card, machine in found if not is_build(card, machine)}
     named = {card.name: card for card, _ in found}
-    named |= {card.name: card for card in site.predictors if card.device == name}
+    named |= {card.name: card for card in site.newest_predictors(name)}
     return render(
         "leaderboards/site/pages/device.html.jinja",
         title=name,
@@ -31,6 +31,11 @@ def _html(site: Site, name: str, own: list[tuple[Board, Instance, BoardDevice]])
         provenance=sorted({machine.provenance for _, _, machine in own}),
         predictors=[
             (card, "../" + predictor_path(card.name), card.name in earlier) for _, card in sorted(named.items())
+        ],
+        superseded=[
+            (card, "../" + predictor_path(card.name))
+            for card in site.predictors
+            if card.device == name and card.name not in named
         ],
         rows=[
             (board, instance, machine, "../" + instance_path(board, instance.name)) for board, instance, machine in own

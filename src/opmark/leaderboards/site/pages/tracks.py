@@ -26,7 +26,10 @@ def _html(site: Site) -> str:
 
 
 def _devices(site: Site) -> list[dict[str, Any]]:
-    """A row per device type: the sources of its costs, the number of instances that use it, and its predictors."""
+    """A row per device type: the sources of its costs, the number of instances that use it, and its predictors.
+
+    Of predictors, the newest of each target are named, and the earlier ones counted.
+    """
     used = site.devices_by_name()
     return [
         {
@@ -34,7 +37,8 @@ def _devices(site: Site) -> list[dict[str, Any]]:
             "path": device_path(name),
             "words": words,
             "instances": len({(board.name, instance.name) for board, instance, _ in used.get(name, [])}),
-            "predictors": [(card, predictor_path(card.name)) for card in site.predictors if card.device == name],
+            "predictors": [(card, predictor_path(card.name)) for card in site.newest_predictors(name)],
+            "earlier": sum(card.device == name for card in site.predictors) - len(site.newest_predictors(name)),
         }
         for name, words in sorted(site.provenance().items(), key=lambda pair: pair[0].lower())
     ]
