@@ -79,8 +79,8 @@ def fit_cache_roofline(inputs: Inputs, latency_ns: Floats) -> CacheRoofline:
 def cache_roofline_from(values: Mapping[str, Any]) -> CacheRoofline:
     """Read the stored fields. Raises `KeyError` or `ValueError` on anything else."""
     ns, least_ns = values["ns"], values["least_ns"]
-    if not all(isinstance(number, int | float) and number >= 0 for number in (least_ns, *ns.values())):
-        raise ValueError("a roofline's least_ns or ns is not a number, or negative")
+    if not all(isinstance(number, int | float) and number >= 0 for number in (least_ns, *ns.values())) or not least_ns:
+        raise ValueError("a roofline's least_ns is not positive, or its ns is not a number, or negative")
     return CacheRoofline(ns={str(name): float(value) for name, value in ns.items()}, least_ns=float(least_ns))
 
 
