@@ -37,6 +37,14 @@ def test_noise_and_errors_decide(status: str, low: int, errors: list[float], wor
     assert "\n" not in verdict.sentence
 
 
+@pytest.mark.parametrize(("floor", "word"), [(0.014, GOOD), (0.05, GOOD), (0.058, FAIR), (None, FAIR)])
+def test_good_sums_of_doubtful_kernels_need_a_machine_that_tells_networks(floor: float | None, word: str) -> None:
+    verdict = judge_quickstart({"torch": rows(5, 95)}, [0.014, 0.03], [floor])
+    assert verdict.word == word
+    assert "95 of 100 kernels on torch are doubtful" in verdict.why
+    assert judge_quickstart({"torch": rows(5, 95)}, [0.06], [floor]).word == NOISY
+
+
 def test_coarse_labels_are_no_reason_for_doubt() -> None:
     assert judge_quickstart({"quiet": rows(10, 90, status="coarse")}, [0.01]).word == GOOD
 

@@ -9,7 +9,8 @@ from opmark.core.measurements.measurement import DOUBTFUL, ERROR_OF_COARSE, LOW_
 # Up to these limits a quickstart is good; up to the second ones fair; above them poor. The errors are those of networks
 # that no sample came from: their median, and the worst.
 MEDIAN_LIMITS, WORST_LIMITS = (0.05, 0.1), (0.15, 0.3)
-# The share of doubtful measurements; above the second limit only good predictions are believed.
+# The share of doubtful measurements. Above the first limit, good predictions need a noise floor of networks below the
+# good median; above the second one, no others are believed.
 NOISE_LIMITS = (0.1, 0.5)
 GOOD, FAIR, POOR, NOISY = "good", "fair", "poor", "too noisy"
 # A median error below so many noise floors is mostly noise of this machine.
@@ -52,7 +53,7 @@ def judge_quickstart(
     noise = doubtful / max(1, usable)
     error, worst = median(absolute_errors), max(absolute_errors)
     floor = max((one for one in floors if one is not None), default=None)
-    word = _word(noise, error, worst)
+    word = _word(noise, error, worst, floor)
     return QuickstartVerdict(
         word=word,
         why=f"{_reason(error, worst, floor)}; {doubtful:,} of {usable:,} kernels on {noisiest} are doubtful "
@@ -62,10 +63,11 @@ def judge_quickstart(
     )
 
 
-def _word(noise: float, error: float, worst: float) -> str:
+def _word(noise: float, error: float, worst: float, floor: float | None) -> str:
     if error <= MEDIAN_LIMITS[0] and worst <= WORST_LIMITS[0]:
-        # Sums over many kernels may be good where single ones are doubtful.
-        return GOOD if noise <= NOISE_LIMITS[0] else FAIR
+        # Sums over many kernels are good where single ones are doubtful, if the machine tells whole networks as surely.
+        is_sure = noise <= NOISE_LIMITS[0] or (floor is not None and floor <= MEDIAN_LIMITS[0])
+        return GOOD if is_sure else FAIR
     if noise > NOISE_LIMITS[1]:
         return NOISY
     return POOR if error > MEDIAN_LIMITS[1] or worst > WORST_LIMITS[1] else FAIR
