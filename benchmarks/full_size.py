@@ -2,44 +2,52 @@
 
     opmark bench run full-size
     opmark datasets build bench/journals/full-size.jsonl --version 0.0.1
-    python benchmarks/full_size.py datasets/DEVICE/0.0.1 [--predictor DEVICE] [--json FILE]
+    python benchmarks/full_size.py datasets/DEVICE/0.0.1 [--predictor DEVICE[/VERSION]] [--json FILE]
 
 Releases hold networks of up to 80 ms on one thread; those of the suite take up to half a second. `--predictor` names
-the device whose newest predictor answers, by default that of the release. An error is predicted over measured, less
-one; the label's own standard error stands beside it.
+whose predictor answers, by default the newest of the release's device. An error is predicted over measured, less one;
+the label's own standard error stands beside it.
 """
 
 import argparse
 import json
 import statistics
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import opmark
+from opmark.core.measurements.measurement import USABLE
+from opmark.core.shipped import shipped_content
+from opmark.predictors.inputs.graphs import graphs_of
+from opmark.predictors.model.bundle import load
+from opmark.predictors.model.bundle_paths import path_of
+from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 
-COLUMNS = ("target", "network", "measured_ms", "standard_error", "predicted_ms", "error", "inside", "extrapolated")
 
-
-def rows(release: Path, device: str) -> list[dict[str, Any]]:
+def rows(folder: Path, predictor: str) -> Iterator[dict[str, Any]]:
     """One row per measured network, the fastest first within each target; `inside` is of the 90 % interval."""
-    found = []
-    networks = opmark.load_release(release).networks.sort_values(["target", "latency_ns"])
-    for one in networks.to_dict("records"):
-        told = opmark.predict(one["network"], target=f"{device or release.parent.name}/{one['target']}")
-        beyond_ns = sum(kernel.count * kernel.latency_ns for kernel in told.kernels if kernel.extrapolated)
-        found.append(
-            {
-                "target": one["target"],
-                "network": one["network"],
-                "measured_ms": one["latency_ns"] / 1e6,
-                "standard_error": one["standard_error"],
-                "predicted_ms": told.latency_ns / 1e6,
-                "error": told.latency_ns / one["latency_ns"] - 1,
-                "inside": told.interval_ns[0] <= one["latency_ns"] <= told.interval_ns[1],
-                "extrapolated": beyond_ns / told.latency_ns,
+    release = opmark.load_release(folder)
+    for target in release.targets:
+        measured = [one for one in release.network_measurements(target.name) if one.status in USABLE and one.latency_ns]
+        graphs = graphs_of(measured, target.name, cache=None, warn=lambda line: print(line, file=sys.stderr))
+        bundle = load(path_of(shipped_content(), f"{predictor or release.device}/{target.name}"))
+        model = CostModel(bundle, missing=BYTES_MOVED, exact=True)
+        for one in sorted(measured, key=lambda one: one.latency_ns or 0):
+            if one.graph_id not in graphs or not one.latency_ns:
+                continue
+            told = model.network(graphs[one.graph_id])
+            yield {
+                "target": target.name,
+                "network": one.network,
+                "measured_ms": one.latency_ns / 1e6,
+                "standard_error": one.standard_error,
+                "predicted_ms": told.total_ns / 1e6,
+                "error": told.total_ns / one.latency_ns - 1,
+                "inside": told.low_ns <= one.latency_ns <= told.high_ns,
+                "extrapolated": sum(row.total_ns for row in told.rows if row.extrapolated) / told.total_ns,
             }
-        )
-    return found
 
 
 def summary(own: list[dict[str, Any]]) -> str:
@@ -60,12 +68,12 @@ def summary(own: list[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("release", type=Path, help="the folder of a release of the suite full-size")
-    parser.add_argument("--predictor", default="", metavar="DEVICE", help="the device whose predictor answers")
+    parser.add_argument("--predictor", default="", metavar="DEVICE[/VERSION]", help="whose predictor answers")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
     arguments = parser.parse_args()
-    found = rows(arguments.release, arguments.predictor)
+    found = list(rows(arguments.release, arguments.predictor))
     if arguments.json:
-        arguments.json.write_text(json.dumps([{name: row[name] for name in COLUMNS} for row in found], indent=1) + "\n")
+        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
     for target in dict.fromkeys(row["target"] for row in found):
         own = [row for row in found if row["target"] == target]
         for row in own:

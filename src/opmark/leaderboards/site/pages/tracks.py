@@ -1,5 +1,6 @@
 """The start page: every track with its leaders."""
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -31,16 +32,18 @@ def _devices(site: Site) -> list[dict[str, Any]]:
     Of predictors, the newest of each target are named, and the earlier ones counted.
     """
     used = site.devices_by_name()
+    counts = Counter(card.device for card in site.predictors)
     return [
         {
             "name": name,
             "path": device_path(name),
             "words": words,
             "instances": len({(board.name, instance.name) for board, instance, _ in used.get(name, [])}),
-            "predictors": [(card, predictor_path(card.name)) for card in site.newest_predictors(name)],
-            "earlier": sum(card.device == name for card in site.predictors) - len(site.newest_predictors(name)),
+            "predictors": [(card, predictor_path(card.name)) for card in newest],
+            "earlier": counts[name] - len(newest),
         }
         for name, words in sorted(site.provenance().items(), key=lambda pair: pair[0].lower())
+        for newest in [site.newest_predictors(name)]
     ]
 
 
