@@ -63,6 +63,12 @@ def read_bytes(path: Path, *, at_most: int = USUAL_BYTES) -> bytes:
     return content
 
 
+def read_content(path: Path, *, at_most: int = USUAL_BYTES) -> bytes:
+    """The bytes of a plain file, decompressed if its name ends in `.gz`. Raises `ContentError` naming the file."""
+    content = read_bytes(path, at_most=at_most)
+    return unpacked(content, str(path), at_most=at_most) if path.suffix == PACKED else content
+
+
 @contextlib.contextmanager
 def plain_stream(path: Path, *, at_most: int | None = None) -> Iterator[BufferedReader]:
     """A plain file, opened for reading.
@@ -82,7 +88,7 @@ def read_text(path: Path, *, at_most: int = USUAL_BYTES) -> str:
 
     Raises `ContentError` if it is absent, no plain file, larger than `at_most` bytes, or not text.
     """
-    return _decoded(_content(path, at_most), str(path))
+    return _decoded(read_content(path, at_most=at_most), str(path))
 
 
 def read_json(path: Path, *, at_most: int = USUAL_BYTES, sealed: bool = False) -> Any:
@@ -92,7 +98,7 @@ def read_json(path: Path, *, at_most: int = USUAL_BYTES, sealed: bool = False) -
     `ContentError` with the file and the line or key.
     """
     where = str(path)
-    content = _content(path, at_most)
+    content = read_content(path, at_most=at_most)
     fits = checksum_fits(content)
     if fits is False:
         raise ContentError("changed since it was written: it does not fit its checksum", where=where, hint=HINT)
@@ -216,11 +222,6 @@ class _Reader:
 
     def constant(self, text: str) -> NoReturn:
         raise ContentError(f"{text} is not a number of JSON", where=self._where)
-
-
-def _content(path: Path, at_most: int) -> bytes:
-    content = read_bytes(path, at_most=at_most)
-    return unpacked(content, str(path), at_most=at_most) if path.suffix == PACKED else content
 
 
 def _check_plain(status: os.stat_result, where: str, at_most: int | None) -> None:

@@ -98,3 +98,11 @@ def test_another_suites_journal_keeps_even_its_torn_line(tmp_path: Path) -> None
 def test_a_device_is_no_journal() -> None:
     with pytest.raises(OpMarkError, match="no file that a journal"):
         JournalWriter(Path("/dev/null"), HEADER)
+
+
+def test_a_packed_journal_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "j.jsonl.gz"
+    path.write_bytes(b"packed")
+    with pytest.raises(OpMarkError, match="is packed: a run cannot add to it"):
+        JournalWriter(path, HEADER)
+    assert path.read_bytes() == b"packed"

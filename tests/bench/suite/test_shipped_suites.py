@@ -141,10 +141,20 @@ def test_a_suite_draws_kernels_that_runtimes_know(name: str, kind_name: str) -> 
     assert min(drawn.values()) >= 20
 
 
+@pytest.mark.parametrize("name", ["broad", "dense"])
+def test_further_suites_draw_no_kernel_of_a_held_out_network(name: str) -> None:
+    suite = load_suite(find_suite(name))
+    assert not {spec.model for spec in specs(suite.prior.networks) if held_out(base(spec))}
+    assert {spec.model for spec in FULL.networks.of("held-out")} <= {spec.model for spec in specs(suite.exclude)}
+
+
+def test_the_dense_suite_also_leaves_out_what_judges_in_full_sizes() -> None:
+    excluded = {spec.model for spec in specs(load_suite(find_suite("dense")).exclude)}
+    judging = load_suite(find_suite("full-size")).networks.of("held-out")
+    assert {spec.model for spec in judging} <= excluded
+
+
 def test_the_broad_suite_has_what_no_network_of_the_full_one_has() -> None:
-    broad = load_suite(find_suite("broad"))
-    assert not {spec.model for spec in specs(broad.prior.networks) if held_out(base(spec))}
-    assert {spec.model for spec in FULL.networks.of("held-out")} <= {spec.model for spec in specs(broad.exclude)}
     norm, attention, gather = (KINDS.load(name) for name in ("norm", "attention", "gather"))
     onnx, aten = Setting(language="onnx"), Setting(language="aten")
     values = {axis: one.at(0.0) for axis, one in norm.space.items()}

@@ -11,7 +11,7 @@ from tests.datasets import sample
 from tests.datasets.journals import write_journal
 from tests.predictors import law
 
-from opmark.core.errors import NothingSelectedError, UsageError
+from opmark.core.errors import ContentError, NothingSelectedError, UsageError
 from opmark.core.kernels.graph import Graph
 from opmark.core.measurements.measurement import NetworkMeasurement
 from opmark.datasets.release.building import build
@@ -73,6 +73,24 @@ def test_journals_lie_beside_the_tables_and_rows_name_theirs(tmp_path: Path) -> 
     again = build(journals[::-1], tmp_path / "again", with_journals=True)
     assert [entry.sha256 for entry in again.manifest.files] == [entry.sha256 for entry in release.manifest.files]
     assert load(release.path).id == release.id
+
+
+def test_the_packed_journals_of_a_release_build_it_again(tmp_path: Path) -> None:
+    journals = [write_journal(tmp_path / f"{name}.jsonl", KERNELS[at:]) for at, name in enumerate("ab")]
+    release = build(journals, tmp_path / "datasets", with_journals=True)
+    packed = sorted(release.path.glob("*.jsonl.gz"))
+    assert len(packed) == len(journals)
+    again = build(packed, tmp_path / "again", with_journals=True)
+    assert [entry.sha256 for entry in again.manifest.files] == [entry.sha256 for entry in release.manifest.files]
+    assert build([packed[0], journals[1]], tmp_path / "mixed").id == release.id
+
+
+def test_a_damaged_packed_journal_is_named(tmp_path: Path) -> None:
+    packed = tmp_path / "one.jsonl.gz"
+    packed.write_bytes(gzip.compress(write_journal(tmp_path / "one.jsonl", KERNELS[:2]).read_bytes())[:-20])
+    with pytest.raises(ContentError, match=r"one\.jsonl\.gz: not a complete gzip file"):
+        build([packed], tmp_path / "datasets")
+    assert not (tmp_path / "datasets").exists()
 
 
 def test_two_journals_of_one_name_cannot_both_be_kept(tmp_path: Path) -> None:

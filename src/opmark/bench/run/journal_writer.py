@@ -13,6 +13,7 @@ from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.journal import Journal, read_journal, read_records
 from opmark.core.measurements.lines import line_of
 from opmark.core.measurements.records import Header, Record, Session
+from opmark.core.reading import PACKED
 
 
 class JournalWriter:
@@ -25,6 +26,12 @@ class JournalWriter:
 
     def __init__(self, path: Path, header: Header) -> None:
         self._path = path
+        if path.suffix == PACKED:
+            raise OpMarkError(
+                "is packed: a run cannot add to it",
+                where=str(path),
+                hint=f"unpack it with `gunzip --keep {path}`, and give --journal {path.with_suffix('')}",
+            )
         if path.exists() and not path.is_file():
             raise OpMarkError(
                 "is no file that a journal can be kept in", where=str(path), hint="name another --journal"

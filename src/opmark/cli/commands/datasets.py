@@ -110,7 +110,8 @@ def build(
 ) -> None:
     """Build a release from JOURNALS of one machine.
 
-    Without JOURNALS, all journals of this workspace are used. The same journals in any order give the same bytes.
+    Without JOURNALS, all journals of this workspace are used. Packed ones (.jsonl.gz, as a release keeps them) serve as
+    well. The same journals in any order give the same bytes.
     """
     from opmark.datasets.release.building import build as build_release
 

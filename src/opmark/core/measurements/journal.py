@@ -42,7 +42,7 @@ from opmark.core.measurements.records import (
     repeat_key,
     trial_key,
 )
-from opmark.core.reading import LARGE_BYTES, read_bytes
+from opmark.core.reading import LARGE_BYTES, PACKED, read_content
 
 _Row = TypeVar("_Row", Measurement, NetworkMeasurement, FusionMeasurement, LinkMeasurement)
 # No trial is repeated more often than this.
@@ -72,6 +72,11 @@ class Journal:
     link_trials: Mapping[str, LinkTrial] = field(default_factory=dict)
     transfers: Mapping[str, tuple[Transfer, ...]] = field(default_factory=dict)
     reference: Mapping[str, Mapping[str, float]] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name by which rows call this journal: of its file, without the ending of a packed one."""
+        return self.path.name.removesuffix(PACKED)
 
     @property
     def environment(self) -> Environment:
@@ -194,7 +199,7 @@ class Journal:
         """`row` with the name of this journal and the time of its first look."""
         times = [block.at_s for block in self.blocks.get(trial, ()) if block.at_s is not None]
         first = datetime.fromtimestamp(min(times), UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if times else None
-        return replace(row, journal=self.path.name, measured_at=first)
+        return replace(row, journal=self.name, measured_at=first)
 
 
 def read_journal(path: Path) -> Journal:
@@ -307,8 +312,11 @@ def _group(trial: KernelTrial | NetworkTrial) -> str:
 
 
 def read_records(path: Path) -> tuple[list[Record], int]:
-    """Every whole record of `path` and their size in bytes. Raises `ContentError` naming file and line."""
-    return records_of(path, read_bytes(path, at_most=LARGE_BYTES))
+    """Every whole record of `path`, which may be packed, and their size in bytes.
+
+    Raises `ContentError` naming file and line.
+    """
+    return records_of(path, read_content(path, at_most=LARGE_BYTES))
 
 
 def _check_trials(path: Path, records: Sequence[Record]) -> None:

@@ -1,15 +1,16 @@
 """Releases built from journals, from other releases, or from rows at hand."""
 
+import hashlib
 import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from opmark.core.errors import ContentError
-from opmark.core.files import sha256
 from opmark.core.measurements.calm_readings import after_like_work, deviations_of_readings
 from opmark.core.measurements.host_clock import host_clock
 from opmark.core.measurements.journal import Journal, calm_of, read_journal
+from opmark.core.reading import LARGE_BYTES, read_content
 from opmark.datasets.format.manifest import FILE, RowSource
 from opmark.datasets.release.contents import Contents, from_measurements
 from opmark.datasets.release.network_kernels import GraphFinder
@@ -81,8 +82,8 @@ def journal_contents(path: Path) -> Contents:
 
 def _contents(journal: Journal) -> Contents:
     source = RowSource(
-        name=journal.path.name,
-        sha256=sha256(journal.path),
+        name=journal.name,
+        sha256=_sha256(journal),
         kernels=len(journal.measurements),
         networks=len(journal.networks),
         sentinels_ns=_sentinels_ns(journal),
@@ -98,6 +99,11 @@ def _contents(journal: Journal) -> Contents:
         fusions=journal.fusions,
         links=journal.links,
     )
+
+
+def _sha256(journal: Journal) -> str:
+    """Compute the checksum of a journal's text, so that a packed journal has the same."""
+    return hashlib.sha256(read_content(journal.path, at_most=LARGE_BYTES)).hexdigest()
 
 
 def _sentinels_ns(journal: Journal) -> dict[str, float]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from opmark.core import files
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError, UsageError
+from opmark.core.reading import PACKED
 from opmark.core.slug import path_inside
 from opmark.core.workspace import version_key, versions
 from opmark.datasets.format import manifest
@@ -40,7 +41,8 @@ def write(
     Raises `UsageError` for an existing or malformed version, `ContentError` where parts disagree or rows fail a check,
     `OpMarkError` where the disk is full. Nothing is left behind on an error.
     """
-    repeated = [path.name for path in journals if [other.name for other in journals].count(path.name) > 1]
+    names = [_packed_name(path) for path in journals]
+    repeated = [name.removesuffix(PACKED) for name in names if names.count(name) > 1]
     if repeated:
         raise UsageError(f"two journals are called {repeated[0]!r}", hint="rename one: rows name their journal")
     contents = without_impossible(gather(parts))
@@ -125,11 +127,15 @@ def _fill(folder: Path, contents: Contents, version: str, beside: Sequence[Path]
         _sync(path)
 
 
+def _packed_name(journal: Path) -> str:
+    return journal.name.removesuffix(PACKED) + PACKED
+
+
 def _packed(journal: Path, folder: Path) -> Path:
     """Compress `journal` into `folder`: the same journal gives the same bytes."""
-    packed = folder / f"{journal.name}.gz"
+    packed = folder / _packed_name(journal)
     with (
-        journal.open("rb") as source,
+        gzip.open(journal) if journal.suffix == PACKED else journal.open("rb") as source,
         packed.open("xb") as file,
         gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=9, mtime=0) as stream,
     ):
