@@ -85,6 +85,19 @@ def test_the_packed_journals_of_a_release_build_it_again(tmp_path: Path) -> None
     assert build([packed[0], journals[1]], tmp_path / "mixed").id == release.id
 
 
+def test_a_journal_that_an_earlier_release_holds_is_not_copied(tmp_path: Path) -> None:
+    first, second = (write_journal(tmp_path / f"{name}.jsonl", KERNELS[at:]) for at, name in enumerate("ab"))
+    earlier = build([first], tmp_path / "datasets", with_journals=True)
+    packed = earlier.path / "a.jsonl.gz"
+    later = build([packed, second], tmp_path / "datasets", with_journals=True)
+    assert [path.name for path in later.path.glob("*.gz")] == ["b.jsonl.gz"]
+    assert {source.name for source in later.manifest.sources} == {"a.jsonl", "b.jsonl"}
+    (tmp_path / "other").mkdir()
+    other = write_journal(tmp_path / "other" / "a.jsonl", KERNELS[2:])
+    third = build([other], tmp_path / "datasets", with_journals=True)
+    assert [path.name for path in third.path.glob("*.gz")] == ["a.jsonl.gz"], "another journal of the same name"
+
+
 def test_a_damaged_packed_journal_is_named(tmp_path: Path) -> None:
     packed = tmp_path / "one.jsonl.gz"
     packed.write_bytes(gzip.compress(write_journal(tmp_path / "one.jsonl", KERNELS[:2]).read_bytes())[:-20])

@@ -11,11 +11,12 @@ from opmark.core.measurements.calm_readings import after_like_work, deviations_o
 from opmark.core.measurements.host_clock import host_clock
 from opmark.core.measurements.journal import Journal, calm_of, read_journal
 from opmark.core.reading import LARGE_BYTES, read_content
+from opmark.core.slug import path_inside
 from opmark.datasets.format.manifest import FILE, RowSource
 from opmark.datasets.release.contents import Contents, from_measurements
 from opmark.datasets.release.network_kernels import GraphFinder
 from opmark.datasets.release.release import Release, load
-from opmark.datasets.release.writing import write
+from opmark.datasets.release.writing import packed_name, write
 
 # Machines whose sentinels differ by more are different machines, even if their facts agree.
 SENTINEL_TOLERANCE = 0.03
@@ -32,7 +33,8 @@ def build(
     """Build a release in `folder/<device>/<version>` (default: the next version) from journals of one machine.
 
     The order of the journals does not change the bytes; one calm clock is the reference of all. With `with_journals`,
-    the release also holds them, compressed, so that every label can be traced to its samples. With `find`, which gives
+    the release also holds them, compressed, so that every label can be traced to its samples; those that another
+    release of the device in `folder` holds stay there. With `find`, which gives
     the graphs of networks, it holds the kernels that its networks consist of. Raises `ContentError`
     naming journal and line, or the facts or sentinels on which journals differ, `UsageError` for an existing version.
     Nothing is left behind on an error.
@@ -42,8 +44,8 @@ def build(
     for journal in found:
         _check_alike(journal, calm_ns)
     parts = [_contents(journal.beside(calm_ns)) for journal in found]
-    kept = sorted(set(journals)) if with_journals else ()
-    return load(write(parts, folder, version=version, journals=kept, find=find))
+    kept = [one.path for one in found if not _is_kept(one, folder)] if with_journals else []
+    return load(write(parts, folder, version=version, journals=sorted(set(kept)), find=find))
 
 
 def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None = None) -> Release:
@@ -103,7 +105,17 @@ def _contents(journal: Journal) -> Contents:
 
 def _sha256(journal: Journal) -> str:
     """Compute the checksum of a journal's text, so that a packed journal has the same."""
-    return hashlib.sha256(read_content(journal.path, at_most=LARGE_BYTES)).hexdigest()
+    return _sha256_of(journal.path)
+
+
+def _sha256_of(path: Path) -> str:
+    return hashlib.sha256(read_content(path, at_most=LARGE_BYTES)).hexdigest()
+
+
+def _is_kept(journal: Journal, folder: Path) -> bool:
+    """Tell whether a release of the device in `folder` holds the same journal: git and people need it once."""
+    others = path_inside(folder, journal.environment.device).glob(f"*/{packed_name(journal.path)}")
+    return any(_sha256_of(path) == _sha256(journal) for path in others)
 
 
 def _sentinels_ns(journal: Journal) -> dict[str, float]:
