@@ -10,13 +10,13 @@ from opmark.core.errors import ContentError
 from opmark.core.measurements.calm_readings import after_like_work, deviations_of_readings
 from opmark.core.measurements.host_clock import host_clock
 from opmark.core.measurements.journal import Journal, calm_of, read_journal
-from opmark.core.reading import LARGE_BYTES, read_content
+from opmark.core.reading import LARGE_BYTES, PACKED, read_content
 from opmark.core.slug import path_inside
 from opmark.datasets.format.manifest import FILE, RowSource
 from opmark.datasets.release.contents import Contents, from_measurements
 from opmark.datasets.release.network_kernels import GraphFinder
 from opmark.datasets.release.release import Release, load
-from opmark.datasets.release.writing import packed_name, write
+from opmark.datasets.release.writing import write
 
 # Machines whose sentinels differ by more are different machines, even if their facts agree.
 SENTINEL_TOLERANCE = 0.03
@@ -44,8 +44,8 @@ def build(
     for journal in found:
         _check_alike(journal, calm_ns)
     parts = [_contents(journal.beside(calm_ns)) for journal in found]
-    kept = [one.path for one in found if not _is_kept(one, folder)] if with_journals else []
-    return load(write(parts, folder, version=version, journals=sorted(set(kept)), find=find))
+    kept = {one.path for one, part in zip(found, parts, strict=True) if with_journals and not _is_held(part, folder)}
+    return load(write(parts, folder, version=version, journals=sorted(kept), find=find))
 
 
 def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None = None) -> Release:
@@ -85,7 +85,7 @@ def journal_contents(path: Path) -> Contents:
 def _contents(journal: Journal) -> Contents:
     source = RowSource(
         name=journal.name,
-        sha256=_sha256(journal),
+        sha256=_sha256_of_text(journal.path),
         kernels=len(journal.measurements),
         networks=len(journal.networks),
         sentinels_ns=_sentinels_ns(journal),
@@ -103,19 +103,16 @@ def _contents(journal: Journal) -> Contents:
     )
 
 
-def _sha256(journal: Journal) -> str:
-    """Compute the checksum of a journal's text, so that a packed journal has the same."""
-    return _sha256_of(journal.path)
+def _sha256_of_text(journal: Path) -> str:
+    """Compute the checksum of a journal's text, which a packed journal has as well."""
+    return hashlib.sha256(read_content(journal, at_most=LARGE_BYTES)).hexdigest()
 
 
-def _sha256_of(path: Path) -> str:
-    return hashlib.sha256(read_content(path, at_most=LARGE_BYTES)).hexdigest()
-
-
-def _is_kept(journal: Journal, folder: Path) -> bool:
-    """Tell whether a release of the device in `folder` holds the same journal: git and people need it once."""
-    others = path_inside(folder, journal.environment.device).glob(f"*/{packed_name(journal.path)}")
-    return any(_sha256_of(path) == _sha256(journal) for path in others)
+def _is_held(part: Contents, folder: Path) -> bool:
+    """Tell whether a release of the device in `folder` holds the journal of `part`: git and people need it once."""
+    (source,) = part.sources
+    packed = path_inside(folder, part.device).glob(f"*/{source.name}{PACKED}")
+    return any(_sha256_of_text(path) == source.sha256 for path in packed)
 
 
 def _sentinels_ns(journal: Journal) -> dict[str, float]:

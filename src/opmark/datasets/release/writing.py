@@ -41,7 +41,7 @@ def write(
     Raises `UsageError` for an existing or malformed version, `ContentError` where parts disagree or rows fail a check,
     `OpMarkError` where the disk is full. Nothing is left behind on an error.
     """
-    names = [packed_name(path) for path in journals]
+    names = [_packed_name(path) for path in journals]
     repeated = [name.removesuffix(PACKED) for name in names if names.count(name) > 1]
     if repeated:
         raise UsageError(f"two journals are called {repeated[0]!r}", hint="rename one: rows name their journal")
@@ -127,14 +127,13 @@ def _fill(folder: Path, contents: Contents, version: str, beside: Sequence[Path]
         _sync(path)
 
 
-def packed_name(journal: Path) -> str:
-    """The name of a journal, packed or not, beside the tables of a release."""
+def _packed_name(journal: Path) -> str:
     return journal.name.removesuffix(PACKED) + PACKED
 
 
 def _packed(journal: Path, folder: Path) -> Path:
     """Compress `journal` into `folder`: the same journal gives the same bytes."""
-    packed = folder / packed_name(journal)
+    packed = folder / _packed_name(journal)
     with (
         gzip.open(journal) if journal.suffix == PACKED else journal.open("rb") as source,
         packed.open("xb") as file,
