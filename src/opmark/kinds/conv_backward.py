@@ -99,6 +99,9 @@ class ConvBackwardKind(Kind[ConvBackward]):
             }
         )
 
+    def steps(self, p: ConvBackward) -> dict[str, float]:
+        return convolution.gradient_steps(p, plain=not p.channels_last)
+
     def shape_group(self, p: ConvBackward) -> str:
         return f"{p.size}-{p.kernel}-{p.stride}-{p.groups > 1}"
 

@@ -153,6 +153,21 @@ def convolution_details(p: Convolution) -> dict[str, float]:
     }
 
 
+def gradient_steps(p: ConvolutionSizes, *, plain: bool) -> dict[str, float]:
+    """Switches of a convolution's gradients: where oneDNN 3.12 has no code of its own, it multiplies column matrices.
+
+    `plain` says that channels come first in memory.
+    """
+    reach = max((k - 1) * d + 1 for k, d in zip(p.kernel, p.dilation, strict=True))
+    return {
+        "depthwise": float(p.groups > 1 and p.groups == p.channels_in),
+        "plain_groups": float(p.groups > 1 and plain),
+        "reach_over_size": reach / min(p.size),
+        "strided_dilation": float(max(p.stride) > 1 and max(p.dilation) > 1),
+        "few_channels": float(plain and p.groups == 1 and p.channels_in < 16),
+    }
+
+
 def convolution_group(p: Convolution) -> str:
     """The shape group of a forward convolution."""
     form = "depthwise" if p.groups == p.channels_in > 1 else f"g{p.groups}" if p.groups > 1 else "dense"

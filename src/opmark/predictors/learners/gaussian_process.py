@@ -13,10 +13,10 @@ import numpy as np
 from opmark.predictors.inputs.arrays import Floats, Integers, check_shapes
 
 # A step of the search for lengths costs rows³; this many rows determine them well enough.
-_SEARCH_ROWS = 240
+_SEARCH_ROWS = 480
 _SEARCH_STEPS = 60
 # A prediction costs one covariance per training row.
-_MOST_ROWS = 800
+_MOST_ROWS = 2000
 # Degrees of freedom of the errors' distribution: the fewer, the less an outlier counts.
 _FREEDOM = 4.0
 _MOST_NOISE = 400.0
@@ -88,7 +88,7 @@ def fit_process(
     """Fit a process to `target`; return it, and predictions of each row made without the row's fold.
 
     A row's noise is the greater, the smaller its `weight`. Reweighting makes errors follow Student's t, so that
-    outliers count little. Of more than 800 rows, an even spread of 800 is fitted.
+    outliers count little. Of more than 2,000 rows, an even spread of 2,000 is fitted.
     """
     used = _spread(len(target), _MOST_ROWS)
     centre = matrix.mean(axis=0)
