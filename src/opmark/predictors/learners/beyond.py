@@ -28,6 +28,9 @@ _DECAY = 0.25
 _PENALTY = 2.0
 # Trust in what was learned from measured kernels is this power of a kernel's similarity to them.
 _POWER = 8
+# A process of more rows finds every large kernel like some measured one, and is trusted where the law knows better.
+_MOST_ROWS = 800
+_SEARCH_ROWS = 240
 _FILE, _LABEL = "beyond.json", "beyond"
 
 
@@ -91,7 +94,7 @@ def fit_beyond(inputs: Inputs, labels: Latencies) -> Beyond | None:
         roofline=roofline,
         usual=usual,
         effects=effects,
-        learned=smooth_residual(inputs, above, weight=labels.weight),
+        learned=smooth_residual(inputs, above, most_rows=_MOST_ROWS, search_rows=_SEARCH_ROWS, weight=labels.weight),
     )
 
 

@@ -83,14 +83,20 @@ def process_from(values: dict[str, Any]) -> GaussianProcess:
 
 
 def fit_process(
-    matrix: Floats, target: Floats, folds: Integers, weight: Floats | None = None
+    matrix: Floats,
+    target: Floats,
+    folds: Integers,
+    weight: Floats | None = None,
+    *,
+    most_rows: int = _MOST_ROWS,
+    search_rows: int = _SEARCH_ROWS,
 ) -> tuple[GaussianProcess, Floats]:
     """Fit a process to `target`; return it, and predictions of each row made without the row's fold.
 
     A row's noise is the greater, the smaller its `weight`. Reweighting makes errors follow Student's t, so that
-    outliers count little. Of more than 2,000 rows, an even spread of 2,000 is fitted.
+    outliers count little. Of more than `most_rows`, an even spread of so many is fitted; lengths follow `search_rows`.
     """
-    used = _spread(len(target), _MOST_ROWS)
+    used = _spread(len(target), most_rows)
     centre = matrix.mean(axis=0)
     deviation = matrix.std(axis=0)
     scale = np.where(deviation > 1e-9, deviation, 1.0)
@@ -99,7 +105,7 @@ def fit_process(
     mean = float(np.median(values))
     centred = values - mean
 
-    search = _spread(len(used), _SEARCH_ROWS)
+    search = _spread(len(used), search_rows)
     given = np.ones(len(used)) if weight is None else 1 / weight[used]
     noise = given
     hyper = _search(rows[search], centred[search], noise[search], _initial(rows.shape[1], centred))

@@ -118,12 +118,16 @@ def fit_residual(inputs: Inputs, target: Floats, *, smooth: bool = True, weight:
     return tried_residual(inputs, target, smooth=smooth, weight=weight).fitted()
 
 
-def smooth_residual(inputs: Inputs, target: Floats, *, weight: Floats | None = None) -> Residual:
-    """Learn `target` (nats, one per kernel) by a process alone."""
+def smooth_residual(
+    inputs: Inputs, target: Floats, *, most_rows: int, search_rows: int, weight: Floats | None = None
+) -> Residual:
+    """Learn `target` (nats, one per kernel) by a process of at most `most_rows` alone; lengths follow `search_rows`."""
     low, high = _limits(target)
     codes = _codes(inputs)
     one_fold = np.zeros(len(inputs), dtype=np.int64)
-    process, _ = fit_process(_smooth_columns(inputs, codes), target, one_fold, weight)
+    process, _ = fit_process(
+        _smooth_columns(inputs, codes), target, one_fold, weight, most_rows=most_rows, search_rows=search_rows
+    )
     return Residual(low=low, high=high, median=float(np.median(target)), smooth_share=1.0, codes=codes, process=process)
 
 
