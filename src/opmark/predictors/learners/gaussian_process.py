@@ -1,4 +1,4 @@
-"""Gaussian-process regression for tens to hundreds of rows: a smooth surface with one length per feature.
+"""Gaussian-process regression for tens to thousands of rows: a smooth surface with one length per feature.
 
 C. E. Rasmussen, C. K. I. Williams: Gaussian Processes for Machine Learning (2006), chapters 4 and 5. The covariance is
 linear plus Matérn 5/2 with a length per column; lengths and variances maximise the posterior of the training rows
