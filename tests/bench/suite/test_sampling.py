@@ -6,8 +6,9 @@ import pytest
 
 from opmark.bench.suite.allocation import operator_of
 from opmark.bench.suite.sampling import Sampler
+from opmark.core.errors import UsageError
 from opmark.core.kernels.kernel import Kernel
-from opmark.core.kernels.kind import Setting
+from opmark.core.kernels.kind import Choice, Setting
 from opmark.kinds import KINDS
 
 FLOOR = 8
@@ -60,3 +61,11 @@ def test_a_floor_takes_only_what_nobody_refuses(sampler: Sampler) -> None:
     ).draw(60, 0.7, FLOORS)
     assert not first & {kernel.key for kernel in hidden}
     assert Counter(map(operator_of, hidden))["local-response"] >= FLOOR
+
+
+def test_values_that_no_kernel_has_are_named() -> None:
+    axes = {"stride": Choice(("kernel",))}
+    sampler = Sampler(kind=KINDS.load("conv-int8"), setting=Setting(language="onnx", dtype="uint8"), seed="1", axes=axes)
+    with pytest.raises(UsageError, match="no kernel can be drawn with stride 'kernel'") as caught:
+        sampler.draw(2, 0.0)
+    assert caught.value.where == "kinds.conv-int8.space"

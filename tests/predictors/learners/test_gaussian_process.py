@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from opmark.predictors.inputs.arrays import from_text, to_text
-from opmark.predictors.learners import gaussian_process
-from opmark.predictors.learners.gaussian_process import fit_process, process_from
+from opmark.predictors.learners.covariance import covariance, inverted, negative_log_likelihood, noise_variance
+from opmark.predictors.learners.gaussian_process import GaussianProcess, fit_process, process_from
 
 SOURCE = np.random.default_rng(7)
 ROWS = SOURCE.uniform(-2, 2, (70, 3))
@@ -23,12 +23,12 @@ def test_the_gradient_is_the_derivative() -> None:
     rows, target = ROWS[:20], surface(ROWS[:20])
     noise = np.linspace(1, 3, 20)
     hyper = np.log(np.array([0.1, 0.8, 0.4, 0.9, 1.5, 0.7, 2.5]))
-    _, slope = gaussian_process._negative_log_likelihood(hyper, rows, target, noise)
+    _, slope = negative_log_likelihood(hyper, rows, target, noise)
     for index in range(len(hyper)):
         step = np.zeros(len(hyper))
         step[index] = 1e-5
-        above, _ = gaussian_process._negative_log_likelihood(hyper + step, rows, target, noise)
-        below, _ = gaussian_process._negative_log_likelihood(hyper - step, rows, target, noise)
+        above, _ = negative_log_likelihood(hyper + step, rows, target, noise)
+        below, _ = negative_log_likelihood(hyper - step, rows, target, noise)
         assert slope[index] == pytest.approx((above - below) / 2e-5, rel=1e-4, abs=1e-6)
 
 
@@ -55,18 +55,17 @@ def test_held_out_predictions_are_those_of_a_fit_without_the_fold() -> None:
     # the same lengths, noise and mean on the other rows, solved from scratch
     noise = _noise(process, target)
     other = process.rows[~inside]
-    covariance = gaussian_process._covariance(other, other, process.hyper)
-    covariance += np.diag(gaussian_process._noise_variance(process.hyper) * noise[~inside])
-    weights = np.linalg.solve(covariance, target[~inside] - process.mean)
-    expected = process.mean + gaussian_process._covariance(process.rows[inside], other, process.hyper) @ weights
+    total = covariance(other, other, process.hyper) + np.diag(noise_variance(process.hyper) * noise[~inside])
+    weights = np.linalg.solve(total, target[~inside] - process.mean)
+    expected = process.mean + covariance(process.rows[inside], other, process.hyper) @ weights
     assert held_out[inside] == pytest.approx(expected, abs=1e-6)
 
 
-def _noise(process: gaussian_process.GaussianProcess, target: np.ndarray) -> np.ndarray:
+def _noise(process: GaussianProcess, target: np.ndarray) -> np.ndarray:
     """The rows' noise, from K w = y − mean."""
-    smooth = gaussian_process._covariance(process.rows, process.rows, process.hyper)
+    smooth = covariance(process.rows, process.rows, process.hyper)
     rest = (target - process.mean - smooth @ process.weights) / process.weights
-    return rest / gaussian_process._noise_variance(process.hyper)
+    return rest / noise_variance(process.hyper)
 
 
 def test_it_survives_text_and_is_the_same_twice() -> None:
@@ -89,19 +88,19 @@ def test_predicting_in_parts_is_the_covariance_times_the_weights() -> None:
     process, _ = fit_process(ROWS, surface(ROWS), no_folds(len(ROWS)))
     asked = SOURCE.uniform(-3, 3, (1300, 3))
     points = (asked - process.centre) / process.scale
-    whole = gaussian_process._covariance(points, process.rows, process.hyper)
+    whole = covariance(points, process.rows, process.hyper)
     assert process.predict(asked) == pytest.approx(process.mean + whole @ process.weights, abs=1e-9)
     assert process.predict(asked[:0]).shape == (0,)
 
 
 def test_an_inverse_by_its_factor_is_the_inverse() -> None:
     root = SOURCE.normal(size=(30, 30))
-    covariance = root @ root.T + np.eye(30)
-    before = covariance.copy()
-    inverse, half = gaussian_process._inverted(covariance)
-    assert np.array_equal(covariance, before)
-    assert inverse == pytest.approx(np.linalg.inv(covariance), abs=1e-9)
+    total = root @ root.T + np.eye(30)
+    before = total.copy()
+    inverse, half = inverted(total)
+    assert np.array_equal(total, before)
+    assert inverse == pytest.approx(np.linalg.inv(total), abs=1e-9)
     assert np.array_equal(inverse, inverse.T)
-    assert 2 * half == pytest.approx(np.linalg.slogdet(covariance)[1])
+    assert 2 * half == pytest.approx(np.linalg.slogdet(total)[1])
     with pytest.raises(np.linalg.LinAlgError):
-        gaussian_process._inverted(-covariance)
+        inverted(-total)

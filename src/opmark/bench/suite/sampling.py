@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from opmark.bench.suite.allocation import operator_of
 from opmark.bench.worker.calls import allocated_bytes
-from opmark.core.errors import ContentError
+from opmark.core.errors import ContentError, UsageError
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.kind import Axis, Kind, Setting
 
@@ -143,7 +143,21 @@ class Sampler:
         while True:
             for point in engine.random(64):
                 values = {name: axes[name].at(float(fraction)) for name, fraction in zip(names, point, strict=True)}
-                yield self._runnable(self.kind.draw(values, self.setting))
+                yield self._runnable(self._drawn(values))
+
+    def _drawn(self, values: Mapping[str, Any]) -> Any:
+        """The parameters at a point of the space. Raises `UsageError` where the suite's own axes give what no kernel has."""
+        try:
+            return self.kind.draw(values, self.setting)
+        except (TypeError, ValueError) as error:
+            if not self.axes:
+                raise
+            own = ", ".join(f"{axis} {values[axis]!r}" for axis in sorted(self.axes))
+            raise UsageError(
+                f"no kernel can be drawn with {own}",
+                where=f"kinds.{self.kind.name}.space",
+                hint="give an axis only values of the sort that the kind's own space has",
+            ) from error
 
     def _runnable(self, p: Any) -> Kernel | None:
         """`p` as a kernel; None if the language has no such call or the kernel is too large."""

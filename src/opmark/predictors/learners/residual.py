@@ -25,8 +25,6 @@ from opmark.predictors.learners.trees import (
 
 # With fewer rows there is nothing to hold out; from here on a smooth surface halves the error of a median.
 LEAST_ROWS = 5
-# With more rows, trees alone are as good and predict faster.
-_MOST_SMOOTH_ROWS = 2000
 _FOLDS = 5
 _FEWER_FOLDS_FROM = 3000
 _USUAL_SHARE = 0.6
@@ -184,7 +182,7 @@ def tried_residual(
     folds = group_folds(shape_groups(inputs.kernels), 3 if len(inputs) > _FEWER_FOLDS_FROM else _FOLDS)
     by_trees, rounds = held_out_trees(_without_copies(inputs), target, _varying(inputs), folds, weight)
     process, share, held_out = None, 0.0, by_trees
-    if smooth and len(inputs) <= _MOST_SMOOTH_ROWS:
+    if smooth:
         process, by_process = fit_process(_smooth_columns(inputs, _codes(inputs)), target, folds, weight)
         share = _best_share(target, by_process, by_trees)
         held_out = share * by_process + (1 - share) * by_trees

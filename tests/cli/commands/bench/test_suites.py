@@ -71,7 +71,7 @@ def test_plan_says_what_would_be_measured(workspace: Path) -> None:
     )
     whole = opmark("plan", "whole.yaml")
     assert whole.stderr.splitlines()[0] == "1 network."
-    assert "About 1 s to 3 s: 0.36 to 1.6 networks a second" in whole.stderr
+    assert "About 1 s to 7 s: 0.15 to 1.6 networks a second" in whole.stderr
     assert "kernels" not in whole.stdout
     parts = [as_json("plan", "tiny", "--shard", f"{i}/3")["kernels"] for i in (1, 2, 3)]
     assert sorted(k["trial"] for part in parts for k in part) == sorted(k["trial"] for k in planned["kernels"])
