@@ -65,7 +65,8 @@ def test_a_floor_takes_only_what_nobody_refuses(sampler: Sampler) -> None:
 
 def test_values_that_no_kernel_has_are_named() -> None:
     axes = {"stride": Choice(("kernel",))}
-    sampler = Sampler(kind=KINDS.load("conv-int8"), setting=Setting(language="onnx", dtype="uint8"), seed="1", axes=axes)
+    setting = Setting(language="onnx", dtype="uint8")
+    sampler = Sampler(kind=KINDS.load("conv-int8"), setting=setting, seed="1", axes=axes)
     with pytest.raises(UsageError, match="no kernel can be drawn with stride 'kernel'") as caught:
         sampler.draw(2, 0.0)
     assert caught.value.where == "kinds.conv-int8.space"

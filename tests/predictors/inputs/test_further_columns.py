@@ -1,4 +1,4 @@
-"""Columns of the powers of two in sizes, and of what an implementation repeats."""
+"""Columns of the powers of two in sizes, of what an implementation repeats, and of results in fresh memory."""
 
 from collections.abc import Callable
 
@@ -12,6 +12,7 @@ from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import KINDS
 from opmark.predictors.inputs.alignment import aligned
 from opmark.predictors.inputs.features import Inputs, features
+from opmark.predictors.inputs.fresh_results import has_fresh_results, with_fresh_results
 from opmark.predictors.inputs.steps import with_steps
 
 
@@ -38,7 +39,7 @@ def test_a_power_divides_its_size_and_its_double_does_not(size: int) -> None:
     assert power == 6 or size % 2 ** (power + 1)
 
 
-@pytest.mark.parametrize("further", [aligned, with_steps])
+@pytest.mark.parametrize("further", [aligned, with_steps, with_fresh_results])
 @pytest.mark.parametrize("kind", KINDS.names())
 def test_further_columns_are_numbers_that_a_surface_can_follow(kind: str, further: Callable[[Inputs], Inputs]) -> None:
     if not KINDS.load(kind).space:
@@ -72,3 +73,26 @@ def test_attention_multiplies_blocks_of_queries_with_blocks_of_keys() -> None:
     assert np.allclose(np.exp(column(inputs, "log_products")), [1, 2, 2 * 3 * 4, 4 * 2])
     assert column(inputs, "last_block") == [1, round(1 / 32, 9), round(8 / 64, 9), 1]
     assert column(inputs, "keys_lane_padding") == [0, round(48 / 33 - 1, 9), round(208 / 200 - 1, 9), 0]
+
+
+def sum_of(mebibytes: int, *, inplace: bool = False) -> Kernel:
+    shape = (mebibytes, 2**18)
+    sizes = {"op": "add", "shapes": (shape, shape), "constant": (), "exponent": None}
+    return Kernel.of("elementwise", sizes | {"inplace": inplace, "dtype": "float32"})
+
+
+def test_malloc_keeps_results_below_32_mib_and_what_is_written_in_place() -> None:
+    inputs = features([sum_of(31), sum_of(32), sum_of(64), sum_of(64, inplace=True)])
+    assert has_fresh_results(inputs).tolist() == [False, True, True, False]
+    more = with_fresh_results(inputs)
+    assert np.allclose(np.expm1(column(more, "fresh_result_bytes")), [0, 2**25, 2**26, 0])
+    assert np.allclose(column(more, "fresh_result_share"), [0, 1 / 3, 1 / 3, 0])
+
+
+def test_each_result_has_memory_of_its_own() -> None:
+    """The maxima take 24 MiB, which is kept; their places take 48."""
+    kind = KINDS.load("pool")
+    sizes = {"kernel": (2, 2), "stride": (2, 2), "pads": (0, 0, 0, 0), "dilation": (1, 1)}
+    pool = kind.parameters(op="max", batch=6, channels=64, size=(256, 256), indices=True, **sizes)
+    more = with_fresh_results(features([kind.kernel(pool)]))
+    assert np.allclose(np.expm1(column(more, "fresh_result_bytes")), [48 * 2**20])

@@ -5,6 +5,7 @@ import numpy as np
 from opmark.core.kernels.kernel import Kernel
 from opmark.predictors.inputs.arrays import single_thread
 from opmark.predictors.inputs.features import features
+from opmark.predictors.inputs.fresh_results import has_fresh_results
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.utilisation import FittedUtilisation, Utilisation
 
@@ -59,3 +60,37 @@ def test_held_out_groups_decide_about_the_powers_of_two_in_sizes() -> None:
     assert "columns.json" not in plain.files()
     again = Utilisation().restore(found.files())
     assert np.array_equal(again.predict(fresh).hot_ns, found.predict(fresh).hot_ns)
+
+
+def sums(count: int) -> list[Kernel]:
+    """Sums of 16 to 64 MiB, half of them in place."""
+    return [
+        Kernel.of(
+            "elementwise",
+            {
+                "op": "add",
+                "shapes": ((size, 2**16), (size, 2**16)),
+                "constant": (),
+                "exponent": None,
+                "inplace": bool(number % 2),
+                "dtype": "float32",
+            },
+        )
+        for number, size in enumerate(np.random.default_rng(8).integers(64, 256, count).tolist())
+    ]
+
+
+def test_results_that_malloc_does_not_keep_take_longer() -> None:
+    inputs = features(sums(120))
+    fresh = has_fresh_results(inputs)
+    hot_ns = inputs.moved_bytes / 20 * np.where(fresh, 5.0, 1.0)
+    learner = Utilisation()
+    with single_thread():
+        found = learner.fit(inputs, Latencies(hot_ns=hot_ns, rotated_ns=np.full(len(hot_ns), np.nan)))
+    assert isinstance(found, FittedUtilisation)
+    assert found.fresh_results
+    error = np.abs(np.log(found.predict(inputs).hot_ns / hot_ns))
+    assert np.quantile(error, 0.9) < 0.1
+    again = learner.restore(found.files())
+    assert np.array_equal(again.predict(inputs).hot_ns, found.predict(inputs).hot_ns)
+    assert not fitted_where("").fresh_results

@@ -32,8 +32,8 @@ PACES = {
     "full": Pace(slow_per_s=3.2, fast_per_s=5.4, of=f"{_TOGETHER} full"),
     "quick": Pace(slow_per_s=5.7, fast_per_s=6.3, of=f"{_TOGETHER} quick"),
 }
-# First looks at 500 whole networks, by the times in the released journals of two cloud machines: 0.15 (`full-size`, up to
-# half a second each) to 1.64 a second (`full`). No quick run without kernels is recorded.
+# First looks at 500 whole networks, by the times in the released journals of two cloud machines: 0.15 (`full-size`, up
+# to half a second each) to 1.64 a second (`full`). No quick run without kernels is recorded.
 PACE_OF_NETWORKS = Pace(slow_per_s=0.15, fast_per_s=1.6, of="networks a second, as recorded at quality full")
 
 

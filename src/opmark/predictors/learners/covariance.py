@@ -148,5 +148,3 @@ def _distances(left: Floats, right: Floats, hyper: Floats) -> Floats:
     squared += (two**2).sum(axis=1)[None, :]
     np.maximum(squared, 0.0, out=squared)
     return squared
-
-

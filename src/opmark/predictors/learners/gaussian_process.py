@@ -1,7 +1,7 @@
 """Gaussian-process regression for tens to thousands of rows: a smooth surface with one length per feature.
 
-C. E. Rasmussen, C. K. I. Williams: Gaussian Processes for Machine Learning (2006). The covariance and its lengths are in
-`learners.covariance`. Residuals of held-out groups follow from the full fit (section 5.4.2, in blocks).
+C. E. Rasmussen, C. K. I. Williams: Gaussian Processes for Machine Learning (2006). The covariance and its lengths are
+in `learners.covariance`. Residuals of held-out groups follow from the full fit (section 5.4.2, in blocks).
 """
 
 from dataclasses import dataclass

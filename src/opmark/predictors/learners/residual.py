@@ -147,7 +147,11 @@ class TriedResidual:
     @property
     def error(self) -> float:
         """The mean absolute error on held-out shape groups, in nats."""
-        return float(np.abs(self.held_out - self.target).mean())
+        return self.error_of(np.ones(len(self.target), dtype=bool))
+
+    def error_of(self, rows: Flags) -> float:
+        """The mean absolute error of some `rows` on held-out shape groups, in nats."""
+        return float(np.abs(self.held_out - self.target)[rows].mean())
 
     def fitted(self) -> Residual:
         """Fit all rows."""

@@ -13,8 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from opmark.predictors.inputs.alignment import aligned
-from opmark.predictors.inputs.arrays import Floats, from_text, to_text
+from opmark.predictors.inputs.arrays import Flags, Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.fresh_results import has_fresh_results, with_fresh_results
 from opmark.predictors.inputs.steps import with_steps
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.beyond import Beyond, beyond_from, fit_beyond
@@ -30,7 +31,15 @@ _ENOUGH_ROWS = 40
 # Further columns must reduce the error on held-out shape groups by this share: for some kinds they are noise.
 _LEAST_GAIN = 0.02
 # In the order in which they are tried, and appended.
-_FURTHER: Mapping[str, Callable[[Inputs], Inputs]] = {"alignment": aligned, "steps": with_steps}
+_FURTHER: Mapping[str, Callable[[Inputs], Inputs]] = {
+    "alignment": aligned,
+    "steps": with_steps,
+    "fresh_results": with_fresh_results,
+}
+# Columns that say something of a few kernels only, and of which; they must help these, by this share.
+_CONCERNED: Mapping[str, Callable[[Inputs], Flags]] = {"fresh_results": has_fresh_results}
+_LEAST_CONCERNED = 5
+_LEAST_GAIN_OF_CONCERNED = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,7 +47,8 @@ class FittedUtilisation(Fitted):
     """A roofline, log ratios of hot latencies to it, and log ratios of rotated to hot latencies.
 
     With `alignment`, both ratios also follow the powers of two in sizes (`inputs.alignment`), with `steps` what an
-    implementation repeats (`inputs.steps`). `beyond` predicts kernels larger than the measured ones, if a law holds.
+    implementation repeats (`inputs.steps`), with `fresh_results` which results malloc does not keep
+    (`inputs.fresh_results`). `beyond` predicts kernels larger than the measured ones, if a law holds.
     """
 
     roofline: Roofline
@@ -47,13 +57,15 @@ class FittedUtilisation(Fitted):
     beyond: Beyond | None = None
     alignment: bool = False
     steps: bool = False
+    fresh_results: bool = False
     held_out: Latencies | None = None
 
     def predict(self, inputs: Inputs) -> Latencies:
         """Predict both labels."""
         base = self.roofline.latency_ns(inputs.flops, inputs.moved_bytes)
-        own = aligned(inputs) if self.alignment else inputs
-        own = with_steps(own) if self.steps else own
+        own = inputs
+        for name, extended in _FURTHER.items():
+            own = extended(own) if getattr(self, name) else own
         hot = base * np.exp(self.above_roofline.predict(own))
         if self.beyond is not None and (larger := self.beyond.larger(own)).any():
             hot[larger] = self.beyond.latency_ns(own.take(larger), hot[larger])
@@ -118,6 +130,7 @@ class Utilisation(Estimator):
             beyond=fit_beyond(columns, labels),
             alignment="alignment" in further,
             steps="steps" in further,
+            fresh_results="fresh_results" in further,
             held_out=Latencies(hot_ns=hot_ns, rotated_ns=rotated_ns),
         )
 
@@ -127,10 +140,12 @@ class Utilisation(Estimator):
         chosen = []
         for name, extended in _FURTHER.items() if len(inputs) >= _ENOUGH_ROWS else ():
             more = extended(best.inputs)
-            if more.names == best.inputs.names:
+            concerned = _CONCERNED[name](inputs) if name in _CONCERNED else np.ones(len(inputs), dtype=bool)
+            if more.names == best.inputs.names or concerned.sum() < _LEAST_CONCERNED:
                 continue
             found = tried_residual(more, target, smooth=self.smooth, weight=weight)
-            if found.error < (1 - _LEAST_GAIN) * best.error:
+            gain = _LEAST_GAIN_OF_CONCERNED if name in _CONCERNED else _LEAST_GAIN
+            if found.error_of(concerned) < (1 - gain) * best.error_of(concerned) and found.error <= best.error:
                 best = found
                 chosen.append(name)
         return best.fitted(), best.inputs, chosen
@@ -145,4 +160,5 @@ class Utilisation(Estimator):
             beyond=beyond_from(files),
             alignment=bool(columns.get("alignment")),
             steps=bool(columns.get("steps")),
+            fresh_results=bool(columns.get("fresh_results")),
         )
