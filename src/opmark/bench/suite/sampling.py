@@ -146,7 +146,7 @@ class Sampler:
                 yield self._runnable(self._drawn(values))
 
     def _drawn(self, values: Mapping[str, Any]) -> Any:
-        """The parameters at a point of the space. Raises `UsageError` where the suite's axes have what no kernel has."""
+        """The parameters at a point of the space. Raises `UsageError` where the suite's axes give none."""
         try:
             return self.kind.draw(values, self.setting)
         except (TypeError, ValueError) as error:

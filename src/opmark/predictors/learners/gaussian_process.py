@@ -135,7 +135,7 @@ class _AllRows:
     target: Floats
 
     def left_out(self, noise: Floats, hyper: Floats) -> tuple[Floats, Floats]:
-        """What each row is off when predicted from all others, and the variance of that."""
+        """Compute how far each row is off when predicted from all others, and the variance of that."""
         inverse = self._inverse(noise, hyper)
         variance = 1 / np.diag(inverse)
         return (inverse @ self.target) * variance, variance

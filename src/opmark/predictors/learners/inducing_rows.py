@@ -27,7 +27,7 @@ class InducingRows:
     kept: Integers
 
     def left_out(self, noise: Floats, hyper: Floats) -> tuple[Floats, Floats]:
-        """What each row is off when predicted from all others, and the variance of that."""
+        """Compute how far each row is off when predicted from all others, and the variance of that."""
         from scipy.linalg import cholesky, solve_triangular
 
         _, basis, variance = self._regression(noise, hyper)
