@@ -27,15 +27,15 @@ def without(own: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 def test_where_all_rows_are_kept_it_is_the_exact_process() -> None:
     target = surface(ROWS)
-    learner = InducingRows(ROWS, target, np.arange(len(ROWS)))
+    learner = InducingRows.of(ROWS, target, np.arange(len(ROWS)), HYPER)
     folds = np.arange(len(ROWS)) % 4
-    weights, held_out = learner.solved(NOISE, HYPER, folds)
+    weights, held_out = learner.solved(NOISE, folds)
     total = covariance(ROWS, ROWS, HYPER)
     exact = np.linalg.solve(total + np.diag(noise_variance(HYPER) * NOISE), target)
     assert total @ weights == pytest.approx(total @ exact, abs=1e-3)
     for fold in range(4):
         assert held_out[folds == fold] == pytest.approx(without(folds == fold, target), abs=1e-3)
-    residual, variance = learner.left_out(NOISE, HYPER)
+    residual, variance = learner.left_out(NOISE)
     alone = np.arange(len(ROWS)) == 7
     assert residual[7] == pytest.approx(target[7] - without(alone, target)[0], abs=1e-3)
     assert variance[7] > noise_variance(HYPER) * NOISE[7]
@@ -71,6 +71,6 @@ def test_an_outlier_that_is_not_kept_counts_little() -> None:
 
 
 def test_nothing_is_known_of_a_row_whose_fold_is_all() -> None:
-    learner = InducingRows(ROWS, surface(ROWS), np.arange(0, len(ROWS), 4))
-    _, held_out = learner.solved(NOISE, HYPER, np.zeros(len(ROWS), dtype=np.int64))
+    learner = InducingRows.of(ROWS, surface(ROWS), np.arange(0, len(ROWS), 4), HYPER)
+    _, held_out = learner.solved(NOISE, np.zeros(len(ROWS), dtype=np.int64))
     assert held_out == pytest.approx(0.0, abs=1e-9)

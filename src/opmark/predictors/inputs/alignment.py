@@ -4,8 +4,6 @@ Inner loops take 4 to 64 elements at once, and what does not fill one runs throu
 for one vector width do not tell: an 8-bit convolution packs four channels, and blocks of sixteen.
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from opmark.predictors.inputs.arrays import Floats
@@ -34,13 +32,7 @@ def aligned(inputs: Inputs) -> Inputs:
         if name in _SIZES:
             columns[f"{name}_power"] = np.log2(_power(size))
             columns[f"{name}_block_padding"] = np.ceil(size / _BLOCK) * _BLOCK / np.maximum(size, 1.0) - 1
-    first = len(inputs.names)
-    return replace(
-        inputs,
-        matrix=np.column_stack([inputs.matrix, *columns.values()]),
-        names=(*inputs.names, *columns),
-        smooth=(*inputs.smooth, *range(first, first + len(columns))),
-    )
+    return inputs.with_columns(columns)
 
 
 def _power(size: Floats) -> Floats:

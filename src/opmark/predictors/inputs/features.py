@@ -1,7 +1,7 @@
 """Feature columns of kernels, the same for training and for prediction, and the facts of a machine behind them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,16 @@ class Inputs:
             moved_bytes=self.moved_bytes[chosen],
             weight_bytes=self.weight_bytes[chosen],
             written_bytes=self.written_bytes[chosen],
+        )
+
+    def with_columns(self, columns: Mapping[str, Floats]) -> "Inputs":
+        """Append columns that a smooth surface can follow."""
+        first = len(self.names)
+        return replace(
+            self,
+            matrix=np.column_stack([self.matrix, *columns.values()]),
+            names=(*self.names, *columns),
+            smooth=(*self.smooth, *range(first, first + len(columns))),
         )
 
 

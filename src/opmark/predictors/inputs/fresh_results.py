@@ -5,8 +5,6 @@ glibc's malloc keeps what a kernel frees for the next one, but asks the system f
 long, which its size alone does not tell: it may write in place, or into several smaller tensors (decision 0047).
 """
 
-from dataclasses import replace
-
 import numpy as np
 
 from opmark.core.kernels.call import AtenCall
@@ -15,8 +13,8 @@ from opmark.kinds import KINDS
 from opmark.predictors.inputs.arrays import Flags
 from opmark.predictors.inputs.features import Inputs
 
+# The same as torch's targets set in `bench.backends.torch_eager`.
 _FRESH_FROM_BYTES = 32 << 20
-_NAMES = ("fresh_result_bytes", "fresh_result_share")
 
 
 def with_fresh_results(inputs: Inputs) -> Inputs:
@@ -25,14 +23,8 @@ def with_fresh_results(inputs: Inputs) -> Inputs:
     A smooth surface can follow these columns, too.
     """
     fresh = np.array([_fresh_bytes(inputs.kind, kernel) for kernel in inputs.kernels], dtype=np.float64)
-    columns = np.column_stack([np.log1p(fresh), fresh / np.maximum(inputs.moved_bytes, 1.0)])
-    first = len(inputs.names)
-    return replace(
-        inputs,
-        matrix=np.column_stack([inputs.matrix, columns]),
-        names=(*inputs.names, *_NAMES),
-        smooth=(*inputs.smooth, *range(first, first + len(_NAMES))),
-    )
+    share = fresh / np.maximum(inputs.moved_bytes, 1.0)
+    return inputs.with_columns({"fresh_result_bytes": np.log1p(fresh), "fresh_result_share": share})
 
 
 def has_fresh_results(inputs: Inputs) -> Flags:

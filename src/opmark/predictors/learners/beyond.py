@@ -28,7 +28,7 @@ _DECAY = 0.25
 _PENALTY = 2.0
 # Trust in what was learned from measured kernels is this power of a kernel's similarity to them.
 _POWER = 8
-# As many rows as the usual process has take more time and tell the frontier no better (decision 0046).
+# As many rows as the usual process keeps take more time and tell the frontier no better (decision 0046).
 _MOST_ROWS = 800
 _SEARCH_ROWS = 240
 _FILE, _LABEL = "beyond.json", "beyond"

@@ -102,8 +102,7 @@ def fit_process(
 
     A row's noise is the greater, the smaller its `weight`. Reweighting makes errors follow Student's t, so that
     outliers count little. Of more than `most_rows`, an even spread of so many is kept and stands for all
-    (`learners.inducing_rows`); lengths follow `search_rows`,
-    480 without it.
+    (`learners.inducing_rows`). Lengths follow `search_rows`, 480 without it.
     """
     centre = matrix.mean(axis=0)
     deviation = matrix.std(axis=0)
@@ -113,16 +112,22 @@ def fit_process(
     centred = target - mean
     kept = _spread(len(target), most_rows)
     given = np.ones(len(target)) if weight is None else 1 / weight
-    learner = _AllRows(points, centred) if len(kept) == len(target) else InducingRows(points, centred, kept)
+
+    def learner(hyper: Floats) -> "_AllRows | InducingRows":
+        if len(kept) == len(target):
+            return _AllRows(points, centred, hyper)
+        return InducingRows.of(points, centred, kept, hyper)
 
     search = _spread(len(target), _SEARCH_ROWS if search_rows is None else search_rows)
     noise = given
     hyper = searched_hyper(points[search], centred[search], noise[search], initial_hyper(points.shape[1], centred))
+    first = learner(hyper)
     for _ in range(_ROBUST_ROUNDS):
-        noise = given * student_noise(*learner.left_out(noise, hyper), noise, hyper)
+        noise = given * student_noise(*first.left_out(noise), noise, hyper)
     hyper = searched_hyper(points[search], centred[search], noise[search], hyper)
-    noise = given * student_noise(*learner.left_out(noise, hyper), noise, hyper)
-    weights, held_out = learner.solved(noise, hyper, folds)
+    last = learner(hyper)
+    noise = given * student_noise(*last.left_out(noise), noise, hyper)
+    weights, held_out = last.solved(noise, folds)
     process = GaussianProcess(centre=centre, scale=scale, hyper=hyper, rows=points[kept], weights=weights, mean=mean)
     return process, mean + held_out
 
@@ -133,16 +138,17 @@ class _AllRows:
 
     points: Floats
     target: Floats
+    hyper: Floats
 
-    def left_out(self, noise: Floats, hyper: Floats) -> tuple[Floats, Floats]:
+    def left_out(self, noise: Floats) -> tuple[Floats, Floats]:
         """Compute how far each row is off when predicted from all others, and the variance of that."""
-        inverse = self._inverse(noise, hyper)
+        inverse = self._inverse(noise)
         variance = 1 / np.diag(inverse)
         return (inverse @ self.target) * variance, variance
 
-    def solved(self, noise: Floats, hyper: Floats, folds: Integers) -> tuple[Floats, Floats]:
+    def solved(self, noise: Floats, folds: Integers) -> tuple[Floats, Floats]:
         """The weight of each row, and predictions of each row from all other folds."""
-        inverse = self._inverse(noise, hyper)
+        inverse = self._inverse(noise)
         weights: Floats = inverse @ self.target
         held_out = np.empty(len(self.target))
         for fold in np.unique(folds):
@@ -153,12 +159,12 @@ class _AllRows:
                 block = inverse[np.ix_(inside, inside)]
                 without = weights - inverse[:, inside] @ np.linalg.solve(block, weights[inside])
                 without[inside] = 0.0
-            held_out[inside] = covariance(self.points[inside], self.points, hyper) @ without
+            held_out[inside] = covariance(self.points[inside], self.points, self.hyper) @ without
         return weights, held_out
 
-    def _inverse(self, noise: Floats, hyper: Floats) -> Floats:
-        total = covariance(self.points, self.points, hyper)
-        total[np.diag_indices_from(total)] += noise_variance(hyper) * noise
+    def _inverse(self, noise: Floats) -> Floats:
+        total = covariance(self.points, self.points, self.hyper)
+        total[np.diag_indices_from(total)] += noise_variance(self.hyper) * noise
         try:
             return inverted(total)[0]
         except np.linalg.LinAlgError:  # by the last digits; the usual way tells nothing of it

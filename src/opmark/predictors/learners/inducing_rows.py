@@ -18,31 +18,50 @@ _JITTER = 1e-6
 _MOST_LEVERAGE = 1 - 1e-6
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InducingRows:
-    """Learns `target`, which has mean 0, from every one of the `points` by the weights of those that are `kept`."""
+    """Learns `target`, which has mean 0, from all rows by the weights of the inducing ones.
 
-    points: Floats
+    The target is a linear regression on the `basis` (inducing rows × rows), with coefficients of variance 1. What the
+    basis leaves `unexplained` of a row's variance is noise. `factor` is the inducing rows' Cholesky factor.
+    """
+
     target: Floats
-    kept: Integers
+    hyper: Floats
+    factor: Floats
+    basis: Floats
+    unexplained: Floats
 
-    def left_out(self, noise: Floats, hyper: Floats) -> tuple[Floats, Floats]:
+    @classmethod
+    def of(cls, points: Floats, target: Floats, kept: Integers, hyper: Floats) -> "InducingRows":
+        """Make those of the `points` that are `kept` inducing rows."""
+        from scipy.linalg import cholesky, solve_triangular
+
+        inducing = points[kept]
+        among = covariance(inducing, inducing, hyper)
+        among[np.diag_indices_from(among)] += _JITTER * float(np.diag(among).mean())
+        factor = cholesky(among, lower=True)
+        basis = solve_triangular(factor, covariance(inducing, points, hyper), lower=True)
+        unexplained = np.maximum(variances(points, hyper) - (basis**2).sum(axis=0), 0.0)
+        return cls(target=target, hyper=hyper, factor=factor, basis=basis, unexplained=unexplained)
+
+    def left_out(self, noise: Floats) -> tuple[Floats, Floats]:
         """Compute how far each row is off when predicted from all others, and the variance of that."""
         from scipy.linalg import cholesky, solve_triangular
 
-        _, basis, variance = self._regression(noise, hyper)
-        precision, moment = _normal_equations(basis, variance, self.target)
+        variance = self._variance(noise)
+        precision, moment = _normal_equations(self.basis, variance, self.target)
         factor = cholesky(precision, lower=True)
-        spread = solve_triangular(factor, basis, lower=True)
+        spread = solve_triangular(factor, self.basis, lower=True)
         leverage = np.minimum((spread**2).sum(axis=0) / variance, _MOST_LEVERAGE)
         fitted = spread.T @ solve_triangular(factor, moment, lower=True)
         return (self.target - fitted) / (1 - leverage), variance / (1 - leverage)
 
-    def solved(self, noise: Floats, hyper: Floats, folds: Integers) -> tuple[Floats, Floats]:
+    def solved(self, noise: Floats, folds: Integers) -> tuple[Floats, Floats]:
         """The weight of each row that is kept, and predictions of each row from all other folds."""
         from scipy.linalg import solve, solve_triangular
 
-        factor, basis, variance = self._regression(noise, hyper)
+        basis, variance = self.basis, self._variance(noise)
         precision, moment = _normal_equations(basis, variance, self.target)
         held_out = np.empty(len(self.target))
         for fold in np.unique(folds):
@@ -51,25 +70,14 @@ class InducingRows:
             # the identity belongs to the prior, and stays
             rest = precision - own_precision + np.eye(len(precision))
             held_out[own] = basis[:, own].T @ solve(rest, moment - own_moment, assume_a="pos")
-        weights: Floats = solve_triangular(
-            factor, solve(precision, moment, assume_a="pos"), lower=True, trans="T", check_finite=False
-        )
+        coefficients = solve(precision, moment, assume_a="pos")
+        weights: Floats = solve_triangular(self.factor, coefficients, lower=True, trans="T")
         return weights, held_out
 
-    def _regression(self, noise: Floats, hyper: Floats) -> tuple[Floats, Floats, Floats]:
-        """The inducing rows' Cholesky factor, a basis (inducing rows × rows) in which they are white, and variances.
-
-        The target is a linear regression on the basis, with coefficients of variance 1 and errors of these variances.
-        """
-        from scipy.linalg import cholesky, solve_triangular
-
-        inducing = self.points[self.kept]
-        among = covariance(inducing, inducing, hyper)
-        among[np.diag_indices_from(among)] += _JITTER * float(np.diag(among).mean())
-        factor = cholesky(among, lower=True)
-        basis = solve_triangular(factor, covariance(inducing, self.points, hyper), lower=True)
-        unexplained = np.maximum(variances(self.points, hyper) - (basis**2).sum(axis=0), 0.0)
-        return factor, basis, noise_variance(hyper) * noise + unexplained
+    def _variance(self, noise: Floats) -> Floats:
+        """The variance of each row's error in the regression."""
+        found: Floats = noise_variance(self.hyper) * noise + self.unexplained
+        return found
 
 
 def _normal_equations(basis: Floats, variance: Floats, target: Floats) -> tuple[Floats, Floats]:

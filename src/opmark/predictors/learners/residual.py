@@ -119,7 +119,7 @@ def fit_residual(inputs: Inputs, target: Floats, *, smooth: bool = True, weight:
 def smooth_residual(
     inputs: Inputs, target: Floats, *, most_rows: int, search_rows: int, weight: Floats | None = None
 ) -> Residual:
-    """Learn `target` (nats, one per kernel) by a process of at most `most_rows` alone; lengths follow `search_rows`."""
+    """Learn `target` (nats, one per kernel) by a process of `most_rows` at most; its lengths follow `search_rows`."""
     low, high = _limits(target)
     codes = _codes(inputs)
     one_fold = np.zeros(len(inputs), dtype=np.int64)
