@@ -43,7 +43,7 @@ def test_the_target_says_version_threads_and_allocator():
     assert TARGET.name == "torch-eager-t1"
     assert TARGET.options == ("malloc-keep",)
     assert set(BACKEND.environment_variables(TARGET)) == {
-        "MALLOC_MMAP_THRESHOLD_",
+        "MALLOC_MMAP_MAX_",
         "MALLOC_TRIM_THRESHOLD_",
         "MALLOC_TOP_PAD_",
     }

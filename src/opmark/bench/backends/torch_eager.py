@@ -13,18 +13,18 @@ from opmark.bench.backends._torch.sequence import Sequenced
 from opmark.bench.backends._torch.tensors import chain_argument
 from opmark.bench.worker.backend import CHAIN, PARALLEL, Backend, Piece, Prepared
 from opmark.bench.worker.divided import DividedNetwork
-from opmark.core.hardware.target import Target
+from opmark.core.hardware.target import KEEPS_MEMORY, Target
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.environment import Fact
 
 # The process keeps freed memory. Otherwise every large output causes page faults, which take a quarter to a half of a
-# network's time, depending on other load. 32 MiB is the largest threshold that glibc accepts.
+# network's time, depending on other load. A threshold for mmap does not do: glibc accepts none above 32 MiB, and larger
+# results then come from new pages or kept ones, depending on what ran before.
 _ALLOCATOR = {
-    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
     "MALLOC_TOP_PAD_": str(64 << 20),
 }
-_OPTION = "malloc-keep"
 
 
 class TorchEager(Backend):
@@ -47,7 +47,7 @@ class TorchEager(Backend):
 
         release = ".".join(version("torch").split(".")[:2])
         return tuple(
-            Target(device=device, backend=self.name, threads=count, version=release, options=(_OPTION,))
+            Target(device=device, backend=self.name, threads=count, version=release, options=(KEEPS_MEMORY,))
             for count in threads
         )
 

@@ -7,6 +7,9 @@ from opmark.core.canonical import content_id
 from opmark.core.errors import UsageError
 from opmark.core.slug import Slug, SlugOrEmpty
 
+# The option of targets whose process keeps freed memory for its next call.
+KEEPS_MEMORY = "malloc-keep"
+
 _NAME = re.compile(r"(?P<runtime>[a-z0-9]+(?:-[a-z0-9]+)*)-t(?P<threads>[1-9][0-9]{0,3})")
 
 
@@ -32,6 +35,11 @@ class Target:
 
     def __str__(self) -> str:
         return f"{self.device}/{self.name}"
+
+    @property
+    def keeps_memory(self) -> bool:
+        """True if its process keeps freed memory, so that a call meets no new pages."""
+        return KEEPS_MEMORY in self.options
 
     @property
     def id(self) -> str:
