@@ -119,6 +119,26 @@ def test_whoever_reads_after_a_write_in_place_reads_what_was_written():
     assert add.inputs == multiply.outputs
 
 
+def test_what_only_the_first_pass_computes_is_no_part_of_the_graph() -> None:
+    import torch
+
+    class Biased(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.biases = torch.nn.Parameter(torch.zeros(7))
+            self.places = torch.arange(12).view(3, 4) % 7
+            self.looked_up: torch.Tensor | None = None
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            if self.looked_up is None:
+                self.looked_up = self.biases[self.places]
+            return tokens + self.looked_up
+
+    graph = capture(lambda: (Biased().eval(), (torch.randn(2, 3, 4),)), name="biased")
+    assert operators(graph) == {"add": 1}
+    assert [spec.shape for spec in graph.weights.values()] == [(3, 4)]
+
+
 def test_values_that_decide_what_runs_are_refused():
     with pytest.raises(ContentError, match="depends on the values"):
         traced(lambda a: a[a > 0].sum(), (4, 4))

@@ -50,6 +50,9 @@ def test_a_network_measured_in_another_size_is_found_among_what_was_captured(tmp
     elsewhere = graphs_of(both, "torch-eager-t1", cache=tmp_path / "empty", warn=heard.append)
     assert elsewhere == {}
     assert len(heard) == 2
+    told = [replace(one, size=size, graph_id=key) for one, size, key in zip(both, (24, 48), "ab", strict=True)]
+    by_size = graphs_of(told, "torch-eager-t1", cache=tmp_path / "empty", warn=heard.append)
+    assert {key: graph.id for key, graph in by_size.items()} == {"a": small.id, "b": large.id}
 
 
 def looked_up(weight_bytes: int, *, free: bool = False) -> Graph:

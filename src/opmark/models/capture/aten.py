@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def capture(
     build: "Callable[[], tuple[torch.nn.Module, tuple[torch.Tensor, ...]]]", *, name: str, training: bool = False
 ) -> Graph:
-    """The calls of one forward pass of the module that `build` makes, on the inputs it makes.
+    """The calls of each forward pass but the first of the module that `build` makes, on the inputs it makes.
 
     With `training`, those of one training step (`models.capture.torch_variants`): forward in training mode, backward,
     update; nodes say their phase. Values of weights are not read.
@@ -43,6 +43,11 @@ def capture(
 
     module, inputs = build()
     weights = {id(tensor): label for label, tensor in _named_weights(module)}
+
+    def first_pass(tensors: Sequence[Any]) -> None:
+        # It may fill what later passes read, such as a table of position biases.
+        if not training and not isinstance(module, torch.fx.GraphModule):
+            module(*tensors)
 
     def run(recorder: "Recorder", tensors: Sequence[Any]) -> Any:
         if isinstance(module, torch.fx.GraphModule):
@@ -59,11 +64,12 @@ def capture(
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     tensors = [fake.from_tensor(item) for item in inputs]
     with contextlib.nullcontext() if training else torch.inference_mode():
-        graph = _traced(run, tensors, fake, weights, name)
+        graph = _traced(first_pass, run, tensors, fake, weights, name)
         return replace(graph, python_calls=python_calls(module, tensors, fake))
 
 
 def _traced(
+    first_pass: Callable[[Sequence[Any]], None],
     run: "Callable[[Recorder, Sequence[Any]], Any]",
     tensors: Sequence[Any],
     fake: "FakeTensorMode",
@@ -80,9 +86,11 @@ def _traced(
     for index, tensor in enumerate(tensors):
         recorder.name(tensor, f"input_{index}")
     try:
-        with warnings.catch_warnings(), fake, recorder:
+        with warnings.catch_warnings(), fake:
             warnings.simplefilter("ignore")
-            result = run(recorder, tensors)
+            first_pass(tensors)
+            with recorder:
+                result = run(recorder, tensors)
     except (DataDependentOutputException, DynamicOutputShapeException) as error:
         raise ContentError(
             f"what this network runs depends on the values it computes ({error.func})",

@@ -46,7 +46,7 @@ def graphs_of(
             except OpMarkError as error:
                 warn(f"{one.network} is left out: {error}")
                 continue
-            if graph.id != one.graph_id and len(sizes[one.network, one.batch]) > 1:
+            if graph.id != one.graph_id and one.size is None and len(sizes[one.network, one.batch]) > 1:
                 warn(
                     f"{one.network} is left out: it was measured in several sizes, and the size of this row is unknown"
                 )
