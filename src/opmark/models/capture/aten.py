@@ -44,11 +44,6 @@ def capture(
     module, inputs = build()
     weights = {id(tensor): label for label, tensor in _named_weights(module)}
 
-    def first_pass(tensors: Sequence[Any]) -> None:
-        # It may fill what later passes read, such as a table of position biases.
-        if not training and not isinstance(module, torch.fx.GraphModule):
-            module(*tensors)
-
     def run(recorder: "Recorder", tensors: Sequence[Any]) -> Any:
         if isinstance(module, torch.fx.GraphModule):
             return _interpreter(recorder, module).run(*tensors)
@@ -64,12 +59,15 @@ def capture(
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     tensors = [fake.from_tensor(item) for item in inputs]
     with contextlib.nullcontext() if training else torch.inference_mode():
-        graph = _traced(first_pass, run, tensors, fake, weights, name)
+        if not training and not isinstance(module, torch.fx.GraphModule):
+            # A first pass may fill what later ones read, such as a table of position biases.
+            with _fixed_by_shapes(name), fake:
+                module(*tensors)
+        graph = _traced(run, tensors, fake, weights, name)
         return replace(graph, python_calls=python_calls(module, tensors, fake))
 
 
 def _traced(
-    first_pass: Callable[[Sequence[Any]], None],
     run: "Callable[[Recorder, Sequence[Any]], Any]",
     tensors: Sequence[Any],
     fake: "FakeTensorMode",
@@ -77,7 +75,6 @@ def _traced(
     name: str,
 ) -> Graph:
     import torch
-    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
     from torch.utils import _pytree as pytree
 
     from opmark.models.capture._recorder import Recorder
@@ -85,18 +82,8 @@ def _traced(
     recorder = Recorder(fake, weights, _has_a_kind)
     for index, tensor in enumerate(tensors):
         recorder.name(tensor, f"input_{index}")
-    try:
-        with warnings.catch_warnings(), fake:
-            warnings.simplefilter("ignore")
-            first_pass(tensors)
-            with recorder:
-                result = run(recorder, tensors)
-    except (DataDependentOutputException, DynamicOutputShapeException) as error:
-        raise ContentError(
-            f"what this network runs depends on the values it computes ({error.func})",
-            where=name,
-            hint="only networks whose calls are fixed by their shapes have a graph",
-        ) from error
+    with _fixed_by_shapes(name), fake, recorder:
+        result = run(recorder, tensors)
     outputs = [recorder.name_of(item) for item in pytree.tree_leaves(result) if isinstance(item, torch.Tensor)]
     nodes = tuple(_node(index, item) for index, item in enumerate(recorder.records))
     return Graph(
@@ -108,6 +95,23 @@ def _traced(
         outputs=tuple(dict.fromkeys(outputs)),
         weights=recorder.weights,
     )
+
+
+@contextlib.contextmanager
+def _fixed_by_shapes(name: str) -> Iterator[None]:
+    """Inside this context, calls on fake tensors that depend on values raise `ContentError`; nothing warns."""
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (DataDependentOutputException, DynamicOutputShapeException) as error:
+        raise ContentError(
+            f"what this network runs depends on the values it computes ({error.func})",
+            where=name,
+            hint="only networks whose calls are fixed by their shapes have a graph",
+        ) from error
 
 
 def _has_a_kind(call: AtenCall) -> bool:
