@@ -12,7 +12,7 @@ from opmark.core.hardware.target import Target
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.journal import Journal, read_journal, read_records
 from opmark.core.measurements.lines import line_of
-from opmark.core.measurements.records import Header, Record, Session
+from opmark.core.measurements.records import VALUES, Header, Record, Session
 from opmark.core.reading import PACKED
 
 
@@ -61,7 +61,7 @@ class JournalWriter:
                 where=str(self._path),
                 hint="give this run another --journal",
             )
-        self.append([Session(environment=environment, targets=tuple(targets))])
+        self.append([Session(environment=environment, targets=tuple(targets), values=VALUES)])
 
     def append(self, records: Iterable[Record]) -> None:
         """Write `records` and wait until they are on disk. Raises `OpMarkError` if the disk is full."""

@@ -1,7 +1,7 @@
 """Read the journal of a measuring run and fold it into measurements."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,6 +14,7 @@ from opmark.core.hardware.target import Target
 from opmark.core.kernels.folding import TrialLabels, fold_kernel, fold_network, look_of
 from opmark.core.kernels.fusion import FusionMeasurement, fold_fusion
 from opmark.core.measurements.calm_readings import calm_readings, is_calm
+from opmark.core.measurements.counted_blocks import counted_blocks
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.estimate import median
 from opmark.core.measurements.labelling import HOT_EFFECT, LASTING_EFFECT, Label, labels_of
@@ -45,9 +46,6 @@ from opmark.core.measurements.records import (
 from opmark.core.reading import LARGE_BYTES, PACKED, read_content
 
 _Row = TypeVar("_Row", Measurement, NetworkMeasurement, FusionMeasurement, LinkMeasurement)
-# A target that keeps freed memory has few page faults a call. Where there are more, another setting of malloc gave the
-# results new pages.
-_MOST_FAULTS = 256
 # No trial is repeated more often than this.
 _REPEATS_AT_MOST = 64
 
@@ -56,9 +54,8 @@ _REPEATS_AT_MOST = 64
 class Journal:
     """Everything that a run wrote; measurements are folded from its blocks.
 
-    Labels are told at the calm readings of this journal's sentinels, or at those given to `beside`. Blocks of rejected
-    rounds of older journals are left out, as are those with page faults on a target that keeps freed memory.
-    `size_bytes` is the end of the last whole record.
+    Labels are told at the calm readings of this journal's sentinels, or at those given to `beside`. Blocks that
+    do not count are left out (`counted_blocks`). `size_bytes` is the end of the last whole record.
     """
 
     path: Path
@@ -216,7 +213,7 @@ def read_journal(path: Path) -> Journal:
         raise ContentError("not a journal: the first line is not its header", where=f"{path}:1")
     _check_trials(path, records)
     blocks: dict[str, list[Block]] = defaultdict(list)
-    for block in _counted(records):
+    for block in counted_blocks(records):
         blocks[block.trial].append(block)
     rounds: dict[str, list[FusionRound]] = defaultdict(list)
     transfers: dict[str, list[Transfer]] = defaultdict(list)
@@ -243,28 +240,6 @@ def read_journal(path: Path) -> Journal:
         link_trials={record.trial: record for record in records if isinstance(record, LinkTrial)},
         transfers={trial: tuple(items) for trial, items in transfers.items()},
     )
-
-
-def _counted(records: Sequence[Record]) -> Iterator[Block]:
-    """The blocks of accepted rounds in which the target did as its options say."""
-    rejected = {record.round for record in records if isinstance(record, Sentinels) and not record.accepted}
-    keeping = {
-        target.name
-        for record in records
-        if isinstance(record, Session)
-        for target in record.targets
-        if target.keeps_memory
-    }
-    kept = {
-        record.trial
-        for record in records
-        if isinstance(record, KernelTrial | NetworkTrial) and record.target in keeping
-    }
-    for record in records:
-        if not isinstance(record, Block) or record.round in rejected:
-            continue
-        if record.trial not in kept or record.faults_per_call <= _MOST_FAULTS:
-            yield record
 
 
 def _ends(records: Iterable[Record]) -> dict[str, Done]:

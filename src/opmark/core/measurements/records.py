@@ -19,6 +19,10 @@ from opmark.core.slug import Slug
 # 1: the first.
 SCHEMA = 1
 
+# The revision of the values that kernels compute on. 2: torch's maximum pooling, whose time depends on them, has
+# rectified images instead of noise.
+VALUES = 2
+
 HOT = "hot"
 ROTATED = "rotated"
 NETWORK = "network"
@@ -37,10 +41,11 @@ class Header:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """The start or the continuation of a run on a machine."""
+    """The start or the continuation of a run on a machine; `values` is the revision of what kernels compute on."""
 
     environment: Environment
     targets: tuple[Target, ...]
+    values: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,10 @@ _WORDS = frozenset({"dtype", "memory_format", "layout"})
 _DRAWN = 1 << 16
 # Made of their own results, these soon give infinities or no numbers, which take them up to seven times as long.
 _LEAVES_RANGE = frozenset({"exp", "log"})
+# Comparing takes longer the less the processor can foresee, so these read what they read in networks.
+_COMPARES = ("max_pool2d", "adaptive_max_pool2d")
+# Planes of an image that are drawn and then repeated.
+_PLANES = 16
 _MAXIMA = ("max_pool2d_with_indices_backward", "adaptive_max_pool2d_backward")
 
 
@@ -40,12 +44,7 @@ def operands(
     import torch
 
     generator = torch.Generator(device).manual_seed(0)
-    first = [
-        _maxima(call, spec).to(device)
-        if call.op.startswith(_MAXIMA) and spec.dtype == "int64"
-        else _filled(spec, _stride(call, at), _limit(call, at), generator)
-        for at, spec in enumerate(call.tensors)
-    ]
+    first = [_first(call, at, spec, generator) for at, spec in enumerate(call.tensors)]
     result = []
     for copy in range(copies):
         tensors = [
@@ -57,6 +56,33 @@ def operands(
         keywords = {name: _word(name, _placed(item, supply)) for name, item in call.keywords.items()}
         result.append((positional, keywords))
     return result
+
+
+def _first(call: AtenCall, at: int, spec: TensorSpec, generator: "torch.Generator") -> "torch.Tensor":
+    if call.op.startswith(_MAXIMA):
+        if spec.dtype == "int64":
+            return _maxima(call, spec).to(generator.device)
+    elif call.op.startswith(_COMPARES) and at == 0 and len(spec.shape) == 4:
+        return _rectified_images(spec, _stride(call, at), generator)
+    return _filled(spec, _stride(call, at), _limit(call, at), generator)
+
+
+def _rectified_images(spec: TensorSpec, stride: tuple[int, ...] | None, generator: "torch.Generator") -> "torch.Tensor":
+    """Noise averaged over three by three pixels, without its negative half, as behind a convolution and a ReLU."""
+    import torch
+    from torch.nn import functional
+
+    images, channels, height, width = spec.shape
+    planes = min(_PLANES, images * channels)
+    noise = torch.randn((planes, 1, height, width), generator=generator, device=generator.device)
+    drawn = functional.avg_pool2d(noise, 3, stride=1, padding=1).relu_().to(getattr(torch, spec.dtype))
+    repeats = -(-images * channels // planes)
+    whole = drawn.repeat(repeats, 1, 1, 1)[: images * channels].view(spec.shape)
+    if stride is None:
+        return whole
+    size = 1 + sum((extent - 1) * step for extent, step in zip(spec.shape, stride, strict=True))
+    memory = torch.empty(size, dtype=whole.dtype, device=generator.device).as_strided(spec.shape, stride)
+    return memory.copy_(whole)
 
 
 def _filled(
