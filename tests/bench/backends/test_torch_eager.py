@@ -60,6 +60,26 @@ def test_every_copy_has_its_own_weights_and_when_rotated_its_own_inputs():
     assert len({pointer for copy in rotated for pointer in copy}) == 6
 
 
+@pytest.mark.parametrize("strides", [(300, 100, 10, 1), (300, 1, 30, 3)])
+def test_maximum_pooling_compares_rectified_images(strides):
+    import torch
+
+    result = TensorSpec((2, 3, 10, 10))
+    call = AtenCall(
+        op="max_pool2d_with_indices.default",
+        arguments=(result, (3, 3), (1, 1), (1, 1)),
+        outputs=(result, TensorSpec((2, 3, 10, 10), "int64")),
+        strides=(strides,),
+    )
+    for positional, _ in operands(call, copies=2, rotated=True):
+        image = positional[0]
+        assert image.stride() == strides
+        assert 0.3 < float((image == 0).float().mean()) < 0.7
+        steps = (image[..., 1:] - image[..., :-1]).abs().mean()
+        assert steps < 0.8 * (image[..., 4:] - image[..., :-4]).abs().mean(), "neighbours are alike"
+        assert torch.isfinite(image).all()
+
+
 def test_strides_and_values_are_as_asked_for():
     import torch
 

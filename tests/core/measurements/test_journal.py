@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from opmark.core.errors import ContentError
-from opmark.core.hardware.target import KEEPS_MEMORY, Target
+from opmark.core.hardware.target import Target
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.journal import calm_of, read_journal
 from opmark.core.measurements.lines import line_of
@@ -70,18 +70,6 @@ def test_rows_come_from_the_accepted_rounds_only(tmp_path: Path) -> None:
     assert journal.overhead_ns == {"null-t1": 2.0}
     assert journal.targets == (TARGET,)
     assert journal.measurements == ()
-
-
-@pytest.mark.parametrize(("options", "counted"), [((KEEPS_MEMORY,), [0, 2]), ((), [0, 1, 2])])
-def test_looks_on_new_pages_are_left_out_where_a_target_keeps_its_memory(
-    tmp_path: Path, options: tuple[str, ...], counted: list[int]
-) -> None:
-    target = dataclasses.replace(TARGET, options=options)
-    cleared = dataclasses.replace(block(1), faults_per_call=8192.0)
-    few = dataclasses.replace(block(2), faults_per_call=20.0)
-    path = tmp_path / "j.jsonl"
-    path.write_text(text([HEADER, dataclasses.replace(SESSION, targets=(target,)), TRIAL, block(0), cleared, few]))
-    assert [b.round for b in read_journal(path).blocks["n"]] == counted
 
 
 def clocked(compute: float, memory: float, *, drift: float = 0.0, ratio: float | None = None) -> list[Record]:
