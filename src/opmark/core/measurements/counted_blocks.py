@@ -37,7 +37,7 @@ def counted_blocks(records: Sequence[Record]) -> Iterator[Block]:
 
 
 def _has_other_values(trial: KernelTrial | NetworkTrial | None) -> bool:
-    """Return True if the kernel computes on other values since revision 2 (`records.VALUES`), and its time shows it."""
+    """Return True if the kernel's time depends on values that have changed since (`records.VALUES`)."""
     if not isinstance(trial, KernelTrial) or not trial.target.startswith("torch-"):
         return False
     return trial.kernel.kind == "pool" and trial.kernel.params.get("op") == "max"

@@ -13,7 +13,7 @@ from opmark.kinds import KINDS
 from opmark.predictors.inputs.arrays import Flags
 from opmark.predictors.inputs.features import Inputs
 
-# The same as torch's targets set in `bench.backends.torch_eager`.
+# What torch's targets set before decision 0048.
 _FRESH_FROM_BYTES = 32 << 20
 
 

@@ -16,8 +16,8 @@ _DRAWN = 1 << 16
 _LEAVES_RANGE = frozenset({"exp", "log"})
 # Comparing takes longer the less the processor can foresee, so these read what they read in networks.
 _COMPARES = ("max_pool2d", "adaptive_max_pool2d")
-# Planes of an image that are drawn and then repeated.
-_PLANES = 16
+# Pixels of an image that are drawn and then repeated: a processor learns a few thousand comparisons by heart.
+_PIXELS = 1 << 21
 _MAXIMA = ("max_pool2d_with_indices_backward", "adaptive_max_pool2d_backward")
 
 
@@ -73,7 +73,7 @@ def _rectified_images(spec: TensorSpec, stride: tuple[int, ...] | None, generato
     from torch.nn import functional
 
     images, channels, height, width = spec.shape
-    planes = min(_PLANES, images * channels)
+    planes = min(images * channels, max(1, _PIXELS // (height * width)))
     noise = torch.randn((planes, 1, height, width), generator=generator, device=generator.device)
     drawn = functional.avg_pool2d(noise, 3, stride=1, padding=1).relu_().to(getattr(torch, spec.dtype))
     repeats = -(-images * channels // planes)
