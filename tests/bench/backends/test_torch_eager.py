@@ -80,6 +80,13 @@ def test_maximum_pooling_compares_rectified_images(strides):
         assert torch.isfinite(image).all()
 
 
+def test_no_plane_of_a_pooled_image_repeats_another():
+    result = TensorSpec((1, 200, 14, 14))
+    call = AtenCall(op="max_pool2d_with_indices.default", arguments=(result, (3, 3)), outputs=(result,))
+    [(positional, _)] = operands(call, copies=1, rotated=False)
+    assert len({tuple(plane.flatten().tolist()) for plane in positional[0][0]}) == 200
+
+
 def test_strides_and_values_are_as_asked_for():
     import torch
 
