@@ -126,7 +126,7 @@ def test_a_suite_draws_kernels_that_runtimes_know(name: str, kind_name: str) -> 
     source = random.Random(kind_name)
     drawn = Counter[str]()
     for language in sorted(kind.languages):
-        for _ in range(150):
+        for _ in range(300):
             p = kind.draw({axis: one.at(source.random()) for axis, one in axes.items()}, Setting(language=language))
             if p is None:
                 continue
