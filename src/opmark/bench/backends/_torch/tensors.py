@@ -62,7 +62,7 @@ def _first(call: AtenCall, at: int, spec: TensorSpec, generator: "torch.Generato
     if call.op.startswith(_MAXIMA):
         if spec.dtype == "int64":
             return _maxima(call, spec).to(generator.device)
-    elif call.op.startswith(_COMPARES) and at == 0 and len(spec.shape) == 4:
+    elif call.op.startswith(_COMPARES) and at == 0 and len(spec.shape) == 4 and spec.elements:
         return _rectified_images(spec, _stride(call, at), generator)
     return _filled(spec, _stride(call, at), _limit(call, at), generator)
 
