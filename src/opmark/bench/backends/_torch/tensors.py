@@ -80,9 +80,15 @@ def _rectified_images(spec: TensorSpec, stride: tuple[int, ...] | None, generato
     whole = drawn.repeat(repeats, 1, 1, 1)[: images * channels].view(spec.shape)
     if stride is None:
         return whole
-    size = 1 + sum((extent - 1) * step for extent, step in zip(spec.shape, stride, strict=True))
-    memory = torch.empty(size, dtype=whole.dtype, device=generator.device).as_strided(spec.shape, stride)
-    return memory.copy_(whole)
+    memory = torch.empty(_extent(spec, stride), dtype=whole.dtype, device=generator.device)
+    return memory.as_strided(spec.shape, stride).copy_(whole)
+
+
+def _extent(spec: TensorSpec, stride: tuple[int, ...] | None) -> int:
+    """The elements of memory from the first to the last of the tensor."""
+    if stride is None or not spec.elements:
+        return spec.elements
+    return 1 + sum((extent - 1) * step for extent, step in zip(spec.shape, stride, strict=True))
 
 
 def _filled(
@@ -91,9 +97,7 @@ def _filled(
     import torch
 
     dtype = getattr(torch, spec.dtype)
-    size = spec.elements
-    if stride is not None and size:
-        size = 1 + sum((extent - 1) * step for extent, step in zip(spec.shape, stride, strict=True))
+    size = _extent(spec, stride)
     memory = torch.empty(size, dtype=dtype, device=generator.device)
     if dtype.is_floating_point:
         # Positive, so that roots and logarithms are numbers; near one, so that products stay in range. Drawing every
