@@ -63,6 +63,7 @@ def test_a_drawn_kernel_is_whole(name: str, data: st.DataObject) -> None:
     assert all(math.isfinite(value) for value in kind.details(p).values())
     assert not set(kind.details(p)) & set(kind.features(p))
     assert all(math.isfinite(value) for value in kind.steps(p).values())
+    assert all(math.isfinite(value) for value in kind.code_path(p).values())
     assert kind.shape_group(p)
 
 
@@ -99,6 +100,7 @@ def test_features_have_the_same_names_for_every_kernel(name: str) -> None:
     assert len({tuple(kind.features(p)) for p in kernels}) == 1
     assert len({tuple(kind.details(p)) for p in kernels}) == 1
     assert len({tuple(kind.steps(p)) for p in kernels}) == 1
+    assert len({tuple(kind.code_path(p)) for p in kernels}) == 1
     assert len({kind.kernel(p).key for p in kernels}) == len(set(kernels))
 
 

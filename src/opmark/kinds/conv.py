@@ -9,6 +9,7 @@ from opmark.core.kernels.kind import Choice, Kind, Setting
 from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls, windows
+from opmark.kinds._libraries import onednn
 from opmark.kinds._onnx.activations import (
     ACTIVATIONS,
     activation_flops,
@@ -87,6 +88,10 @@ class ConvKind(Kind[Conv]):
 
     def details(self, p: Conv) -> dict[str, float]:
         return convolution.convolution_details(p)
+
+    def code_path(self, p: Conv) -> dict[str, float]:
+        window = onednn.window(p, p.output_size, p.dtype, channels_last=p.channels_last)
+        return onednn.forward_code_path(window)
 
     def shape_group(self, p: Conv) -> str:
         return convolution.convolution_group(p)

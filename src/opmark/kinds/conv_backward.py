@@ -10,6 +10,7 @@ from opmark.core.kernels.kind import Choice, Kind, Setting
 from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls, windows
+from opmark.kinds._libraries import onednn
 from opmark.kinds._shared import convolution
 from opmark.kinds._shared.convolution import Convolution, ConvolutionSizes
 from opmark.kinds._shared.shapes import Shape, size_bytes
@@ -101,6 +102,10 @@ class ConvBackwardKind(Kind[ConvBackward]):
 
     def steps(self, p: ConvBackward) -> dict[str, float]:
         return convolution.gradient_steps(p, plain=not p.channels_last)
+
+    def code_path(self, p: ConvBackward) -> dict[str, float]:
+        window = onednn.window(p, p.output_shape[2:], p.dtype, channels_last=p.channels_last)
+        return onednn.gradient_code_path(window, input_gradient=p.input_gradient, weight_gradient=p.weight_gradient)
 
     def shape_group(self, p: ConvBackward) -> str:
         return f"{p.size}-{p.kernel}-{p.stride}-{p.groups > 1}"

@@ -8,6 +8,7 @@ from opmark.core.kernels.call import AtenCall, OnnxNode
 from opmark.core.kernels.kind import FLOATING, Choice, Kind, Range, Setting
 from opmark.core.kernels.work import Work
 from opmark.kinds._aten import movement as aten_movement
+from opmark.kinds._libraries import transposes
 from opmark.kinds._onnx import movement as onnx_movement
 from opmark.kinds._shared import movement_draw
 from opmark.kinds._shared.movement import OPERATIONS, VIEWS, Movement, copied_runs, moved_axes, squeezed
@@ -92,6 +93,11 @@ class MovementKind(Kind[Movement]):
             "moves": float(moves),
             "long_run": float(copied_runs(p)[0] >= _LONG_RUN),
         }
+
+    def code_path(self, p: Movement) -> dict[str, float]:
+        if p.op != "transpose":
+            return transposes.no_code_path()
+        return transposes.transpose_code_path(p.shapes[0], p.arguments, p.dtype)
 
     def shape_group(self, p: Movement) -> str:
         first = p.shapes[0] if p.shapes else p.outputs[0].shape

@@ -32,9 +32,10 @@ _TABLE = "models/zoo/_configured/building.py"
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 # The parts of a kind that no graph passes through: features for learners, drawing for suites, writing for backends.
-_UNREAD = ("details", "draw", "features", "shape_group", "steps", "to_aten", "to_onnx", "vary")
+_UNREAD = ("code_path", "details", "draw", "features", "shape_group", "steps", "to_aten", "to_onnx", "vary")
 _UNREAD_FIELDS = ("categories", "dtypes", "languages", "most_bytes", "most_flops", "space")
 _UNREAD_FILES = frozenset({"kinds/_shared/movement_draw.py"})
+_UNREAD_FOLDER = "_libraries"
 _OTHER = {"aten": "onnx", "onnx": "aten"}
 
 
@@ -135,7 +136,8 @@ def code_id(*places: str) -> str:
         found = _PACKAGE / folder
         for path in sorted(found.rglob("*.py")) if found.is_dir() else [found]:
             name = path.relative_to(_PACKAGE).as_posix()
-            if language and (f"/_{_OTHER[language]}/" in name or name in _UNREAD_FILES):
+            unread = {f"_{_OTHER.get(language)}", _UNREAD_FOLDER} & set(name.split("/"))
+            if language and (unread or name in _UNREAD_FILES):
                 continue
             text = path.read_text(encoding="utf-8")
             digest.update(name.encode())
@@ -146,19 +148,20 @@ def code_id(*places: str) -> str:
 def reading_code(source: str, language: str) -> str:
     """The lines of a kind's `source` that decide which kernels and which work a graph in `language` has.
 
-    Left out are the methods and class fields that only learners, suites and backends use, and those of the other
-    language. The source is formatted, so that a member ends where the next line of its depth begins.
+    Left out are the methods, class fields and imports that only learners, suites and backends use, and those of the
+    other language. The source is formatted, so that a member ends where the next line of its depth begins.
     """
     other = _OTHER[language]
     methods = "|".join((*_UNREAD, f"from_{other}"))
     fields = "|".join((*_UNREAD_FIELDS, f"{other}_ops"))
     begins = re.compile(rf"    (?:def (?:{methods})\(|(?:{fields})(?:: [^=]*)? = )")
+    unread_import = f"from opmark.kinds.{_UNREAD_FOLDER} import "
     kept, inside = [], False
     for line in source.splitlines(keepends=True):
         if inside and line.strip() and not line.startswith(("     ", "    )", "    }", "    ]")):
             inside = False
         if not inside and begins.match(line):
             inside = True
-        if not inside:
+        if not inside and not line.startswith(unread_import):
             kept.append(line)
     return "".join(kept)

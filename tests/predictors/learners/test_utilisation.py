@@ -6,6 +6,7 @@ from opmark.core.kernels.kernel import Kernel
 from opmark.predictors.inputs.arrays import single_thread
 from opmark.predictors.inputs.features import features
 from opmark.predictors.inputs.fresh_results import has_fresh_results
+from opmark.predictors.inputs.steps import with_code_path
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.utilisation import FittedUtilisation, Utilisation
 
@@ -78,6 +79,33 @@ def sums(count: int) -> list[Kernel]:
         )
         for number, size in enumerate(np.random.default_rng(8).integers(64, 256, count).tolist())
     ]
+
+
+def small_images(count: int) -> list[Kernel]:
+    """Convolutions of small images with wide filters, so that padding reaches over some of them."""
+    source = np.random.default_rng(9)
+    found = []
+    for _ in range(count):
+        size, kernel, channels = source.integers(1, 9), source.choice([5, 7, 9]), 16 * source.integers(2, 33)
+        sizes = {name: [int(value)] * 2 for name, value in (("size", size), ("kernel", kernel), ("stride", 1))}
+        sizes |= {"pads": [int(kernel // 2)] * 4, "dilation": [1, 1], "batch": 1, "groups": 1, "bias": False}
+        found.append(Kernel.of("conv", sizes | {"channels_in": int(channels), "channels_out": 64}))
+    return found
+
+
+def test_the_code_that_sizes_choose_takes_its_own_time() -> None:
+    inputs = features(small_images(150))
+    told = with_code_path(inputs)
+    by_columns = told.matrix[:, told.names.index("by_columns")]
+    assert 30 < by_columns.sum() < 120
+    hot_ns = np.exp(told.matrix[:, told.names.index("vector_steps")]) * np.where(by_columns > 0, 8.0, 1.0)
+    learner = Utilisation()
+    with single_thread():
+        found = learner.fit(inputs, Latencies(hot_ns=hot_ns, rotated_ns=np.full(len(hot_ns), np.nan)))
+    assert isinstance(found, FittedUtilisation)
+    assert found.code_path
+    again = learner.restore(found.files())
+    assert np.array_equal(again.predict(inputs).hot_ns, found.predict(inputs).hot_ns)
 
 
 def test_results_that_malloc_does_not_keep_take_longer() -> None:

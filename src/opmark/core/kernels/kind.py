@@ -100,6 +100,14 @@ class Kind(ABC, Generic[P]):
         del p
         return {}
 
+    def code_path(self, p: P) -> dict[str, float]:
+        """The code that a library computes `p` with, as far as sizes choose it, and what this code copies and repeats.
+
+        Learners use these columns, too, only where they predict held-out kernels better.
+        """
+        del p
+        return {}
+
     @abstractmethod
     def shape_group(self, p: P) -> str:
         """A label of the split that `p` belongs to; siblings that differ only in channels share it, for example."""

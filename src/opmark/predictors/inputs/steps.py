@@ -1,10 +1,15 @@
-"""Columns of what an implementation of a kernel repeats: calls, rows, blocks.
+"""Columns of what an implementation of a kernel repeats, and of the code that a library chooses by sizes.
 
-Sizes alone do not tell that attention multiplies in blocks of 32 queries, so that 33 queries take twice the calls.
+Sizes alone do not tell that attention multiplies in blocks of 32 queries, so that 33 queries take twice the calls, or
+that a filter with much padding is computed by another code.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from opmark.core.kernels.kind import Kind
 from opmark.kinds import KINDS
 from opmark.predictors.inputs.features import Inputs
 
@@ -14,8 +19,18 @@ def with_steps(inputs: Inputs) -> Inputs:
 
     A smooth surface can follow these columns, too.
     """
+    return _with_columns(inputs, lambda kind: kind.steps)
+
+
+def with_code_path(inputs: Inputs) -> Inputs:
+    """Append the `code_path` of the kind, like `with_steps`."""
+    return _with_columns(inputs, lambda kind: kind.code_path)
+
+
+def _with_columns(inputs: Inputs, told_by: Callable[[Kind[Any]], Callable[[Any], dict[str, float]]]) -> Inputs:
     kind = KINDS.load(inputs.kind)
-    rows = [kind.steps(kind.parse(kernel)) for kernel in inputs.kernels]
+    told = told_by(kind)
+    rows = [told(kind.parse(kernel)) for kernel in inputs.kernels]
     if not rows or not rows[0]:
         return inputs
     names = tuple(rows[0])

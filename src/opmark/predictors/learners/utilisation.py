@@ -16,7 +16,7 @@ from opmark.predictors.inputs.alignment import aligned
 from opmark.predictors.inputs.arrays import Flags, Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.fresh_results import has_fresh_results, with_fresh_results
-from opmark.predictors.inputs.steps import with_steps
+from opmark.predictors.inputs.steps import with_code_path, with_steps
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.beyond import Beyond, beyond_from, fit_beyond
 from opmark.predictors.learners.by_element_type import fit_by_element_type, restore_by_element_type
@@ -34,6 +34,7 @@ _LEAST_GAIN = 0.02
 _FURTHER: Mapping[str, Callable[[Inputs], Inputs]] = {
     "alignment": aligned,
     "steps": with_steps,
+    "code_path": with_code_path,
     "fresh_results": with_fresh_results,
 }
 # Columns that say something of a few kernels only, and of which; they must help these, by this share.
@@ -47,8 +48,9 @@ class FittedUtilisation(Fitted):
     """A roofline, log ratios of hot latencies to it, and log ratios of rotated to hot latencies.
 
     With `alignment`, both ratios also follow the powers of two in sizes (`inputs.alignment`), with `steps` what an
-    implementation repeats (`inputs.steps`), with `fresh_results` which results malloc does not keep
-    (`inputs.fresh_results`). `beyond` predicts kernels larger than the measured ones, if a law holds.
+    implementation repeats and with `code_path` which one it is (`inputs.steps`), with `fresh_results` which results
+    malloc does not keep (`inputs.fresh_results`). `beyond` predicts kernels larger than the measured ones, if a law
+    holds.
     """
 
     roofline: Roofline
@@ -57,6 +59,7 @@ class FittedUtilisation(Fitted):
     beyond: Beyond | None = None
     alignment: bool = False
     steps: bool = False
+    code_path: bool = False
     fresh_results: bool = False
     held_out: Latencies | None = None
 
@@ -130,6 +133,7 @@ class Utilisation(Estimator):
             beyond=fit_beyond(columns, labels),
             alignment="alignment" in further,
             steps="steps" in further,
+            code_path="code_path" in further,
             fresh_results="fresh_results" in further,
             held_out=Latencies(hot_ns=hot_ns, rotated_ns=rotated_ns),
         )
@@ -160,5 +164,6 @@ class Utilisation(Estimator):
             beyond=beyond_from(files),
             alignment=bool(columns.get("alignment")),
             steps=bool(columns.get("steps")),
+            code_path=bool(columns.get("code_path")),
             fresh_results=bool(columns.get("fresh_results")),
         )
