@@ -1,1 +1,1 @@
-"""What libraries under a runtime do with a kernel: which code they choose by sizes, what it copies and repeats."""
+"""Facts about the libraries under a runtime: the code that each chooses by sizes, and what it copies and repeats."""

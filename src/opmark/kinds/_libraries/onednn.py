@@ -1,4 +1,4 @@
-"""Which of oneDNN's codes computes a convolution that PyTorch hands to it, and what this code copies and repeats.
+"""The code of oneDNN that computes a convolution of PyTorch, and what this code copies and repeats.
 
 PyTorch's tensors are plain or have channels last. oneDNN has its own layouts for some codes, and copies into them and
 back at every call. Sizes alone choose the code: a depthwise filter that reaches too far over the edge takes twenty
@@ -8,6 +8,7 @@ and agree with what it reports of 97 to 99.7 % of the released convolutions (dec
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from opmark.core.kernels.tensor import DTYPE_BYTES
 from opmark.kinds._shared.convolution import ConvolutionSizes
@@ -123,12 +124,25 @@ def window(p: ConvolutionSizes, output: Shape, dtype: str, *, channels_last: boo
     )
 
 
+def is_too_small(*, batch: Any, elements: Any, kernel: tuple[Any, Any], stride: Any, dilation: Any, groups: Any) -> Any:
+    """True if PyTorch hands no 32-bit convolution of these sizes, numbers or arrays, to oneDNN on one thread."""
+    height, width = kernel
+    worthwhile = (stride > 1) | (dilation > 1) | (batch >= _MANY_SAMPLES) | (height * width > 1)
+    wide = (height > _SMALL_FILTER) & (width > _SMALL_FILTER)
+    return (worthwhile & ((groups > 1) | wide | (batch > 1) | (elements > _MANY_ELEMENTS))) ^ True
+
+
 def is_without_onednn(w: Window) -> bool:
     """True if PyTorch computes a pass on one thread with its own column matrices and product."""
-    worthwhile = max(w.stride) > 1 or max(w.dilation) > 1 or w.batch >= _MANY_SAMPLES or not w.pointwise
-    elements = w.batch * w.groups * w.channels_in * math.prod(w.size)
-    large = w.groups > 1 or min(w.kernel) > _SMALL_FILTER or w.batch > 1 or elements > _MANY_ELEMENTS
-    return w.dtype == "float32" and not (worthwhile and large)
+    too_small = is_too_small(
+        batch=w.batch,
+        elements=w.batch * w.groups * w.channels_in * math.prod(w.size),
+        kernel=(w.kernel[0], w.kernel[1]),
+        stride=max(w.stride),
+        dilation=max(w.dilation),
+        groups=w.groups,
+    )
+    return w.dtype == "float32" and bool(too_small)
 
 
 def forward_code(w: Window) -> str:
@@ -195,10 +209,10 @@ def weight_gradient_code(w: Window) -> str:
 
 
 def forward_code_path(w: Window) -> dict[str, float]:
-    """What the code of a forward convolution copies and repeats."""
+    """The code of a forward convolution, and what it copies and repeats."""
     code = forward_code(w)
     flags = {f"by_{name}": float(code == name) for name in (OWN, COLUMNS, FLAT, POINTWISE, DEPTHWISE, BLOCKS)}
-    vectors = _filter_vectors(w)
+    vectors = math.ceil(w.channels_out / _LANES)
     at_once = max(n for n in range(1, _MOST_FILTER_VECTORS + 1) if vectors % n == 0)
     positions = _DEPTHWISE_POSITIONS if code == DEPTHWISE else _DIRECT_POSITIONS
     row = w.output[1]
@@ -215,7 +229,7 @@ def forward_code_path(w: Window) -> dict[str, float]:
 
 
 def gradient_code_path(w: Window, *, input_gradient: bool, weight_gradient: bool) -> dict[str, float]:
-    """What the codes of both gradients copy and repeat, each gradient with columns of its own."""
+    """The codes of both gradients, in columns of their own, and what they copy and repeat together."""
     first = input_gradient_code(w) if input_gradient else ""
     second = weight_gradient_code(w) if weight_gradient else ""
     found = {
@@ -270,10 +284,6 @@ def _column_bytes(w: Window, code: str) -> int:
 def _products(w: Window, code: str) -> int:
     """Matrix products: one for each group of each sample."""
     return w.batch * w.groups if code in {OWN, COLUMNS} else 0
-
-
-def _filter_vectors(w: Window) -> int:
-    return -(-w.channels_out // _LANES)
 
 
 def _vector_steps(w: Window, code: str) -> float:

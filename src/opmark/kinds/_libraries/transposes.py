@@ -1,4 +1,4 @@
-"""Which of ONNX Runtime's codes transposes a tensor, and what this code repeats.
+"""The code of ONNX Runtime that transposes a tensor, and what this code repeats.
 
 ONNX Runtime asks whether a single axis moves (`IsTransposeMovingSingleAxis` in core/framework/transpose_helper.cc).
 Then it transposes matrices of one, two or four bytes an element, copies words of eight, or blocks of any other size.

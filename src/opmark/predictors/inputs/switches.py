@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from opmark.core.kernels.tensor import DTYPE_BYTES
+from opmark.kinds._libraries.onednn import is_too_small
 from opmark.predictors.inputs.arrays import Flags, Integers
 from opmark.predictors.inputs.features import Inputs
 
@@ -18,11 +19,6 @@ _PATH_COLUMNS = (
     *("batch", "channels_in", "height", "width", "kernel_height", "kernel_width"),
     *("stride", "dilation", "groups"),
 )
-# PyTorch's thresholds for one thread: samples and input elements from which it takes oneDNN, and the largest kernel for
-# which it may do without.
-_MANY_SAMPLES = 16
-_MANY_ELEMENTS = 20480
-_LARGE_KERNEL = 3
 
 
 def switches(inputs: Inputs) -> dict[str, Flags]:
@@ -51,15 +47,18 @@ def element_types(inputs: Inputs) -> Integers:
 def _without_onednn(inputs: Inputs) -> Flags:
     """Mark 32-bit convolutions that PyTorch computes on one thread with column matrices and its own product.
 
-    `use_mkldnn` in aten/src/ATen/native/Convolution.cpp, 2.13. Latency jumps up to tenfold at its thresholds.
+    Latency jumps up to tenfold at the thresholds of this rule.
     """
     raw = inputs.raw
-    height, width = raw["kernel_height"], raw["kernel_width"]
-    worthwhile = (raw["stride"] > 1) | (raw["dilation"] > 1) | (raw["batch"] >= _MANY_SAMPLES) | (height * width > 1)
-    elements = raw["batch"] * raw["channels_in"] * raw["height"] * raw["width"]
-    large = (raw["groups"] > 1) | (np.minimum(height, width) > _LARGE_KERNEL) | (raw["batch"] > 1)
-    without: Flags = ~(worthwhile & (large | (elements > _MANY_ELEMENTS))) & (element_types(inputs) == _FLOAT32)
-    return without
+    too_small = is_too_small(
+        batch=raw["batch"],
+        elements=raw["batch"] * raw["channels_in"] * raw["height"] * raw["width"],
+        kernel=(raw["kernel_height"], raw["kernel_width"]),
+        stride=raw["stride"],
+        dilation=raw["dilation"],
+        groups=raw["groups"],
+    )
+    return np.asarray(too_small & (element_types(inputs) == _FLOAT32))
 
 
 def _above(column: str, limit: float) -> tuple[tuple[str, ...], _Rule]:
