@@ -119,3 +119,16 @@ def test_the_reader_of_programs_counts_for_programs_alone(tmp_path: Path, monkey
     for name in (str(program), "squeeze-small"):
         origin_of(source_of(name), "aten", 1, {})
     assert ["models/programs" in places for places in asked] == [True, *[False] * (len(asked) - 1)]
+
+
+def test_rules_of_libraries_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kinds" / "_libraries").mkdir(parents=True)
+    monkeypatch.setattr(origin, "_PACKAGE", tmp_path)
+    ids = set()
+    for value, line in ((1, ""), (2, "from opmark.kinds._libraries import rules\n")):
+        (tmp_path / "kinds" / "_libraries" / "rules.py").write_text(f"value = {value}\n")
+        (tmp_path / "kinds" / "one.py").write_text(f"{line}kept = 1\n")
+        code_id.cache_clear()
+        ids.add((code_id("kinds:aten"), code_id("kinds:onnx")))
+    code_id.cache_clear()
+    assert len(ids) == 1

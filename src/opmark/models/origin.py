@@ -136,8 +136,7 @@ def code_id(*places: str) -> str:
         found = _PACKAGE / folder
         for path in sorted(found.rglob("*.py")) if found.is_dir() else [found]:
             name = path.relative_to(_PACKAGE).as_posix()
-            unread = {f"_{_OTHER.get(language)}", _UNREAD_FOLDER} & set(name.split("/"))
-            if language and (unread or name in _UNREAD_FILES):
+            if language and (name in _UNREAD_FILES or {f"_{_OTHER[language]}", _UNREAD_FOLDER} & set(name.split("/"))):
                 continue
             text = path.read_text(encoding="utf-8")
             digest.update(name.encode())

@@ -3,7 +3,7 @@
 ONNX Runtime asks whether a single axis moves (`IsTransposeMovingSingleAxis` in core/framework/transpose_helper.cc).
 Then it transposes matrices of one, two or four bytes an element, copies words of eight, or blocks of any other size.
 For every other order it computes the place of each element, or of each block that stays together (`DoUntypedTranspose`
-in core/providers/cpu/tensor/transpose.cc), several times as slowly.
+in core/providers/cpu/tensor/transpose.cc).
 """
 
 import math
