@@ -8,6 +8,7 @@ from opmark.bench.suite.kernel_set import KernelSet, judging_kernels
 from opmark.bench.suite.suite import KindSpec, Prior, Suite
 from opmark.core.kernels.graph import Graph
 from opmark.core.kernels.kernel import Kernel
+from opmark.kinds import work_of
 from opmark.models.resolve import graph_of
 
 SUITE = Suite(
@@ -98,6 +99,15 @@ def test_every_operator_that_a_network_spends_time_in_gets_its_floor() -> None:
         for kernel in drawing(replace(suite, at_least_per_operator=0), "onnxruntime-cpu-t1", prior).kernels()
     )
     assert bare["norm", "local-response"] < 8
+
+
+def test_no_drawn_kernel_moves_fewer_bytes_than_the_suite_asks_for(networks: list[Graph]) -> None:
+    least = 2**18
+    usual = drawing(SUITE, "torch-eager-t1", networks).kernels()
+    assert any(work_of(kernel).moved_bytes < least for kernel in usual)
+    kernels = drawing(replace(SUITE, least_moved_bytes=least), "torch-eager-t1", networks).kernels()
+    assert len(kernels) > len(usual) / 2
+    assert min(work_of(kernel).moved_bytes for kernel in kernels) >= least
 
 
 def test_families_take_turns_and_small_networks_come_first() -> None:

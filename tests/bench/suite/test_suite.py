@@ -70,6 +70,7 @@ def test_counts_of_a_target_win_over_those_of_the_suite(tmp_path: Path) -> None:
         ("kernels: 30", "kernels: many", "kernels"),
         ("kernels: 30", "kernels: -30", "kernels: must not be negative, not -30"),
         ("kernels: 30", "at_least_per_operator: -1", "at_least_per_operator: must not be negative, not -1"),
+        ("kernels: 30", "least_moved_bytes: -1", "least_moved_bytes: must be from 0 to 2^40, not -1"),
         ("budget: 10m", "budget: -10m", "budget: '-10m' is not a duration"),
         ("budget: 10m", "budget: 0s", "budget: must be positive"),
         ("budget: 10m", "budget: -600", "budget: must be positive, not -600"),
@@ -164,12 +165,14 @@ def test_exact_kernels_are_named_and_checked(tmp_path: Path) -> None:
 def test_a_suite_that_uses_nothing_newer_keeps_its_identity() -> None:
     plain_suite = Suite(name="a", targets=("null-t1",))
     one = ExactKernel(kind="gemm", parameters={"m": 1, "k": 8, "n": 4})
-    unnamed = {"budget", "description", "first", "only", "exact", "judging", "at_least_per_operator"}
+    later = {"exact", "judging", "at_least_per_operator", "least_moved_bytes"}
+    unnamed = {"budget", "description", "first", "only", *later}
     content = plain(plain_suite)
     del content["networks"]["sealed"]
     before = content_id({name: value for name, value in content.items() if name not in unnamed})
     assert plain_suite.id == before
     assert replace(plain_suite, exact=(one,)).id != before
+    assert replace(plain_suite, least_moved_bytes=1).id != before
 
 
 SEALED = """

@@ -19,7 +19,7 @@ from opmark.bench.suite.suite import Suite
 from opmark.core.kernels.graph import Graph
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.kind import Setting
-from opmark.kinds import KINDS
+from opmark.kinds import KINDS, work_of
 
 _TORCH_ONLY = ("aten",)
 
@@ -122,6 +122,10 @@ class KernelSet:
             return False
         return has_dtype(name, dtype, self._shares)
 
+    def _is_large_enough(self, kernel: Kernel) -> bool:
+        least = self.suite.least_moved_bytes
+        return not least or work_of(kernel).moved_bytes >= least
+
     def _draw(
         self, name: str, dtype: str, count: int, taken: frozenset[str], per_operator: int = 0
     ) -> tuple[Kernel, ...]:
@@ -133,7 +137,7 @@ class KernelSet:
             real=self._real.get((name, dtype), ()),
             excluded=taken,
             axes={axis: content.axis for axis, content in spec.space.items()} if spec else {},
-            belongs=lambda kernel: requested_dtype(kernel, self._dtypes) == dtype,
+            belongs=lambda kernel: requested_dtype(kernel, self._dtypes) == dtype and self._is_large_enough(kernel),
         ).draw(count, self.suite.prior.share, dict.fromkeys(self._operators.get((name, dtype), ()), per_operator))
 
 

@@ -27,6 +27,7 @@ SCHEMA = 1
 _MOST_KERNELS = 1_000_000
 _LONGEST_AXIS = 2**40
 _NO_IDENTITY = frozenset({"budget", "description", "only", "first", "path"})
+_LATER_ADDITIONS = ("at_least_per_operator", "exact", "judging", "least_moved_bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +134,7 @@ class Suite:
     `at_least_per_operator` is a floor for every operator of a kind (a norm is layer, batch, local response …) with at
     least 0.5 % of the time of some network of the prior. Real kernels and variations fill it, and the count of the
     kind grows if necessary.
+    No drawn kernel moves fewer bytes than `least_moved_bytes`.
     `counts` replaces `kernels` by a count per element type for a target: `torch-eager-t1: {float32: 2600, bfloat16:
     1700}`. The floors then fall in proportion to the counts.
     `exclude` names further networks whose exact kernels must not be drawn. `judging` is the number of kernels of
@@ -150,6 +152,7 @@ class Suite:
     kernels: int = 0
     at_least: int = 4
     at_least_per_operator: int = 0
+    least_moved_bytes: int = 0
     counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     kinds: Mapping[str, KindSpec] = field(default_factory=dict)
     prior: Prior = field(default_factory=Prior)
@@ -166,7 +169,7 @@ class Suite:
         """The identity of the measured content, without the budget and the order."""
         content = {name: value for name, value in plain(self).items() if name not in _NO_IDENTITY}
         # A suite that does not use a later addition keeps its identity.
-        unused = {name for name in ("at_least_per_operator", "exact", "judging") if not content[name]}
+        unused = {name for name in _LATER_ADDITIONS if not content[name]}
         content["networks"] = {role: named for role, named in content["networks"].items() if named or role != SEALED}
         return content_id({name: value for name, value in content.items() if name not in unused})
 
@@ -289,6 +292,8 @@ def _count_problems(suite: Suite) -> Iterator[str]:
         yield from _count_problem(f"judging.{target}", number)
     for key in ("kernels", "at_least", "at_least_per_operator"):
         yield from _count_problem(key, getattr(suite, key))
+    if not 0 <= suite.least_moved_bytes <= _LONGEST_AXIS:
+        yield f"least_moved_bytes: must be from 0 to 2^40, not {suite.least_moved_bytes}"
     if suite.seed < 0:
         yield f"seed: must not be negative, not {suite.seed}"
     if not 0 <= suite.prior.share <= 1:
