@@ -34,8 +34,12 @@ def write_journal(
     memory_ns: float | None = None,
     slower: float = 1.0,
     networks: Sequence[str] = (),
+    beside: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Path:
-    """A finished run over `kernels` and `networks`; two processes, thirty samples each."""
+    """A finished run over `kernels` and `networks`; two processes, thirty samples each.
+
+    The 31 readings `beside` each block's samples are none, or those given by sentinel.
+    """
     target = sample.TARGET.name
     sentinels = {"compute": sentinel_ns} | ({} if memory_ns is None else {"memory": memory_ns})
     machine = replace(environment, noted=noted or environment.noted)
@@ -50,20 +54,22 @@ def write_journal(
         own_ns = slower * (200 + max(work.flops / 40, work.moved_bytes / 8))
         trial = trial_key(sample.TARGET, kernel)
         records.append(KernelTrial(trial=trial, target=target, kernel=kernel, work=work))
-        records += _blocks(trial, "hot", own_ns + 2000)
-        records += _blocks(trial, "rotated", 1.3 * own_ns + 2000)
+        records += _blocks(trial, "hot", own_ns + 2000, beside)
+        records += _blocks(trial, "rotated", 1.3 * own_ns + 2000, beside)
         records.append(Done(trial=trial, status="ok"))
     for name in networks:
         records.append(
             NetworkTrial(trial=name, target=target, network=name, family=name, graph_id=name, role="training")
         )
-        records += _blocks(name, "network", slower * 3e6)
+        records += _blocks(name, "network", slower * 3e6, beside)
         records.append(Done(trial=name, status="ok"))
     path.write_text("".join(map(line_of, records)))
     return path
 
 
-def _blocks(trial: str, label: str, call_ns: float) -> list[Record]:
+def _blocks(
+    trial: str, label: str, call_ns: float, beside: Mapping[str, tuple[float, ...]] | None = None
+) -> list[Record]:
     return [
         Block(
             trial=trial,
@@ -76,6 +82,7 @@ def _blocks(trial: str, label: str, call_ns: float) -> list[Record]:
             calls=1,
             ns=tuple(call_ns * (1 + sample_number / 1000) for sample_number in range(30)),
             clean="1" * 30,
+            sentinels=dict(beside or {}),
         )
         for process in range(2)
     ]

@@ -320,6 +320,27 @@ def test_a_foreign_column_is_refused_when_read(release: Release) -> None:
         _ = load(release.path).networks
 
 
+def test_a_machine_that_neighbours_disturb_for_a_whole_run_is_still_the_same(tmp_path: Path) -> None:
+    # A slower memory never reads as fast as the calm one does.
+    readings = {
+        "calm": (1000.0,) * 31 + (2000.0,) * 31,
+        "disturbed": (1000.0,) * 6 + (1100.0,) * 25 + (2000.0,) * 6 + (3100.0,) * 25,
+        "slower": (1000.0,) * 6 + (1100.0,) * 25 + (2600.0,) * 6 + (3100.0,) * 25,
+    }
+    calm, disturbed, slower = (
+        write_journal(
+            tmp_path / f"{name}.jsonl",
+            sample.kernels(60)[20 * number : 20 * number + 20],
+            memory_ns=2000.0,
+            beside={"compute": own[:31], "memory": own[31:]},
+        )
+        for number, (name, own) in enumerate(readings.items())
+    )
+    assert len(build([calm, disturbed], tmp_path / "datasets").kernels) == 40
+    with pytest.raises(ContentError, match=r"slower\.jsonl: its sentinels on .* off those of the other journals"):
+        build([calm, slower], tmp_path / "other")
+
+
 def test_one_machine_at_two_clocks_is_built_and_two_machines_are_not(tmp_path: Path) -> None:
     calm, slow, other = (
         write_journal(tmp_path / f"{name}.jsonl", kernels, sentinel_ns=compute, memory_ns=memory)

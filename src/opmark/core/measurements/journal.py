@@ -1,7 +1,7 @@
 """Read the journal of a measuring run and fold it into measurements."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,7 +13,7 @@ from opmark.core.hardware.link import LinkMeasurement, fold_link
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.folding import TrialLabels, fold_kernel, fold_network, look_of
 from opmark.core.kernels.fusion import FusionMeasurement, fold_fusion
-from opmark.core.measurements.calm_readings import calm_readings, is_calm
+from opmark.core.measurements.calm_readings import calm_readings, fastest_readings, is_calm
 from opmark.core.measurements.counted_blocks import counted_blocks
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.estimate import median
@@ -258,6 +258,18 @@ def calm_of(journals: Iterable[Journal]) -> dict[str, dict[str, float]]:
 
     Labels of several journals are comparable only at one state.
     """
+    return _readings_of(journals, calm_readings)
+
+
+def fastest_of(journals: Iterable[Journal]) -> dict[str, dict[str, float]]:
+    """The fastest readings of each target's sentinels over all `journals`, as `fastest_readings` gives them."""
+    return _readings_of(journals, fastest_readings)
+
+
+def _readings_of(
+    journals: Iterable[Journal],
+    told: Callable[[Iterable[Block], Iterable[tuple[str, float]]], dict[str, float]],
+) -> dict[str, dict[str, float]]:
     others: dict[str, list[tuple[str, float]]] = defaultdict(list)
     beside: dict[str, list[Block]] = defaultdict(list)
     for journal in journals:
@@ -266,9 +278,7 @@ def calm_of(journals: Iterable[Journal]) -> dict[str, dict[str, float]]:
                 others[item.target] += item.ns.items()
         for key, blocks in journal.blocks.items():
             beside[journal.trials[key].target] += blocks
-    return {
-        target: found for target in {**others, **beside} if (found := calm_readings(beside[target], others[target]))
-    }
+    return {target: found for target in {**others, **beside} if (found := told(beside[target], others[target]))}
 
 
 def labels_of_trials(

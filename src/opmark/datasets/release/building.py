@@ -9,7 +9,7 @@ from pathlib import Path
 from opmark.core.errors import ContentError
 from opmark.core.measurements.calm_readings import after_like_work, deviations_of_readings
 from opmark.core.measurements.host_clock import host_clock
-from opmark.core.measurements.journal import Journal, calm_of, read_journal
+from opmark.core.measurements.journal import Journal, calm_of, fastest_of, read_journal
 from opmark.core.reading import LARGE_BYTES, PACKED, read_content
 from opmark.core.slug import path_inside
 from opmark.datasets.format.manifest import FILE, RowSource
@@ -41,8 +41,9 @@ def build(
     """
     found = [read_journal(path) for path in journals]
     calm_ns = calm_of(found)
+    fastest_ns = fastest_of(found)
     for journal in found:
-        _check_alike(journal, calm_ns)
+        _check_alike(journal, fastest_ns)
     parts = [_contents(journal.beside(calm_ns)) for journal in found]
     kept = {one.path for one, part in zip(found, parts, strict=True) if with_journals and not _is_held(part, folder)}
     return load(write(parts, folder, version=version, journals=sorted(kept), find=find))
@@ -53,19 +54,21 @@ def build_from(parts: Sequence[Contents], folder: Path, *, version: str | None =
     return load(write(list(parts), folder, version=version))
 
 
-def _check_alike(journal: Journal, calm_ns: Mapping[str, Mapping[str, float]]) -> None:
+def _check_alike(journal: Journal, fastest_ns: Mapping[str, Mapping[str, float]]) -> None:
     """Raise `ContentError` where sentinels moved apart, as on another machine; on another clock they move alike.
 
-    Readings are compared with those after work of the same length. They may differ by as much between hours as they do
-    within one.
+    The fastest readings are compared, because neighbours can disturb a machine during a whole run, and with those after
+    work of the same length. They may differ by as much between hours as they do within one.
     """
-    for target, reading in journal.calm_ns.items():
-        now = after_like_work(reading, calm_ns[target])
-        ratio = host_clock(now, calm_ns[target]).ratio
+    for target, reading in fastest_of([journal]).items():
+        now = after_like_work(reading, fastest_ns[target])
+        ratio = host_clock(now, fastest_ns[target]).ratio
         blocks = (block for key, own in journal.blocks.items() if journal.trials[key].target == target for block in own)
         deviations = deviations_of_readings(blocks)
         offs = {
-            name: abs(ns / calm_ns[target][name] / ratio - 1) for name, ns in now.items() if name in calm_ns[target]
+            name: abs(ns / fastest_ns[target][name] / ratio - 1)
+            for name, ns in now.items()
+            if name in fastest_ns[target]
         }
         too_far = [off for name, off in offs.items() if off > max(SENTINEL_TOLERANCE, deviations.get(name, 0.0))]
         if too_far:
