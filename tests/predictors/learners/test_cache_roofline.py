@@ -6,6 +6,7 @@ from tests.predictors import law
 
 from opmark.predictors.inputs.arrays import from_text, to_text
 from opmark.predictors.inputs.features import Inputs, features
+from opmark.predictors.inputs.steps import with_code_path
 from opmark.predictors.learners.cache_roofline import CacheRoofline, cache_roofline_from, fit_cache_roofline
 
 
@@ -48,6 +49,27 @@ def test_the_share_of_flops_is_that_of_their_time() -> None:
     assert share == pytest.approx(0.01 * inputs.flops / KNOWN.latency_ns(inputs))
     assert share.min() >= 0
     assert share.max() <= 1
+
+
+def test_each_code_of_a_library_has_its_time_and_its_copies() -> None:
+    # A code that takes four times as long per FLOP, and copies that cost more beyond the caches.
+    known = CacheRoofline(
+        ns={
+            "constant": 900.0,
+            "flops": 0.01,
+            "flops_by_columns": 0.03,
+            "copied_bytes": 0.05,
+            "copied_bytes_beyond_cache_3": 0.2,
+        }
+    )
+    inputs, others = (features(law.kernels("conv", 150, seed), None, law.HARDWARE) for seed in (0, 1))
+    found = fit_cache_roofline(inputs, known.latency_ns(inputs))
+    assert found.latency_ns(others) == pytest.approx(known.latency_ns(others), rel=0.02)
+    told = with_code_path(others)
+    by_columns = told.matrix[:, told.names.index("by_columns")] > 0
+    assert by_columns.any()
+    work_ns = others.flops * np.where(by_columns, 0.04, 0.01)
+    assert known.flops_share(others) == pytest.approx(work_ns / known.latency_ns(others))
 
 
 def test_text_restores_it() -> None:

@@ -103,7 +103,8 @@ class Kind(ABC, Generic[P]):
     def code_path(self, p: P) -> dict[str, float]:
         """The code that a library computes `p` with, as far as sizes choose it, and what this code copies and repeats.
 
-        Learners use these columns, too, only where they predict held-out kernels better.
+        Learners use these columns, too, only where they predict held-out kernels better. Flags of codes have `by_` in
+        their names; amounts are logarithms.
         """
         del p
         return {}

@@ -3,6 +3,8 @@
 Aleksandar Ilic, Frederico Pratas, Leonel Sousa: Cache-aware Roofline Model. IEEE Computer Architecture Letters 13(1),
 2014. Here terms are added, as in `learners.roofline`, and the cost of a byte rises smoothly: of the moved bytes, the
 share moved / (moved + cache) counts as beyond a cache. Bytes of weights and written bytes have terms of their own.
+Where a kind tells the code that a library chooses, each code has its time per FLOP, and what it copies and repeats is
+added, too (decision 0050).
 """
 
 from collections.abc import Mapping
@@ -13,8 +15,16 @@ import numpy as np
 
 from opmark.predictors.inputs.arrays import Floats
 from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.steps import with_code_path
 
 _BEYOND = "beyond_cache_"
+# Columns of `Kind.code_path`: flags of codes, and logarithms of what a code copies and repeats. Only with copied bytes
+# are the others amounts of a code path: some kinds count products of their own.
+_BY_CODE = "by_"
+_COPIED = "copied_bytes"
+_AMOUNTS_OF_BYTES = (_COPIED, "column_bytes")
+_PRODUCTS, _STEPS = "products", "vector_steps"
+_WORK = ("flops", _PRODUCTS, _STEPS)
 # From this error on, in nats, a row pulls no harder: most laws are wrong for some of their kernels.
 _PULLING = 0.15
 _ROUNDS = 15
@@ -41,8 +51,12 @@ class CacheRoofline:
         return latency
 
     def flops_share(self, inputs: Inputs) -> Floats:
-        """Compute the share of FLOPs in the latency of each kernel, 0 to 1."""
-        share: Floats = inputs.flops * self.ns.get("flops", 0.0) / self.latency_ns(inputs)
+        """Compute the share of FLOPs, and of what a code makes of them, in the latency of each kernel, 0 to 1."""
+        work = np.zeros(len(inputs))
+        for name, amounts in _terms(inputs).items():
+            if name.startswith(_WORK):
+                work += amounts * self.ns.get(name, 0.0)
+        share: Floats = work / self.latency_ns(inputs)
         return share
 
 
@@ -87,10 +101,32 @@ def cache_roofline_from(values: Mapping[str, Any]) -> CacheRoofline:
 def _terms(inputs: Inputs) -> dict[str, Floats]:
     bytes_of = {"moved": inputs.moved_bytes, "weight": inputs.weight_bytes, "written": inputs.written_bytes}
     terms = {"flops": inputs.flops, "constant": np.ones(len(inputs))} | bytes_of
+    own = _terms_of_codes(inputs)
+    copied = {name: own[name] for name in _AMOUNTS_OF_BYTES if name in own}
     for column, name in enumerate(inputs.names):
         if name.startswith(_BEYOND):
             share = -np.expm1(-inputs.matrix[:, column])
-            terms |= {f"{own}_{name}": amount * share for own, amount in bytes_of.items()}
+            terms |= {f"{one}_{name}": amount * share for one, amount in bytes_of.items()}
+            moved_over_cache = np.expm1(inputs.matrix[:, column])
+            for one, amount in copied.items():
+                over_cache = amount / np.maximum(inputs.moved_bytes, 1.0) * moved_over_cache
+                terms[f"{one}_{name}"] = amount * over_cache / (1 + over_cache)
+    return terms | own
+
+
+def _terms_of_codes(inputs: Inputs) -> dict[str, Floats]:
+    """FLOPs and vector steps by code, and what codes copy and repeat; empty for kinds that do not tell it."""
+    told = inputs if _COPIED in inputs.names else with_code_path(inputs)
+    columns = dict(zip(told.names, told.matrix.T, strict=True))
+    if _COPIED not in columns:
+        return {}
+    terms = {name: np.expm1(columns[name]) for name in (*_AMOUNTS_OF_BYTES, _PRODUCTS)}
+    terms[_STEPS] = np.exp(columns[_STEPS])
+    for name, flag in columns.items():
+        if _BY_CODE in name:
+            terms[f"flops_{name}"] = inputs.flops * flag
+        if name.startswith(_BY_CODE):
+            terms[f"{_STEPS}_{name}"] = terms[_STEPS] * flag
     return terms
 
 
