@@ -91,17 +91,20 @@ def calm_readings(blocks: Iterable[Block], others: Iterable[tuple[str, float]] =
     work of different lengths are those of one moment: a run looks at networks when the machine is faster or slower than
     beside most kernels.
     """
-    readings = _readings(blocks, others)
-    fastest = _fastest(readings)
-    return fastest if _calm_share(readings.logs, fastest) >= _OFTEN else _usual(readings, fastest)
+    return calm_and_fastest_readings(blocks, others)[0]
 
 
-def fastest_readings(blocks: Iterable[Block], others: Iterable[tuple[str, float]] = ()) -> dict[str, float]:
-    """The readings that `calm_readings` gives where the machine is often calm, also where it is not.
+def calm_and_fastest_readings(
+    blocks: Iterable[Block], others: Iterable[tuple[str, float]] = ()
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The calm readings, and the fastest: those that would be calm if the machine was so often.
 
     A machine that neighbours disturb for an hour is still the same machine: its few fastest readings show it.
     """
-    return _fastest(_readings(blocks, others))
+    readings = _readings(blocks, others)
+    fastest = _fastest(readings)
+    often = _calm_share(readings.logs, fastest) >= _OFTEN
+    return fastest if often else _usual(readings, fastest), fastest
 
 
 def _readings(blocks: Iterable[Block], others: Iterable[tuple[str, float]]) -> _Readings:

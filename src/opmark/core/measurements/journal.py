@@ -1,7 +1,7 @@
 """Read the journal of a measuring run and fold it into measurements."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,7 +13,7 @@ from opmark.core.hardware.link import LinkMeasurement, fold_link
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.folding import TrialLabels, fold_kernel, fold_network, look_of
 from opmark.core.kernels.fusion import FusionMeasurement, fold_fusion
-from opmark.core.measurements.calm_readings import calm_readings, fastest_readings, is_calm
+from opmark.core.measurements.calm_readings import calm_and_fastest_readings, is_calm
 from opmark.core.measurements.counted_blocks import counted_blocks
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.estimate import median
@@ -99,10 +99,19 @@ class Journal:
             found[overhead.target].append(overhead.ns)
         return {target: median(values) for target, values in found.items()}
 
-    @cached_property
+    @property
     def calm_ns(self) -> dict[str, dict[str, float]]:
         """The calm readings of each target's sentinels, in ns by sentinel."""
-        return calm_of([self])
+        return self._calm_and_fastest_ns[0]
+
+    @property
+    def fastest_ns(self) -> dict[str, dict[str, float]]:
+        """The fastest readings of each target's sentinels, in ns by sentinel, also of a machine that is seldom calm."""
+        return self._calm_and_fastest_ns[1]
+
+    @cached_property
+    def _calm_and_fastest_ns(self) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+        return calm_and_fastest_of([self])
 
     def beside(self, calm: Mapping[str, Mapping[str, float]]) -> "Journal":
         """This journal with labels at the `calm` readings, in ns by target and sentinel."""
@@ -258,18 +267,13 @@ def calm_of(journals: Iterable[Journal]) -> dict[str, dict[str, float]]:
 
     Labels of several journals are comparable only at one state.
     """
-    return _readings_of(journals, calm_readings)
+    return calm_and_fastest_of(journals)[0]
 
 
-def fastest_of(journals: Iterable[Journal]) -> dict[str, dict[str, float]]:
-    """The fastest readings of each target's sentinels over all `journals`, as `fastest_readings` gives them."""
-    return _readings_of(journals, fastest_readings)
-
-
-def _readings_of(
+def calm_and_fastest_of(
     journals: Iterable[Journal],
-    told: Callable[[Iterable[Block], Iterable[tuple[str, float]]], dict[str, float]],
-) -> dict[str, dict[str, float]]:
+) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, float]]]:
+    """The same, and the fastest readings, as `calm_and_fastest_readings` gives them."""
     others: dict[str, list[tuple[str, float]]] = defaultdict(list)
     beside: dict[str, list[Block]] = defaultdict(list)
     for journal in journals:
@@ -278,7 +282,9 @@ def _readings_of(
                 others[item.target] += item.ns.items()
         for key, blocks in journal.blocks.items():
             beside[journal.trials[key].target] += blocks
-    return {target: found for target in {**others, **beside} if (found := told(beside[target], others[target]))}
+    found = {target: calm_and_fastest_readings(beside[target], others[target]) for target in {**others, **beside}}
+    calm, fastest = ({target: both[which] for target, both in found.items() if both[which]} for which in (0, 1))
+    return calm, fastest
 
 
 def labels_of_trials(

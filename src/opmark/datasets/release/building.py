@@ -9,7 +9,7 @@ from pathlib import Path
 from opmark.core.errors import ContentError
 from opmark.core.measurements.calm_readings import after_like_work, deviations_of_readings
 from opmark.core.measurements.host_clock import host_clock
-from opmark.core.measurements.journal import Journal, calm_of, fastest_of, read_journal
+from opmark.core.measurements.journal import Journal, calm_and_fastest_of, read_journal
 from opmark.core.reading import LARGE_BYTES, PACKED, read_content
 from opmark.core.slug import path_inside
 from opmark.datasets.format.manifest import FILE, RowSource
@@ -40,8 +40,7 @@ def build(
     Nothing is left behind on an error.
     """
     found = [read_journal(path) for path in journals]
-    calm_ns = calm_of(found)
-    fastest_ns = fastest_of(found)
+    calm_ns, fastest_ns = calm_and_fastest_of(found)
     for journal in found:
         _check_alike(journal, fastest_ns)
     parts = [_contents(journal.beside(calm_ns)) for journal in found]
@@ -60,7 +59,7 @@ def _check_alike(journal: Journal, fastest_ns: Mapping[str, Mapping[str, float]]
     The fastest readings are compared, because neighbours can disturb a machine during a whole run, and with those after
     work of the same length. They may differ by as much between hours as they do within one.
     """
-    for target, reading in fastest_of([journal]).items():
+    for target, reading in journal.fastest_ns.items():
         now = after_like_work(reading, fastest_ns[target])
         ratio = host_clock(now, fastest_ns[target]).ratio
         blocks = (block for key, own in journal.blocks.items() if journal.trials[key].target == target for block in own)
