@@ -30,9 +30,9 @@ def with_code_path(inputs: Inputs) -> Inputs:
 def _with_columns(inputs: Inputs, told_by: Callable[[Kind[Any]], Callable[[Any], dict[str, float]]]) -> Inputs:
     kind = KINDS.load(inputs.kind)
     told = told_by(kind)
-    rows = [told(kind.parse(kernel)) for kernel in inputs.kernels]
-    if not rows or not rows[0]:
+    if not inputs.kernels or not (first := told(kind.parse(inputs.kernels[0]))):
         return inputs
-    names = tuple(rows[0])
+    rows = [told(kind.parse(kernel)) for kernel in inputs.kernels]
+    names = tuple(first)
     columns = np.array([list(row.values()) for row in rows], dtype=np.float64)
     return inputs.with_columns(dict(zip(names, columns.T, strict=True)))

@@ -40,7 +40,19 @@ class CacheRoofline:
 
     def latency_ns(self, inputs: Inputs) -> Floats:
         """Compute the latency of each kernel. Raises `ValueError` where `inputs` lack a term."""
+        return self._sum(inputs, _terms(inputs))
+
+    def flops_share(self, inputs: Inputs) -> Floats:
+        """Compute the share of FLOPs, and of what a code makes of them, in the latency of each kernel, 0 to 1."""
         terms = _terms(inputs)
+        work = np.zeros(len(inputs))
+        for name, amounts in terms.items():
+            if name.startswith(_WORK):
+                work += amounts * self.ns.get(name, 0.0)
+        share: Floats = work / self._sum(inputs, terms)
+        return share
+
+    def _sum(self, inputs: Inputs, terms: Mapping[str, Floats]) -> Floats:
         unknown = sorted(self.ns.keys() - terms.keys())
         if unknown:
             raise ValueError(f"{inputs.kind}: the roofline has a term {unknown[0]!r}, which kernels here do not have")
@@ -49,15 +61,6 @@ class CacheRoofline:
             total += amounts * self.ns.get(name, 0.0)
         latency: Floats = np.maximum(total, self.least_ns)
         return latency
-
-    def flops_share(self, inputs: Inputs) -> Floats:
-        """Compute the share of FLOPs, and of what a code makes of them, in the latency of each kernel, 0 to 1."""
-        work = np.zeros(len(inputs))
-        for name, amounts in _terms(inputs).items():
-            if name.startswith(_WORK):
-                work += amounts * self.ns.get(name, 0.0)
-        share: Floats = work / self.latency_ns(inputs)
-        return share
 
 
 def fit_cache_roofline(inputs: Inputs, latency_ns: Floats) -> CacheRoofline:
