@@ -22,6 +22,7 @@ from opmark.predictors.learners.beyond import Beyond, beyond_from, fit_beyond
 from opmark.predictors.learners.by_element_type import fit_by_element_type, restore_by_element_type
 from opmark.predictors.learners.by_switch import fit_by_switch, restore_by_switch
 from opmark.predictors.learners.estimator import Estimator, Fitted
+from opmark.predictors.learners.reach import Reach, fit_reach, reach_from
 from opmark.predictors.learners.residual import Residual, fit_residual, residual_from, tried_residual
 from opmark.predictors.learners.roofline import Roofline, fit_roofline, roofline_from
 
@@ -57,6 +58,7 @@ class FittedUtilisation(Fitted):
     above_roofline: Residual
     rotated_above_hot: Residual | None
     beyond: Beyond | None = None
+    reach: Reach | None = None
     alignment: bool = False
     steps: bool = False
     code_path: bool = False
@@ -69,12 +71,13 @@ class FittedUtilisation(Fitted):
         own = inputs
         for name, extended in _FURTHER.items():
             own = extended(own) if getattr(self, name) else own
-        hot = base * np.exp(self.above_roofline.predict(own))
+        held = own if self.reach is None else self.reach.within(own)
+        hot = base * np.exp(self.above_roofline.predict(held))
         if self.beyond is not None and (larger := self.beyond.larger(own)).any():
             hot[larger] = self.beyond.latency_ns(own.take(larger), hot[larger])
         if self.rotated_above_hot is None:
             return Latencies(hot_ns=hot, rotated_ns=hot)
-        return Latencies(hot_ns=hot, rotated_ns=hot * np.exp(self.rotated_above_hot.predict(own)))
+        return Latencies(hot_ns=hot, rotated_ns=hot * np.exp(self.rotated_above_hot.predict(held)))
 
     def files(self) -> dict[str, str]:
         """Write the roofline and the learners of each label."""
@@ -83,6 +86,8 @@ class FittedUtilisation(Fitted):
             found |= self.rotated_above_hot.files("rotated")
         if self.beyond is not None:
             found |= self.beyond.files()
+        if self.reach is not None:
+            found |= self.reach.files()
         columns = {name: True for name in _FURTHER if getattr(self, name)}
         return found | ({_COLUMNS_FILE: to_text(columns)} if columns else {})
 
@@ -131,6 +136,7 @@ class Utilisation(Estimator):
             above_roofline=above,
             rotated_above_hot=rotated,
             beyond=fit_beyond(columns, labels),
+            reach=fit_reach(columns, labels),
             alignment="alignment" in further,
             steps="steps" in further,
             code_path="code_path" in further,
@@ -162,6 +168,7 @@ class Utilisation(Estimator):
             above_roofline=residual_from(files, "hot"),
             rotated_above_hot=residual_from(files, "rotated") if "rotated-smooth.json" in files else None,
             beyond=beyond_from(files),
+            reach=reach_from(files),
             alignment=bool(columns.get("alignment")),
             steps=bool(columns.get("steps")),
             code_path=bool(columns.get("code_path")),
