@@ -1,4 +1,4 @@
-"""How far learners follow a kernel's sizes: as far as a measured kernel has them, or one of the same codes.
+"""The sizes up to which learners follow a kernel: the largest measured ones, of all kernels or of the same codes.
 
 Beyond its rows, a Gaussian process goes back to its mean and follows its linear part: what it learned of an operator is
 lost for the first kernel that is larger. Where every column is held at its largest measured value, a larger kernel is
