@@ -99,7 +99,9 @@ def test_codes_without_limits_have_those_of_all() -> None:
     assert held[~same][:, columns].max() == 5.0
 
 
-@pytest.mark.parametrize("text", ['{"most": [[[1.0], [2.0]]]}', "{}", '{"most": [["a", "b"], []]}'])
+@pytest.mark.parametrize(
+    "text", ['{"most": [[[1.0], [2.0]]]}', "{}", '{"most": [["a", "b"], []]}', '{"most": [[[], [1e999]]]}']
+)
 def test_foreign_text_is_refused(text: str) -> None:
     with pytest.raises((KeyError, ValueError)):
         reach_from({"reach.json": text})

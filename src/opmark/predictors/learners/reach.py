@@ -95,6 +95,8 @@ def reach_from(files: Mapping[str, str]) -> Reach | None:
     most = {tuple(map(float, codes)): tuple(map(float, values)) for codes, values in limits}
     if () not in most:
         raise ValueError(f"{_FILE} lacks the limits of all kernels")
+    if not all(np.isfinite(values).all() for values in most.values()):
+        raise ValueError(f"{_FILE} holds a limit that is not a finite number")
     return Reach(most=most)
 
 
