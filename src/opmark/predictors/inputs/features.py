@@ -92,6 +92,12 @@ class Inputs:
     def __len__(self) -> int:
         return len(self.kernels)
 
+    @property
+    def log_work(self) -> Floats:
+        """The logarithm of FLOPs times moved bytes of each kernel, by which kernels of a kind are larger or smaller."""
+        work: Floats = np.log1p(self.flops) + np.log1p(self.moved_bytes)
+        return work
+
     def take(self, rows: Any) -> "Inputs":
         """Select rows by indices or by a mask."""
         chosen = np.arange(len(self))[rows]

@@ -40,7 +40,7 @@ def shape_group(inputs: Inputs, context: Context) -> Flags:
 def frontier(inputs: Inputs, context: Context) -> Flags:
     """Select the largest tenth by FLOPs and bytes, and kernels as large as the smallest of them."""
     del context
-    size = np.log1p(inputs.flops) + np.log1p(inputs.moved_bytes)
+    size = inputs.log_work
     if len(size) < 2 or np.ptp(size) == 0:
         return np.zeros(len(inputs), dtype=bool)
     return np.asarray(size >= np.quantile(size, 1 - _FRONTIER))

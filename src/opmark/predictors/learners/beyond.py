@@ -50,7 +50,7 @@ class Beyond:
 
     def larger(self, inputs: Inputs) -> Flags:
         """Mark the kernels that are larger than every measured one."""
-        return np.asarray(_size(inputs) > self.largest)
+        return np.asarray(inputs.log_work > self.largest)
 
     def latency_ns(self, inputs: Inputs, usual_ns: Floats) -> Floats:
         """Predict hot latencies; of the `usual_ns` that other learners predict, as much is kept as is not for FLOPs."""
@@ -84,7 +84,7 @@ def fit_beyond(inputs: Inputs, labels: Latencies) -> Beyond | None:
         return None
     roofline = fit_cache_roofline(inputs, labels.hot_ns)
     above = np.log(labels.hot_ns / roofline.latency_ns(inputs))
-    size = _size(inputs)
+    size = inputs.log_work
     usual, effects = _fitted_effects(inputs, above, np.exp(_DECAY * (size - size.max())))
     error = np.abs(above - _told(inputs, usual, effects))[size >= np.quantile(size, 1 - _LARGEST)]
     if np.median(error) > _MOST_ERROR:
@@ -134,8 +134,3 @@ def _told(inputs: Inputs, usual: float, effects: Mapping[int, Mapping[float, flo
     for column, known in sorted(effects.items()):
         total += [known.get(code, 0.0) for code in inputs.matrix[:, column].tolist()]
     return total
-
-
-def _size(inputs: Inputs) -> Floats:
-    size: Floats = np.log1p(inputs.flops) + np.log1p(inputs.moved_bytes)
-    return size

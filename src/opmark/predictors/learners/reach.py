@@ -57,7 +57,7 @@ class Reach:
 
 def fit_reach(inputs: Inputs, labels: Latencies) -> Reach | None:
     """Find the limits with which a process of the smaller kernels tells the largest best; None if it needs none."""
-    size = np.log1p(inputs.flops) + np.log1p(inputs.moved_bytes)
+    size = inputs.log_work
     if len(inputs) < _ENOUGH_ROWS or not np.ptp(size):
         return None
     largest = size >= np.quantile(size, 1 - _LARGEST)

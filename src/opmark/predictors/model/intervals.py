@@ -79,7 +79,7 @@ def training_range(inputs: Inputs) -> TrainingRange:
         low=tuple((sized.min(axis=0) - margin).tolist()),
         high=tuple((sized.max(axis=0) + margin).tolist()),
         codes=codes,
-        work=float(_work(inputs).max()),
+        work=float(inputs.log_work.max()),
     )
 
 
@@ -89,7 +89,7 @@ def outside(inputs: Inputs, known: TrainingRange) -> Flags:
     values = inputs.matrix[:, numeric]
     low, high = np.array(known.low)[numeric], np.array(known.high)[numeric]
     flags: Flags = np.any((values < low - 1e-9) | (values > high + 1e-9), axis=1)
-    flags |= _work(inputs) > known.work + 1e-9
+    flags |= inputs.log_work > known.work + 1e-9
     return flags | unseen(inputs, known)
 
 
@@ -99,11 +99,6 @@ def unseen(inputs: Inputs, known: TrainingRange) -> Flags:
     for column, codes in known.codes:
         flags |= ~np.isin(inputs.matrix[:, column], codes)
     return flags
-
-
-def _work(inputs: Inputs) -> Floats:
-    work: Floats = np.log1p(inputs.flops) + np.log1p(inputs.moved_bytes)
-    return work
 
 
 def calibrate(estimator: Estimator, fitted: Fitted, inputs: Inputs, labels: Latencies) -> tuple[KindErrors, Latencies]:
