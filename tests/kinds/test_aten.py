@@ -147,6 +147,20 @@ def test_channels_last_images_are_another_kernel():
     assert of_aten(other)[0].params["channels_last"] is True
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_resizing_channels_last_images_is_another_kernel(mode):
+    kind = KINDS.load("resize")
+    shapes = {"shape": (1, 16, 9, 9), "output": (1, 16, 18, 18), "coordinates": "asymmetric", "rounding": "floor"}
+    if mode != "nearest":
+        shapes |= {"coordinates": "half_pixel", "rounding": ""}
+    for layout, strides in (("", None), ("-nhwc", calls.channels_last((1, 16, 9, 9)))):
+        p = kind.parameters(**shapes, mode=mode + layout, dtype="float32")
+        call = kind.to_aten(p)
+        assert call is not None
+        assert (call.strides[0] if call.strides else None) == strides
+        assert of_aten(call)[0] == kind.kernel(p)
+
+
 def test_working_in_place_is_another_kernel():
     calls = [
         AtenCall(op=f"{name}.default", arguments=(spec(4, 4),), outputs=(spec(4, 4),)) for name in ("relu", "relu_")

@@ -9,7 +9,7 @@ from opmark.core.kernels.call import AtenCall, OnnxNode
 from opmark.core.kernels.kind import Kind, Setting
 from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.kernels.work import Work
-from opmark.kinds._aten import calls
+from opmark.kinds._aten import calls, windows
 from opmark.kinds._onnx.nodes import build, constant, data, present
 from opmark.kinds._onnx.quantised import nchw, nhwc
 from opmark.kinds._shared import resampling
@@ -31,7 +31,7 @@ _FLOPS = {"nearest": 0, "linear": 8, "cubic": 40, "area": 4}
 class Resize:
     """From `shape` to `output`, batch and channels first; `rounding` applies to nearest only.
 
-    A `mode` that ends in `-nhwc` takes and gives tensors with channels last.
+    A `mode` that ends in `-nhwc` takes and gives tensors with channels last; to torch, that is their layout in memory.
     """
 
     shape: tuple[int, ...]
@@ -105,13 +105,14 @@ class ResizeKind(Kind[Resize]):
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Resize | None:
         mode, coordinates = values["mode"], values["coordinates"]
+        nearest = mode.removesuffix(_LAST) == "nearest"
         if setting.language == "aten":
-            coordinates = "asymmetric" if mode == "nearest" else "half_pixel"
+            coordinates = "asymmetric" if nearest else "half_pixel"
         p = Resize(
             **resampling.drawn_shapes(values),
             mode=mode,
             coordinates=coordinates,
-            rounding="floor" if mode == "nearest" else "",
+            rounding="floor" if nearest else "",
             dtype=setting.dtype,
         )
         return self.within_limits(p)
@@ -161,21 +162,22 @@ class ResizeKind(Kind[Resize]):
         return Resize(
             shape=x.shape,
             output=call.outputs[0].shape,
-            mode=mode,
+            mode=mode + (_LAST if windows.is_channels_last(call, (0, x)) else ""),
             coordinates="align_corners" if aligned else plain,
             rounding="floor" if mode == "nearest" else "",
             dtype=x.dtype,
         )
 
     def to_aten(self, p: Resize) -> AtenCall | None:
-        aligned = p.coordinates == "align_corners"
-        asked = "asymmetric" if p.mode == "nearest" else "align_corners" if aligned else "half_pixel"
+        nearest, aligned = p.plain_mode == "nearest", p.coordinates == "align_corners"
+        asked = "asymmetric" if nearest else "align_corners" if aligned else "half_pixel"
         names = {mode: name for name, mode in _ATEN.items()}
-        if p.antialias or p.mode not in names or p.coordinates != asked or len(p.shape) != 4:
+        if p.antialias or p.plain_mode not in names or p.coordinates != asked or len(p.shape) != 4:
             return None
         x, result = TensorSpec(p.shape, p.dtype), TensorSpec(p.output, p.dtype)
-        more = () if p.mode == "nearest" else (aligned,)
-        return calls.build(names[p.mode], x, p.output[2:], *more, outputs=[result])
+        more = () if nearest else (aligned,)
+        strides = () if p.plain_mode == p.mode else (calls.channels_last(p.shape),)
+        return calls.build(names[p.plain_mode], x, p.output[2:], *more, outputs=[result], strides=strides)
 
 
 KIND = ResizeKind()
