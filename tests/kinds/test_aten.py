@@ -153,7 +153,8 @@ def test_resizing_channels_last_images_is_another_kernel(mode):
     shapes = {"shape": (1, 16, 9, 9), "output": (1, 16, 18, 18), "coordinates": "asymmetric", "rounding": "floor"}
     if mode != "nearest":
         shapes |= {"coordinates": "half_pixel", "rounding": ""}
-    for layout, strides in (("", None), ("-nhwc", calls.channels_last((1, 16, 9, 9)))):
+    layouts = {"": None, "-nhwc": (1296, 1, 144, 16), "-nhwc-to-nchw": (16, 1, 144, 16)}
+    for layout, strides in layouts.items():
         p = kind.parameters(**shapes, mode=mode + layout, dtype="float32")
         call = kind.to_aten(p)
         assert call is not None

@@ -20,9 +20,9 @@ MODES = ("nearest", "linear", "cubic", "area")
 COORDINATES = (
     "half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric", "tf_crop_and_resize"
 )  # fmt: skip
-# Ends the mode of a kernel whose tensors have channels last.
-_LAST = "-nhwc"
-_CODED = (*MODES, *(f"{mode}{_LAST}" for mode in MODES))
+# Ends the mode of a kernel whose tensors have channels last, and of one that gives channels first all the same.
+_LAST, _TO_FIRST = "-nhwc", "-nhwc-to-nchw"
+_CODED = tuple(f"{mode}{layout}" for layout in ("", _LAST, _TO_FIRST) for mode in MODES)
 _ATEN = {"upsample_nearest2d": "nearest", "upsample_bilinear2d": "linear", "upsample_bicubic2d": "cubic"}
 _FLOPS = {"nearest": 0, "linear": 8, "cubic": 40, "area": 4}
 
@@ -32,6 +32,7 @@ class Resize:
     """From `shape` to `output`, batch and channels first; `rounding` applies to nearest only.
 
     A `mode` that ends in `-nhwc` takes and gives tensors with channels last; to torch, that is their layout in memory.
+    One that ends in `-nhwc-to-nchw` takes a single image with channels last and gives it with channels first.
     """
 
     shape: tuple[int, ...]
@@ -45,7 +46,7 @@ class Resize:
     @property
     def plain_mode(self) -> str:
         """The mode without its layout."""
-        return self.mode.removesuffix(_LAST)
+        return self.mode.partition(_LAST)[0]
 
 
 class ResizeKind(Kind[Resize]):
@@ -105,11 +106,12 @@ class ResizeKind(Kind[Resize]):
 
     def draw(self, values: Mapping[str, Any], setting: Setting) -> Resize | None:
         mode, coordinates = values["mode"], values["coordinates"]
-        nearest = mode.removesuffix(_LAST) == "nearest"
+        nearest = mode.partition(_LAST)[0] == "nearest"
         if setting.language == "aten":
             coordinates = "asymmetric" if nearest else "half_pixel"
+        single = {"batch": 1} if mode.endswith(_TO_FIRST) else {}
         p = Resize(
-            **resampling.drawn_shapes(values),
+            **resampling.drawn_shapes({**values, **single}),
             mode=mode,
             coordinates=coordinates,
             rounding="floor" if nearest else "",
@@ -141,7 +143,7 @@ class ResizeKind(Kind[Resize]):
         )
 
     def to_onnx(self, p: Resize) -> OnnxNode | None:
-        if p.plain_mode == "area":
+        if p.plain_mode == "area" or p.mode.endswith(_TO_FIRST):
             return None
         shape, output = (p.shape, p.output) if p.plain_mode == p.mode else (nhwc(p.shape), nhwc(p.output))
         attributes: dict[str, Any] = {"mode": p.plain_mode, "coordinate_transformation_mode": p.coordinates}
@@ -159,10 +161,13 @@ class ResizeKind(Kind[Resize]):
             return None
         aligned = mode != "nearest" and bool(calls.argument(call, 2, "align_corners", False))
         plain = "asymmetric" if mode == "nearest" else "half_pixel"
+        layout = _LAST if windows.is_channels_last(call, (0, x)) else ""
+        if windows.is_seen_channels_first(call, 0, x):
+            layout = _TO_FIRST
         return Resize(
             shape=x.shape,
             output=call.outputs[0].shape,
-            mode=mode + (_LAST if windows.is_channels_last(call, (0, x)) else ""),
+            mode=mode + layout,
             coordinates="align_corners" if aligned else plain,
             rounding="floor" if mode == "nearest" else "",
             dtype=x.dtype,
@@ -176,7 +181,11 @@ class ResizeKind(Kind[Resize]):
             return None
         x, result = TensorSpec(p.shape, p.dtype), TensorSpec(p.output, p.dtype)
         more = () if nearest else (aligned,)
-        strides = () if p.plain_mode == p.mode else (calls.channels_last(p.shape),)
+        strides: tuple[calls.Strides, ...] = () if p.plain_mode == p.mode else (calls.channels_last(p.shape),)
+        if p.mode.endswith(_TO_FIRST):
+            if p.shape[0] != 1:
+                return None
+            strides = (windows.seen_channels_first(p.shape),)
         return calls.build(names[p.plain_mode], x, p.output[2:], *more, outputs=[result], strides=strides)
 
 

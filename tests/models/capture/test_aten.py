@@ -325,6 +325,20 @@ def test_a_linear_layer_of_transposed_tokens_reads_its_weight_once() -> None:
     assert kind.from_aten(call) == p
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_single_image_made_of_tokens_is_resized_to_channels_first(batch: int) -> None:
+    import torch
+
+    def upsampled(tokens: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.interpolate(tokens.transpose(1, 2).reshape(-1, 8, 4, 4), size=(9, 9), mode="bilinear")
+
+    graph = traced(upsampled, (batch, 16, 8))
+    (resize,) = graph.costly
+    assert resize.kernel.params["mode"] == ("linear-nhwc-to-nchw" if batch == 1 else "linear-nhwc")
+    made = upsampled(torch.zeros(batch, 16, 8))
+    assert made.is_contiguous() is (batch == 1)
+
+
 @pytest.mark.parametrize(("batch", "last"), [(1, False), (2, True)])
 def test_images_made_of_tokens_have_the_layout_that_eager_torch_gives_them(batch: int, last: bool) -> None:
     """A batch of one leaves a stride that is not channels last: the convolution copies its input first."""

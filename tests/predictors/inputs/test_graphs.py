@@ -55,6 +55,14 @@ def test_a_network_measured_in_another_size_is_found_among_what_was_captured(tmp
     assert {key: graph.id for key, graph in by_size.items()} == {"a": small.id, "b": large.id}
 
 
+def test_a_network_of_one_size_is_found_whatever_kernels_it_had_before(tmp_path: Path) -> None:
+    heard: list[str] = []
+    both = [network("light-squeezenet", "0" * 16), network("light-squeezenet", "1" * 16)]
+    found = graphs_of(both, "onnxruntime-cpu-t1", cache=tmp_path, warn=heard.append)
+    assert set(found) == {"0" * 16, "1" * 16}
+    assert len({graph.id for graph in found.values()}) == 1
+
+
 def looked_up(weight_bytes: int, *, free: bool = False) -> Graph:
     """One node that reads `weight_bytes` of a table of a million."""
     kernel = law.kernels("gemm", 1)[0]

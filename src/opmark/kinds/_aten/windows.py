@@ -51,6 +51,27 @@ def is_channels_last(call: AtenCall, *tensors: tuple[int, TensorSpec]) -> bool:
     )
 
 
+def seen_channels_first(shape: Shape) -> calls.Strides:
+    """Strides of a single image with channels last that torch takes for one with channels first.
+
+    A view that splits the pixels of a transposed matrix has them. The step between images is smaller than an image,
+    and torch's `is_channels_last_strides_2d` (c10/core/MemoryFormat.h, 2.13) believes it, although there is one image.
+    """
+    return (shape[1], *calls.channels_last(shape)[1:])
+
+
+def is_seen_channels_first(call: AtenCall, index: int, spec: TensorSpec) -> bool:
+    """True if the tensor is a single image with channels last that torch takes for one with channels first."""
+    found, last = calls.stride(call, index), calls.channels_last(spec.shape)
+    return (
+        len(spec.shape) == 4
+        and spec.shape[0] == 1
+        and found is not None
+        and found[1:] == last[1:] != calls.dense(spec.shape)[1:]
+        and found[0] < last[0]
+    )
+
+
 def convolution_call(
     p: ConvolutionSizes,
     output: Shape,

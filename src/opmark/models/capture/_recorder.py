@@ -19,6 +19,7 @@ from opmark.models.capture._fused_attention import FUSED, in_parts
 
 # These operators return uninitialised memory.
 _ALLOCATIONS = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"})
+_RESHAPES = frozenset({torch.ops.aten.view.default, torch.ops.aten.reshape.default})
 
 _CONVOLUTIONS = frozenset({torch.ops.aten.conv2d.default, torch.ops.aten.convolution.default})
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -100,7 +101,7 @@ class Recorder(TorchDispatchMode):
             with self:
                 args = (args[0].contiguous(), *args[1:])
         result = func(*args, **kwargs)
-        if func is torch.ops.aten.view.default:
+        if func in _RESHAPES and _storage(result) == _storage(args[0]):
             result = _as_eager(result, args[0])
         if func is torch.ops.aten.copy_.default and self._hands_over(*args[:2]):
             return func(*args, **kwargs)

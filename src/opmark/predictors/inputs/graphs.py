@@ -11,6 +11,7 @@ from opmark.core.measurements.measurement import NetworkMeasurement
 from opmark.models.graphs import encoding as store
 from opmark.models.graphs.shipped import graphs_folder, sized_graphs
 from opmark.models.resolve import default_cache, graph_of
+from opmark.models.zoo import models
 
 TRAINING = "training"
 _FORWARD = "forward"
@@ -46,7 +47,8 @@ def graphs_of(
             except OpMarkError as error:
                 warn(f"{one.network} is left out: {error}")
                 continue
-            if graph.id != one.graph_id and one.size is None and len(sizes[one.network, one.batch]) > 1:
+            unsure = one.size is None and not _has_one_size(one.network) and len(sizes[one.network, one.batch]) > 1
+            if graph.id != one.graph_id and unsure:
                 warn(
                     f"{one.network} is left out: it was measured in several sizes, and the size of this row is unknown"
                 )
@@ -55,6 +57,11 @@ def graphs_of(
                 warn(f"{one.network} has other kernels here than where it was measured")
         found[one.graph_id] = graph
     return found
+
+
+def _has_one_size(network: str) -> bool:
+    family = models().get(network.partition("@")[0])
+    return family is not None and family.onnx_file is not None
 
 
 def _captured(folder: Path, network: str) -> dict[str, Graph]:
