@@ -96,7 +96,7 @@ def test_ours_is_better_than_every_baseline_on_unseen_groups() -> None:
     sides = split_sides(evidence, "shape-group")  # the first of five folds judges
     errors = {}
     for name in ("lightgbm", "lightgbm-log", "lightgbm-raw", "nn-meter-forest", "nearest", "linear", "roofline"):
-        found = judge_sides(sides, name)
+        found = judge_sides(sides, ESTIMATORS.load(name))
         assert found is not None
         errors[name] = METRICS["mape"](found.measured_ns, found.predicted_ns)
     assert min(errors, key=lambda name: errors[name]) == "lightgbm"

@@ -163,6 +163,17 @@ def donors_named(here: "Workspace", names: Sequence[str]) -> "list[Donor]":
     return [_donor(here, name) for name in names]
 
 
+def donors_by_target(here: "Workspace", names: Sequence[str], targets: Sequence[str]) -> "dict[str, Donor]":
+    """The predictors `names` by the target that they predict. Raises `UsageError` where there is not one for each."""
+    found = {donor.model.bundle.target.name: donor for donor in donors_named(here, names)}
+    if names and (len(found) < len(names) or set(found) != set(targets)):
+        raise UsageError(
+            f"--donor predicts {', '.join(sorted(found))}, and {', '.join(targets)} is asked for",
+            hint="give one --donor for each --target",
+        )
+    return found
+
+
 def possible_donors(here: "Workspace", *, but: str) -> list[str]:
     """`RELEASE:TARGET` of every target in the newest release of every device, except `but`."""
     from opmark.datasets.release.finding import find, names

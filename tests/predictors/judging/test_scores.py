@@ -112,7 +112,7 @@ def test_every_shape_group_judges_once() -> None:
     found = judge(evidence(), "nearest", "shape-group")
     assert found is not None
     assert sorted(found.measured_ns) == sorted(row.latency_hot_ns or 0 for row in evidence().measurements)
-    first = judge_sides(split_sides(evidence(), "shape-group"), "nearest")
+    first = judge_sides(split_sides(evidence(), "shape-group"), ESTIMATORS.load("nearest"))
     assert first is not None
     assert len(first.kinds) < len(found.kinds)
 

@@ -10,11 +10,16 @@ import numpy as np
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.graph import Graph
 from opmark.core.measurements.measurement import HELD_OUT, SEALED, USABLE, Measurement, NetworkMeasurement
+from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.arrays import Floats
 from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.judging.splits import Context
+from opmark.predictors.learners.estimator import Estimator
+from opmark.predictors.model.adapted_learner import TRANSFERRED
+from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.metrics import all_metrics
 from opmark.predictors.model.training import fusion_of, release_hardware
+from opmark.predictors.transfer.corrected import Corrected
 
 if TYPE_CHECKING:
     from opmark.datasets.release.release import Release
@@ -25,7 +30,7 @@ class Evidence:
     """One target's rows, its networks without the sealed ones, and their graphs by id or name.
 
     `release` is the id of the release that they come from, empty without one. `network_retests` pairs measurements of
-    networks with their repeats; `fusion` as in `BundleManifest`.
+    networks with their repeats; `fusion` as in `BundleManifest`. The estimator `transferred` corrects the `donor`.
     """
 
     target: Target
@@ -36,6 +41,13 @@ class Evidence:
     graphs: Mapping[str, Graph] = field(default_factory=dict)
     release: str = ""
     fusion: Mapping[str, bool] = field(default_factory=dict)
+    donor: Bundle | None = None
+
+    def learner(self, estimator: str) -> Estimator:
+        """Look up an estimator. Raises `UnknownNameError`, for `transferred` too where there is no donor."""
+        if estimator == TRANSFERRED and self.donor is not None:
+            return Corrected(donor=self.donor)
+        return ESTIMATORS.load(estimator)
 
     @property
     def unseen(self) -> list[NetworkMeasurement]:

@@ -21,6 +21,7 @@ from opmark.models.origin import code_id, installed
 from opmark.predictors.inputs.shape_groups import PARTS as FOLDS
 from opmark.predictors.judging.evidence import Evidence, Judged
 from opmark.predictors.judging.splits import NETWORKS_UNSEEN, SHAPE_GROUP
+from opmark.predictors.model.adapted_learner import TRANSFERRED
 
 SCHEMA = 1
 # The code and the packages that decide what an estimator learns and how it is judged.
@@ -81,6 +82,7 @@ class FinishedParts:
 
     def __init__(self, folder: Path, evidence: Evidence) -> None:
         self.folder = folder / evidence.target.device / (evidence.release or "none") / evidence.target.name
+        self._donor_id = evidence.donor.manifest.id if evidence.donor else ""
         self._evidence_key = content_id(
             [
                 evidence.release,
@@ -115,7 +117,8 @@ class FinishedParts:
         write_sealed(self._path(part), text)
 
     def _key(self, part: JudgedPart) -> str:
-        return content_id([self._evidence_key, part.estimator, part.split, part.kind])
+        donor = self._donor_id if part.estimator == TRANSFERRED else ""
+        return content_id([self._evidence_key, donor, part.estimator, part.split, part.kind])
 
     def _path(self, part: JudgedPart) -> Path:
         return self.folder / part.estimator / part.split / f"{part.kind or 'networks'}.json.gz"

@@ -56,7 +56,7 @@ def learning_curve(
                 progress(estimator, f"{count} kernels")
             fewer = [(kind, _some(training, count / whole), test) for kind, training, test in sides]
             with single_thread():
-                judged = judge_sides(fewer, estimator)
+                judged = judge_sides(fewer, evidence.learner(estimator))
             if judged is None:
                 continue
             found = all_metrics(judged.measured_ns, judged.predicted_ns)

@@ -45,6 +45,7 @@ def judge_networks(evidence: Evidence, estimator: str) -> Judged | None:
         [row for row in evidence.measurements if row.kernel.key not in real],
         evidence.target,
         estimator=estimator,
+        learner=evidence.learner(estimator),
         hardware=evidence.hardware,
         networks=evidence.networks,
         graphs=evidence.graphs,

@@ -9,7 +9,6 @@ import numpy as np
 from opmark.core.errors import OpMarkError
 from opmark.core.measurements.measurement import SEALED
 from opmark.core.parallel.task_map import InTurn, MapProgress, TaskMap
-from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.arrays import Floats, Integers, single_thread
 from opmark.predictors.inputs.shape_groups import shape_groups
 from opmark.predictors.inputs.tables import Table, tables
@@ -28,6 +27,7 @@ from opmark.predictors.judging.networks import (
 )
 from opmark.predictors.judging.noise_floors import kernel_noise, network_noise_floor, noise_floor
 from opmark.predictors.judging.splits import NETWORKS_UNSEEN, SPLIT_NAMES, split_folds
+from opmark.predictors.learners.estimator import Estimator
 from opmark.predictors.model.intervals import calibrate, outside, training_range
 from opmark.predictors.model.metrics import all_metrics, coverage
 
@@ -166,12 +166,13 @@ def _judge_part(evidence: Evidence, part: JudgedPart) -> Judged | None:
     with single_thread():
         if part.split == NETWORKS_UNSEEN:
             return judge_networks(evidence, part.estimator)
-        return judge_sides(split_sides(evidence, part.split, every_fold=True, kind=part.kind), part.estimator)
+        sides = split_sides(evidence, part.split, every_fold=True, kind=part.kind)
+        return judge_sides(sides, evidence.learner(part.estimator))
 
 
 def judge(evidence: Evidence, estimator: str, split: str) -> Judged | None:
     """Fit each kind on one side of every fold of `split` and predict the other; None if no kind has two sides."""
-    return judge_sides(split_sides(evidence, split, every_fold=True), estimator)
+    return judge_sides(split_sides(evidence, split, every_fold=True), evidence.learner(estimator))
 
 
 def split_sides(
@@ -194,9 +195,8 @@ def split_sides(
     return sides
 
 
-def judge_sides(sides: Sequence[tuple[str, Table, Table]], estimator: str) -> Judged | None:
-    """Fit `estimator` to the first table of each kind and predict the second; None without any kind."""
-    learner = ESTIMATORS.load(estimator)
+def judge_sides(sides: Sequence[tuple[str, Table, Table]], learner: Estimator) -> Judged | None:
+    """Fit `learner` to the first table of each kind and predict the second; None without any kind."""
     kinds: list[str] = []
     families: list[str] = []
     columns: list[Floats] = []

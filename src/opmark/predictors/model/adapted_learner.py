@@ -1,4 +1,4 @@
-"""Learners of one kind that correct the predictor of another device, or a law of their own, with few samples."""
+"""Learners of one kind that correct the predictor of another device, or a law of their own."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -19,13 +19,15 @@ from opmark.predictors.learners.roofline import Roofline, roofline_from
 
 # The estimator of kinds with enough samples to learn from without a donor, and the prefix of its files.
 LEARNER = "lightgbm"
-_OWN = "own."
+_OWN, _LEARNED = "own.", "learned."
 # The name that manifests give instead of an estimator's.
 TRANSFERRED = "transferred"
 _FILE = "adapted.json"
 _RESIDUAL = "residual"
 _TRANSFER_FILE = "transfer.json"
 _DONOR = "donor."
+# A learner of latencies divided by the donor's sees a kernel that takes as long on both devices as one of this latency.
+_EQUAL_NS = 1e5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,7 +35,8 @@ class Adapted:
     """log latency = `intercept` + `slopes` · (log base, log(1 + FLOPs), log(1 + bytes)) + a learned residual.
 
     The base is `law` if given, else the donor's latency. The sum without the residual stays within `limits`, the
-    residual within `residual_limits`, in nats. If `own` is given, it alone predicts, without a donor.
+    residual within `residual_limits`, in nats. If `own` is given, it alone predicts, without a donor; `learned` tells
+    both latencies divided by the donor's.
     """
 
     intercept: float = 0.0
@@ -43,11 +46,14 @@ class Adapted:
     residual: Residual | None = None
     residual_limits: tuple[float, float] = (0.0, 0.0)
     own: Fitted | None = None
+    learned: Fitted | None = None
 
     def hot_ns(self, inputs: Inputs, donor_ns: Floats) -> Floats:
         """Predict the hot latency of each kernel from the donor's, `donor_ns`."""
         if self.own is not None:
             return self.own.predict(inputs).hot_ns
+        if self.learned is not None:
+            return donor_ns / _EQUAL_NS * self.learned.predict(beside_donor(inputs, donor_ns)).hot_ns
         base = donor_ns if self.law is None else self.law.latency_ns(inputs.flops, inputs.moved_bytes)
         above, by_flops, by_bytes = self.slopes
         total: Floats = self.intercept + above * np.log(base)
@@ -61,9 +67,12 @@ class Adapted:
         return latency
 
     def latencies(self, inputs: Inputs, donor: Latencies, rotated_above: float) -> Latencies:
-        """Predict both labels; unless `own` predicts, rotated ÷ hot is the donor's times e^`rotated_above`."""
+        """Predict both labels; without `own` or `learned`, rotated ÷ hot is the donor's times e^`rotated_above`."""
         if self.own is not None:
             return self.own.predict(inputs)
+        if self.learned is not None:
+            times = self.learned.predict(beside_donor(inputs, donor.hot_ns))
+            return multiplied(times, donor)
         hot = self.hot_ns(inputs, donor.hot_ns)
         return Latencies(hot_ns=hot, rotated_ns=hot * np.exp(rotated_above) * donor.rotated_ns / donor.hot_ns)
 
@@ -81,6 +90,8 @@ class Adapted:
             found |= self.residual.files(_RESIDUAL)
         if self.own is not None:
             found |= {f"{_OWN}{name}": text for name, text in self.own.files().items()}
+        if self.learned is not None:
+            found |= {f"{_LEARNED}{name}": text for name, text in self.learned.files().items()}
         return found
 
 
@@ -133,6 +144,7 @@ class FittedTransfer(Fitted):
     adapted: Adapted
     donor: DonorKind | None
     rotated_above: float
+    held_out: Latencies | None = None
 
     def predict(self, inputs: Inputs) -> Latencies:
         """Predict both labels."""
@@ -165,7 +177,7 @@ def adapted_from(files: Mapping[str, str]) -> Adapted:
     """Read the files of `Adapted.files`. Raises `KeyError`, `ValueError` or `TypeError` on foreign text."""
     values = from_text(files[_FILE])
     above, by_flops, by_bytes = values["slopes"]
-    own = starting_with(files, _OWN)
+    own, learned = starting_with(files, _OWN), starting_with(files, _LEARNED)
     return Adapted(
         intercept=float(values["intercept"]),
         slopes=(float(above), float(by_flops), float(by_bytes)),
@@ -174,6 +186,7 @@ def adapted_from(files: Mapping[str, str]) -> Adapted:
         residual=residual_from(files, _RESIDUAL) if f"{_RESIDUAL}-smooth.json" in files else None,
         residual_limits=_pair(values["residual_limits"]),
         own=ESTIMATORS.load(LEARNER).restore(own) if own else None,
+        learned=ESTIMATORS.load(LEARNER).restore(learned) if learned else None,
     )
 
 
@@ -184,6 +197,28 @@ def with_donor(inputs: Inputs, donor_ns: Floats) -> Inputs:
         matrix=np.column_stack([inputs.matrix, np.log(donor_ns)]),
         names=(*inputs.names, "log_donor_ns"),
         smooth=(*inputs.smooth, len(inputs.names)),
+    )
+
+
+def beside_donor(inputs: Inputs, donor_ns: Floats) -> Inputs:
+    """Append the donor's log latency, and leave out the work: the donor's latency stands in for a law of work."""
+    none = np.zeros(len(inputs))
+    return replace(with_donor(inputs, donor_ns), flops=none, moved_bytes=none)
+
+
+def divided(measured: Latencies, donor: Latencies) -> Latencies:
+    """Divide latencies by the donor's, for a learner of `Adapted.learned`."""
+    return replace(
+        measured,
+        hot_ns=measured.hot_ns / donor.hot_ns * _EQUAL_NS,
+        rotated_ns=measured.rotated_ns / donor.rotated_ns * _EQUAL_NS,
+    )
+
+
+def multiplied(times: Latencies, donor: Latencies) -> Latencies:
+    """Make latencies of what `divided` made."""
+    return Latencies(
+        hot_ns=times.hot_ns * donor.hot_ns / _EQUAL_NS, rotated_ns=times.rotated_ns * donor.rotated_ns / _EQUAL_NS
     )
 
 

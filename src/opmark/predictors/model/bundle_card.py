@@ -4,7 +4,7 @@ from math import exp
 
 from opmark.core.units import counted, format_ns
 from opmark.predictors.model.constants import ClassConstants, NetworkConstants
-from opmark.predictors.model.manifest import BundleManifest
+from opmark.predictors.model.manifest import CORRECTED, BundleManifest
 
 _SUM = (
     "A network is Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] over its kernels, `gap` for every call, views "
@@ -96,6 +96,9 @@ def _transfer(manifest: BundleManifest) -> list[str]:
     if made is None:
         return []
     donor = f"the predictor of {made.donor} (id {made.donor_id})" if made.donor else "no other predictor"
+    if made.method == CORRECTED:
+        text = f"Trained on all rows with {donor}: its latencies are corrected where that tells held-out rows better."
+        return [text, ""]
     tried = sorted(made.validation.items(), key=lambda item: item[1])
     return [
         f"Made by transfer from {made.samples} kernels of this device and {donor}. Kinds without rows are the donor's, "

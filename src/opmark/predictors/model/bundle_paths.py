@@ -9,7 +9,7 @@ from opmark.core.registry import unknown_name
 from opmark.core.shipped import shipped_content
 from opmark.core.slug import path_inside
 from opmark.core.workspace import Workspace, version_key, versions
-from opmark.predictors.model.manifest import FILE, read_manifest
+from opmark.predictors.model.manifest import CORRECTED, FILE, read_manifest
 
 # The device that answers where nobody names one, of those whose predictors come with OpMark: its labels are the surest.
 REFERENCE_DEVICE = "amd-26-2-1-2vcpu-l3-32m"
@@ -117,7 +117,8 @@ def refuse_known_version(folders: Iterable[Path]) -> None:
 
 def refuse_to_replace(path: Path) -> None:
     """Raise `ContentError` where `path` holds a predictor that was trained on a whole release."""
-    if (path / FILE).is_file() and read_manifest(path).transfer is None:
+    made = read_manifest(path).transfer if (path / FILE).is_file() else None
+    if (path / FILE).is_file() and (made is None or made.method == CORRECTED):
         raise ContentError(
             "a predictor trained on the whole release lies there, and is not replaced by one of few samples",
             where=str(path),

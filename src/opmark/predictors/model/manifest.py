@@ -59,9 +59,13 @@ class KindEntry:
     roofline: Roofline
 
 
+# The method of a predictor that a whole release corrects, kind by kind; the others are for few samples.
+CORRECTED = "corrected"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferRecord:
-    """The making of a predictor from few samples. `donor` is empty where validation chose a method without a donor.
+    """The making of a predictor with another one's help. `donor` is empty where validation chose a method without it.
 
     `validation` maps every method that was tried to its mean absolute log error (at most log 2) on held-out shape
     groups of the samples; `method` has the least. `constants` names the predictor that network constants come from, if
@@ -83,8 +87,8 @@ class BundleManifest:
 
     `anything` predicts kernels of unknown kinds from the bytes that they move. With `derives`, those kinds follow rules
     (`derived_kernels`) instead of being refused: published tables never hold all kinds. `transfer` describes a
-    predictor that was made from few samples. `fusion` holds the verdict on every tested pair of operators for a runtime
-    that does not tell which kernels it makes of a network; empty for others.
+    predictor that was made with another one's help. `fusion` holds the verdict on every tested pair of operators for a
+    runtime that does not tell which kernels it makes of a network; empty for others.
     """
 
     target: Target

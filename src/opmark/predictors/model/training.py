@@ -41,13 +41,15 @@ def train(
     target_name: str,
     *,
     estimator: str = "lightgbm",
+    learner: Estimator | None = None,
     graphs: Mapping[str, Graph] | None = None,
     most_rows: int | None = None,
 ) -> Bundle:
     """Train a bundle for one target of `release`, each kind on `most_rows` of its rows at most, the first by key.
 
-    Network constants are fitted on training networks whose graph is in `graphs`, by graph id or by name. Raises
-    `UnknownNameError` for a target that the release lacks, `NothingSelectedError` without usable rows.
+    Network constants are fitted on training networks whose graph is in `graphs`, by graph id or by name. A `learner` is
+    used in place of the estimator of that name. Raises `UnknownNameError` for a target that the release lacks,
+    `NothingSelectedError` without usable rows.
     """
     from opmark.datasets.format.manifest import IMPORTED
 
@@ -56,6 +58,7 @@ def train(
         measurements if most_rows is None else _first_rows(measurements, most_rows),
         release.target(target_name),
         estimator=estimator,
+        learner=learner,
         hardware=release_hardware(release),
         origin=origin_of(release),
         networks=release.network_measurements(target_name),
@@ -94,6 +97,7 @@ def train_on(
     target: Target,
     *,
     estimator: str = "lightgbm",
+    learner: Estimator | None = None,
     hardware: Hardware | None = None,
     origin: TrainingRelease | None = None,
     networks: Sequence[NetworkMeasurement] = (),
@@ -103,7 +107,7 @@ def train_on(
 ) -> Bundle:
     """Train a bundle from given rows; see `train`. `derives` and `fusion` as in `BundleManifest`."""
     hardware = hardware or Hardware()
-    learner = ESTIMATORS.load(estimator)
+    learner = learner or ESTIMATORS.load(estimator)
     found = tables(measurements, hardware)
     if not found:
         raise NothingSelectedError(

@@ -17,7 +17,7 @@ from opmark.predictors.inputs.shape_groups import shape_groups
 from opmark.predictors.inputs.tables import Latencies, Table, by_kernel, kernels_of, measured_kernels, tables
 from opmark.predictors.learners.residual import LEAST_ROWS
 from opmark.predictors.learners.roofline import Roofline, fit_roofline
-from opmark.predictors.model.adapted_learner import TRANSFERRED, DonorKind, FittedTransfer
+from opmark.predictors.model.adapted_learner import TRANSFERRED, FittedTransfer
 from opmark.predictors.model.bundle import Bundle, KindPredictor, versions
 from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.intervals import KindErrors, TrainingRange, kind_errors, training_range
@@ -35,6 +35,7 @@ from opmark.predictors.transfer.choosing import (
     validations,
     weights_of,
 )
+from opmark.predictors.transfer.corrected import donor_kind
 from opmark.predictors.transfer.methods import METHODS, Adaptation, Rows, drawn_together
 
 if TYPE_CHECKING:
@@ -218,21 +219,9 @@ def _at_least(pooled: KindErrors, half_width: float) -> KindErrors:
 
 
 def _predictor(kind: str, entry: KindEntry, learned: _Learned, rotated_above: float) -> KindPredictor:
-    donor = None if learned.donor is None else _donor_kind(kind, learned.donor)
+    donor = None if learned.donor is None else donor_kind(kind, learned.donor)
     fitted = FittedTransfer(adapted=learned.adaptation.of_kind(kind), donor=donor, rotated_above=rotated_above)
     return KindPredictor(kind=kind, estimator=TRANSFERRED, entry=entry, texts=fitted.files())
-
-
-def _donor_kind(kind: str, donor: Bundle) -> DonorKind:
-    own = donor.kinds.get(kind)
-    return DonorKind(
-        kind=kind,
-        estimator=donor.manifest.estimator,
-        learner=None if own is None else own.fitted,
-        features=() if own is None else own.entry.features,
-        anything=donor.manifest.anything,
-        hardware=donor.manifest.hardware,
-    )
 
 
 def _rotated_above(learned: _Learned) -> dict[str, Floats]:
@@ -241,7 +230,7 @@ def _rotated_above(learned: _Learned) -> dict[str, Floats]:
     for table in learned.known.tables:
         above = np.log(table.labels.rotated_ns / table.labels.hot_ns)
         if learned.donor is not None:
-            said = _donor_kind(table.inputs.kind, learned.donor).latencies(table.inputs)
+            said = donor_kind(table.inputs.kind, learned.donor).latencies(table.inputs)
             above = above - np.log(said.rotated_ns / said.hot_ns)
         found[table.inputs.kind] = above[np.isfinite(above)]
     if not any(len(above) for above in found.values()):

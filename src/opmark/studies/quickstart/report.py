@@ -12,6 +12,7 @@ from opmark.datasets.release.release import Release
 from opmark.pages.gantt import timeline_picture
 from opmark.pages.scatter import Point, scatter
 from opmark.pages.template import render
+from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.arrays import single_thread
 from opmark.predictors.judging.evidence import Evidence, Judged
 from opmark.predictors.judging.scores import judge_sides, split_sides
@@ -92,7 +93,7 @@ def _judged(release: Release, bundle: Bundle) -> Judged | None:
         sides = split_sides(evidence, SHAPE_GROUP)
         if bundle.manifest.transfer is not None:
             return judge_transferred(sides, bundle)
-        return judge_sides(sides, bundle.manifest.estimator)
+        return judge_sides(sides, ESTIMATORS.load(bundle.manifest.estimator))
 
 
 def _facts(release: Release) -> list[tuple[str, str]]:

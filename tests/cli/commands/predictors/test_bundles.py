@@ -147,6 +147,17 @@ def test_a_target_learns_from_another(root: Path, tmp_path: Path) -> None:
     kept = answered(here, "predictors", "transfer", donor, "--donor", name, "--samples", "20", "--to", str(elsewhere))
     assert kept["path"] == str(elsewhere)
     assert "Made by transfer from 20 kernels" in (elsewhere / "README.md").read_text()
+    version = ("--version", "1.0.1")
+    (corrected,) = answered(here, "predictors", "train", f"{device}/1.0.0", "--donor", donor, *version)
+    assert (corrected["estimator"], corrected["transfer"]["method"]) == ("transferred", "corrected")
+    assert corrected["transfer"]["donor"] == donor
+    assert "corrected where that tells" in (Path(corrected["path"]) / "README.md").read_text()
+    judged = answered(here, "predictors", "evaluate", f"{device}/1.0.0", "--donor", donor, "--split", "random")
+    assert "transferred" in {row["estimator"] for row in judged}
+    alone = opmark(here, "predictors", "evaluate", f"{device}/1.0.0", "--estimator", "transferred")
+    assert alone.exit_code == 2
+    odd = opmark(here, "predictors", "train", f"{device}/1.0.0", "--donor", donor, "--estimator", "flops")
+    assert odd.exit_code == 2
     twice = ("--samples", "20", "--samples", "30", "--store")
     assert opmark(here, "predictors", "transfer", name, *twice).exit_code == 2
 

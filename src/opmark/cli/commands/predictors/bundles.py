@@ -8,9 +8,10 @@ import click
 
 from opmark.cli import completers
 from opmark.cli.commands.predictors._options import release_argument, targets_option
-from opmark.cli.lookup import release_named, targets_named, training_graphs
+from opmark.cli.lookup import donors_by_target, release_named, targets_named, training_graphs
 from opmark.cli.options import json_option, predictors_workspace, workspace
 from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_table
+from opmark.core.errors import UsageError
 from opmark.core.units import format_bytes, format_ns
 
 
@@ -28,6 +29,13 @@ from opmark.core.units import format_bytes, format_ns
     "--most-rows", type=click.IntRange(min=1), help="Train each kind on at most this many rows, by their keys."
 )
 @click.option(
+    "--donor",
+    "donors",
+    multiple=True,
+    help="A predictor of another device that is corrected where this tells more: RELEASE:TARGET, a predictor's folder, "
+    "or DEVICE/VERSION/TARGET; one for each target.",
+)
+@click.option(
     "--version", help="Store the predictors under this version, which must be new. Default: the version of RELEASE."
 )
 @json_option
@@ -39,20 +47,27 @@ def train(
     targets: tuple[str, ...],
     estimator: str,
     most_rows: int | None,
+    donors: tuple[str, ...],
     version: str | None,
     as_json: bool,
 ) -> None:
     """Train predictors on RELEASE and store them in the workspace.
 
+    With --donor, every kind also learns how much longer kernels take than the donor says, and keeps what predicts
+    held-out shape groups better.
     A released predictor never changes: one that a better learner makes of the same RELEASE gets a --version of its own.
     """
     from opmark.core.workspace import version_key
     from opmark.predictors.estimators import ESTIMATORS
+    from opmark.predictors.model.adapted_learner import LEARNER
     from opmark.predictors.model.bundle import save
     from opmark.predictors.model.bundle_paths import bundle_path, refuse_known_version
     from opmark.predictors.model.training import train as train_target
+    from opmark.predictors.transfer.corrected import train_corrected
 
     ESTIMATORS.load(estimator)
+    if donors and (estimator != LEARNER or most_rows is not None):
+        raise UsageError(f"--donor goes with the estimator {LEARNER} and all rows", hint="leave the other option out")
     found = release_named(ctx, release)
     here = workspace(ctx)
     if version is not None:
@@ -62,10 +77,14 @@ def train(
     if version is not None:
         refuse_known_version(folders.values())
     written = []
+    known = donors_by_target(here, donors, names)
     with progress_bar(transient=True) as progress:
         for name, folder in progress.track(list(folders.items()), description="training"):
             graphs = training_graphs(here, found, name)
-            bundle = train_target(found, name, estimator=estimator, graphs=graphs, most_rows=most_rows)
+            if name in known:
+                bundle = train_corrected(found, name, known[name], graphs=graphs)
+            else:
+                bundle = train_target(found, name, estimator=estimator, graphs=graphs, most_rows=most_rows)
             save(bundle, folder)
             written.append(_document(folder))
     if as_json:

@@ -1,5 +1,6 @@
 """`opmark predictors evaluate`, `curve` and `time-by-kind`: the accuracy of predictors."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from opmark.cli.commands.predictors._options import (
     targets_option,
 )
 from opmark.cli.commands.predictors._sealed import show_sealed
-from opmark.cli.lookup import donors_named, evidence_by_target, release_named
+from opmark.cli.lookup import donors_by_target, donors_named, evidence_by_target, release_named
 from opmark.cli.options import FILE, FOLDER, cluster_option, json_option, on_cluster, workspace
 from opmark.cli.text.scores import chosen_metrics, show_curve, show_scores
 from opmark.cli.text.terminal import progress_bar, show_json, show_note, show_table, show_warning
@@ -47,6 +48,7 @@ _estimators_option = click.option(
 @_estimators_option
 @click.option("--all", "everything", is_flag=True, help="Every estimator.")
 @click.option("--split", "splits", multiple=True, help="A split; repeatable. Default: every split.")
+@donor_option
 @click.option("--sealed", is_flag=True, help="Judge the newest predictor, as it is, on the sealed networks of RELEASE.")
 @click.option(
     "--metrics", default="", help="The metrics in the table, separated by commas: rmse,acc15. Default: the usual ones."
@@ -63,6 +65,7 @@ def evaluate(
     estimators: tuple[str, ...],
     everything: bool,
     splits: tuple[str, ...],
+    donors: tuple[str, ...],
     sealed: bool,
     metrics: str,
     cluster: str | None,
@@ -74,20 +77,25 @@ def evaluate(
     The noise floor beside the errors is the difference between two measurements of the same kernel. Networks that no
     sample came from (`networks-unseen`) are compared with the measured network; also the prediction with the sum of
     measured kernels (`kernel-sum-…`), and that sum with the network (`composition-…`). With --cluster its workers fit
-    the estimators. Finished parts are kept in the workspace's cache: after an interruption, the same command goes on.
+    the estimators. With --donor, one for each target, the estimator `transferred` corrects another device's predictor;
+    that may have learned from the judged kernels on its own device. Finished parts are kept in the workspace's cache:
+    after an interruption, the same command goes on.
     With --sealed nothing is trained: every sealed network is reported as it comes, and a family that predictors were
     trained or compared on is refused.
     """
     if sealed:
-        mixed = bool(splits or estimators or everything or cluster or page or metrics)
+        mixed = bool(splits or estimators or donors or everything or cluster or page or metrics)
         show_sealed(ctx, release, targets, as_json=as_json, mixed=mixed)
         return
     from opmark.predictors.estimators import ESTIMATORS
+    from opmark.predictors.model.adapted_learner import TRANSFERRED
 
     shown = chosen_metrics(metrics)
     chosen = tuple(ESTIMATORS.names() if everything else estimators or _USUAL)
+    if donors:
+        chosen = tuple(dict.fromkeys((*chosen, TRANSFERRED)))
     evaluations, curves = _evaluations(
-        ctx, release, targets, chosen, splits, with_curves=page is not None, cluster=cluster
+        ctx, release, targets, chosen, splits, donors=donors, with_curves=page is not None, cluster=cluster
     )
     scores = [score for one in evaluations for score in one.scores]
     if not scores:
@@ -130,20 +138,18 @@ def _evaluations(
     estimators: tuple[str, ...],
     splits: tuple[str, ...],
     *,
+    donors: tuple[str, ...],
     with_curves: bool,
     cluster: str | None,
 ) -> "tuple[list[TargetScores], dict[str, list[LearningPoint]]]":
     """The evaluation of each target and, `with_curves`, its learning curve. Raises `UnknownNameError`."""
     from opmark.core.registry import unknown_name
-    from opmark.predictors.estimators import ESTIMATORS
     from opmark.predictors.judging.finished_parts import FinishedParts
     from opmark.predictors.judging.learning_curve import learning_curve
     from opmark.predictors.judging.scores import evaluate as judge
     from opmark.predictors.judging.splits import SPLIT_NAMES
 
     wanted = splits or SPLIT_NAMES
-    for name in estimators:
-        ESTIMATORS.load(name)
     for name in wanted:
         if name not in SPLIT_NAMES:
             raise unknown_name("split", name, SPLIT_NAMES)
@@ -151,6 +157,13 @@ def _evaluations(
     with on_cluster(cluster) as place, progress_bar(transient=True) as progress:
         reading = progress.add_task("reading the release", total=None)
         found = evidence_by_target(ctx, release, targets)
+        known = donors_by_target(workspace(ctx), donors, list(found))
+        found = {
+            name: replace(one, donor=known[name].model.bundle) if name in known else one for name, one in found.items()
+        }
+        for evidence in found.values():
+            for estimator in estimators:
+                evidence.learner(estimator)
         progress.remove_task(reading)
         for number, (name, evidence) in enumerate(found.items(), start=1):
             doing = name if len(found) == 1 else f"{name}, target {number} of {len(found)}"
