@@ -330,7 +330,8 @@ def test_a_single_image_made_of_tokens_is_resized_to_channels_first(batch: int) 
     import torch
 
     def upsampled(tokens: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.interpolate(tokens.transpose(1, 2).reshape(-1, 8, 4, 4), size=(9, 9), mode="bilinear")
+        images = tokens.transpose(1, 2).reshape(-1, 8, 4, 4)
+        return torch.nn.functional.interpolate(images, size=(9, 9), mode="bilinear")
 
     graph = traced(upsampled, (batch, 16, 8))
     (resize,) = graph.costly

@@ -1,6 +1,7 @@
 """`opmark predictors evaluate`, `curve` and `time-by-kind`: the accuracy of predictors."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from opmark.core.parallel.task_map import MapProgress
+    from opmark.predictors.judging.evidence import Evidence
     from opmark.predictors.judging.learning_curve import LearningPoint
     from opmark.predictors.judging.scores import TargetScores
     from opmark.predictors.judging.time_by_kind import TimeByKind
@@ -77,23 +79,17 @@ def evaluate(
     The noise floor beside the errors is the difference between two measurements of the same kernel. Networks that no
     sample came from (`networks-unseen`) are compared with the measured network; also the prediction with the sum of
     measured kernels (`kernel-sum-…`), and that sum with the network (`composition-…`). With --cluster its workers fit
-    the estimators. With --donor, one for each target, the estimator `transferred` corrects another device's predictor;
-    that may have learned from the judged kernels on its own device. Finished parts are kept in the workspace's cache:
-    after an interruption, the same command goes on.
-    With --sealed nothing is trained: every sealed network is reported as it comes, and a family that predictors were
-    trained or compared on is refused.
+    the estimators. With --donor, one for each target, the estimator `transferred` corrects another device's predictor,
+    which may know the judged kernels from its own device. Finished parts are kept in the workspace's cache: after an
+    interruption, the same command goes on. With --sealed nothing is trained: every sealed network is reported as it
+    comes, and a family that predictors were trained or compared on is refused.
     """
     if sealed:
         mixed = bool(splits or estimators or donors or everything or cluster or page or metrics)
         show_sealed(ctx, release, targets, as_json=as_json, mixed=mixed)
         return
-    from opmark.predictors.estimators import ESTIMATORS
-    from opmark.predictors.model.adapted_learner import TRANSFERRED
-
     shown = chosen_metrics(metrics)
-    chosen = tuple(ESTIMATORS.names() if everything else estimators or _USUAL)
-    if donors:
-        chosen = tuple(dict.fromkeys((*chosen, TRANSFERRED)))
+    chosen = _chosen(estimators, donors, everything=everything)
     evaluations, curves = _evaluations(
         ctx, release, targets, chosen, splits, donors=donors, with_curves=page is not None, cluster=cluster
     )
@@ -121,6 +117,21 @@ def evaluate(
         ours = "lightgbm" if "lightgbm" in chosen else chosen[0]
         write_text(page, evaluation_page(release_named(ctx, release).name, evaluations, curves, ours=ours))
         click.echo(str(page), err=True)
+
+
+def _chosen(estimators: tuple[str, ...], donors: tuple[str, ...], *, everything: bool) -> tuple[str, ...]:
+    """The estimators to judge; donors add the one that corrects them."""
+    from opmark.predictors.estimators import ESTIMATORS
+    from opmark.predictors.model.adapted_learner import TRANSFERRED
+
+    chosen = tuple(ESTIMATORS.names() if everything else estimators or _USUAL)
+    return tuple(dict.fromkeys((*chosen, TRANSFERRED))) if donors else chosen
+
+
+def _with_donors(ctx: click.Context, found: "dict[str, Evidence]", donors: tuple[str, ...]) -> "dict[str, Evidence]":
+    """Give each target's evidence its donor. Raises `UsageError` where there is not one for each."""
+    known = donors_by_target(workspace(ctx), donors, list(found))
+    return {name: replace(one, donor=known[name].model.bundle) if known else one for name, one in found.items()}
 
 
 def _left_out_text(one: "TargetScores") -> str:
@@ -156,14 +167,9 @@ def _evaluations(
     evaluations, curves = [], {}
     with on_cluster(cluster) as place, progress_bar(transient=True) as progress:
         reading = progress.add_task("reading the release", total=None)
-        found = evidence_by_target(ctx, release, targets)
-        known = donors_by_target(workspace(ctx), donors, list(found))
-        found = {
-            name: replace(one, donor=known[name].model.bundle) if name in known else one for name, one in found.items()
-        }
-        for evidence in found.values():
-            for estimator in estimators:
-                evidence.learner(estimator)
+        found = _with_donors(ctx, evidence_by_target(ctx, release, targets), donors)
+        for estimator, evidence in product(estimators, found.values()):
+            evidence.learner(estimator)
         progress.remove_task(reading)
         for number, (name, evidence) in enumerate(found.items(), start=1):
             doing = name if len(found) == 1 else f"{name}, target {number} of {len(found)}"
