@@ -156,7 +156,7 @@ def note_other_machine(ctx: click.Context, target: "Target") -> None:
 
 
 def donors_named(here: "Workspace", names: Sequence[str]) -> "list[Donor]":
-    """The predictors to transfer from: stored ones by folder or name, or those of a release's target.
+    """The predictors to transfer from: stored or shipped ones by folder or name, or those of a release's target.
 
     A release's target without a stored predictor gets one trained now.
     """
@@ -174,6 +174,33 @@ def donors_by_target(here: "Workspace", names: Sequence[str], targets: Sequence[
     return found
 
 
+def larger_donor(here: "Workspace", release: "Release", target: str) -> str | None:
+    """The predictor of another device that learned from most kernels on `target`, if more than the release has."""
+    from opmark.predictors.model.manifest import read_manifest
+
+    newest = {}
+    for name, path in _known_predictors(here).items():
+        device, _, predicted = name.split("/")
+        if predicted == target and device != release.device:
+            newest[device] = name, path
+    rows = {name: sum(entry.rows for entry in read_manifest(path).kinds.values()) for name, path in newest.values()}
+    best = max(rows, key=lambda name: rows[name], default=None)
+    return best if best and rows[best] > len(release.measurements(target)) else None
+
+
+def _known_predictors(here: "Workspace") -> dict[str, Path]:
+    """The predictors shipped with OpMark and those of the workspace by DEVICE/VERSION/TARGET, oldest first."""
+    from opmark.core.errors import UnavailableError
+    from opmark.core.shipped import shipped_content
+    from opmark.predictors.model.bundle_paths import stored_bundles
+
+    try:
+        shipped = stored_bundles(shipped_content())
+    except UnavailableError:
+        shipped = []
+    return {one.name: one.path for one in (*shipped, *stored_bundles(here))}
+
+
 def possible_donors(here: "Workspace", *, but: str) -> list[str]:
     """`RELEASE:TARGET` of every target in the newest release of every device, except `but`."""
     from opmark.datasets.release.finding import find, names
@@ -185,14 +212,13 @@ def possible_donors(here: "Workspace", *, but: str) -> list[str]:
 
 def _donor(here: "Workspace", name: str) -> "Donor":
     from opmark.predictors.model.bundle import load
-    from opmark.predictors.model.bundle_paths import bundle_path, stored_bundles
+    from opmark.predictors.model.bundle_paths import bundle_path
     from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
     from opmark.predictors.model.manifest import FILE
     from opmark.predictors.model.training import train
     from opmark.predictors.transfer.choosing import Donor
 
-    stored = {one.name: one.path for one in stored_bundles(here)}
-    folder = Path(name) if (Path(name) / FILE).is_file() else stored.get(name)
+    folder = Path(name) if (Path(name) / FILE).is_file() else _known_predictors(here).get(name)
     if folder is None:
         release, target = release_and_target(here, name)
         place = bundle_path(here, release.device, release.version, target)

@@ -148,6 +148,8 @@ def test_a_target_learns_from_another(root: Path, tmp_path: Path) -> None:
     assert kept["path"] == str(elsewhere)
     assert "Made by transfer from 20 kernels" in (elsewhere / "README.md").read_text()
     version = ("--version", "1.0.1")
+    hinted = opmark(here, "predictors", "train", f"{device}/1.0.0", "--version", "0.9.0")
+    assert "`--donor " in hinted.stderr
     (corrected,) = answered(here, "predictors", "train", f"{device}/1.0.0", "--donor", donor, *version)
     assert (corrected["estimator"], corrected["transfer"]["method"]) == ("transferred", "corrected")
     assert corrected["transfer"]["donor"] == donor

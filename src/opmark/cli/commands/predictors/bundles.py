@@ -8,9 +8,9 @@ import click
 
 from opmark.cli import completers
 from opmark.cli.commands.predictors._options import release_argument, targets_option
-from opmark.cli.lookup import donors_by_target, release_named, targets_named, training_graphs
+from opmark.cli.lookup import donors_by_target, larger_donor, release_named, targets_named, training_graphs
 from opmark.cli.options import json_option, predictors_workspace, workspace
-from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_table
+from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_note, show_table
 from opmark.core.errors import UsageError
 from opmark.core.units import format_bytes, format_ns
 
@@ -89,9 +89,12 @@ def train(
             written.append(_document(folder))
     if as_json:
         show_json(written)
-        return
-    for one in written:
-        _show(one)
+    else:
+        for one in written:
+            _show(one)
+    for name in names if estimator == LEARNER and not donors else ():
+        if larger := larger_donor(here, found, name):
+            show_note(f"{name}: `--donor {larger}` may predict better: it knows more kernels, of another device")
 
 
 @click.command(name="list", epilog="Example: opmark predictors list")
