@@ -21,6 +21,7 @@ from opmark.predictors.model.bundle import Bundle, load, save
 from opmark.predictors.model.bundle_card import card
 from opmark.predictors.model.bundle_paths import refuse_to_replace
 from opmark.predictors.model.cost_model import CostModel
+from opmark.predictors.model.intervals import calibrate
 from opmark.predictors.model.manifest import CORRECTED, TransferRecord
 from opmark.predictors.model.training import train_on
 from opmark.predictors.transfer.corrected import Corrected, donor_kind
@@ -68,6 +69,20 @@ def test_a_ratio_tells_more_than_few_rows() -> None:
     errors = [np.abs(np.log(found.hot_ns / truth)).mean() for found in (own, alone)]
     assert errors[0] < 0.7 * errors[1]
     assert np.median(np.abs(own.rotated_ns / own.hot_ns / 1.5 - 1)) < 0.1
+
+
+def test_intervals_contain_the_donor_s_own_errors() -> None:
+    """Held-out rows show none of them where the donor measured the same kernels."""
+    rows = table(measured(60, 5, factor=2.0))
+    errors, _ = calibrate(Corrected(donor=donor()), fitted(), rows.inputs, rows.labels)
+    given = donor().kinds["gemm"].entry.errors.half_width
+    alone, _ = calibrate(Corrected(donor=donor()), without(fitted()), rows.inputs, rows.labels)
+    assert errors.half_width == pytest.approx(math.hypot(alone.half_width, given))
+    assert errors.group_deviation > alone.group_deviation
+
+
+def without(found: FittedTransfer) -> FittedTransfer:
+    return replace(found, inherited_half_width=0.0)
 
 
 def test_what_was_learned_is_the_same_from_its_files() -> None:

@@ -24,6 +24,11 @@ class Fitted(ABC):
         """Predictions of the training rows, each without its own shape group; None where fitting made none."""
         return None
 
+    @property
+    def inherited_half_width(self) -> float:
+        """Half the interval of another predictor that is asked and may know the training rows, in nats."""
+        return 0.0
+
 
 class Estimator(ABC):
     """A method that predicts latencies, fitted per kind and target.

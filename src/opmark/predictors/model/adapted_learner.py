@@ -145,6 +145,7 @@ class FittedTransfer(Fitted):
     donor: DonorKind | None
     rotated_above: float
     held_out: Latencies | None = None
+    inherited_half_width: float = 0.0
 
     def predict(self, inputs: Inputs) -> Latencies:
         """Predict both labels."""

@@ -115,7 +115,21 @@ def calibrate(estimator: Estimator, fitted: Fitted, inputs: Inputs, labels: Late
         own = folds == fold
         if not own.all():
             beyond[own] = outside(inputs.take(own), training_range(inputs.take(~own)))
-    return replace(kind_errors(errors, groups, beyond), label_error=labels.label_error), predicted
+    found = widened(kind_errors(errors, groups, beyond), fitted.inherited_half_width)
+    return replace(found, label_error=labels.label_error), predicted
+
+
+def widened(errors: KindErrors, inherited: float) -> KindErrors:
+    """Add the `inherited` half-width of another predictor's interval, whose errors the rows of `errors` do not show."""
+    times = float(np.hypot(1.0, inherited / errors.half_width))
+    return replace(
+        errors,
+        half_width=times * errors.half_width,
+        extrapolated_half_width=times * errors.extrapolated_half_width,
+        kind_deviation=times * errors.kind_deviation,
+        group_deviation=times * errors.group_deviation,
+        kernel_deviation=times * errors.kernel_deviation,
+    )
 
 
 def kind_errors(errors: Floats, groups: Sequence[str], beyond: Flags) -> KindErrors:

@@ -61,6 +61,7 @@ class Corrected(Estimator):
             donor=kind,
             rotated_above=0.0,
             held_out=None if learned.held_out is None else multiplied(learned.held_out, known),
+            inherited_half_width=self.donor.kinds[inputs.kind].entry.errors.half_width,
         )
         return min((alone, corrected), key=lambda one: _error(one, labels))
 
