@@ -97,8 +97,12 @@ def _transfer(manifest: BundleManifest) -> list[str]:
         return []
     donor = f"the predictor of {made.donor} (id {made.donor_id})" if made.donor else "no other predictor"
     if made.method == CORRECTED:
-        text = f"Trained on all rows with {donor}: its latencies are corrected where that tells held-out rows better."
-        return [text, ""]
+        return [
+            f"Trained on all rows with {donor}: its latencies are corrected where that tells held-out rows better. "
+            "It may have learned from the same kernels on its own device. The errors below do not show that; the "
+            "intervals contain its own errors.",
+            "",
+        ]
     tried = sorted(made.validation.items(), key=lambda item: item[1])
     return [
         f"Made by transfer from {made.samples} kernels of this device and {donor}. Kinds without rows are the donor's, "
