@@ -21,10 +21,10 @@ from opmark.predictors.model.bundle import Bundle, load, save
 from opmark.predictors.model.bundle_card import card
 from opmark.predictors.model.bundle_paths import refuse_to_replace
 from opmark.predictors.model.cost_model import CostModel
-from opmark.predictors.model.intervals import calibrate
+from opmark.predictors.model.intervals import calibrate, outside
 from opmark.predictors.model.manifest import CORRECTED, TransferRecord
 from opmark.predictors.model.training import train_on
-from opmark.predictors.transfer.corrected import Corrected, donor_kind
+from opmark.predictors.transfer.corrected import Corrected, donor_kind, with_donor_ranges
 
 
 def wavy(kernel: Kernel) -> float:
@@ -117,6 +117,17 @@ def test_a_corrected_predictor_is_one_of_a_whole_release(tmp_path: Path) -> None
     assert "acme-1/1.0.0:cpu" in card(loaded.manifest)
     with pytest.raises(ContentError, match="whole release"):
         refuse_to_replace(tmp_path / "bundle")
+
+
+def test_the_range_of_shapes_is_the_donor_s() -> None:
+    here = replace(law.TARGET, device="acme-2")
+    learner = Corrected(donor=donor())
+    bundle = train_on(measured(40, 5, factor=2.0), here, estimator=TRANSFERRED, learner=learner, hardware=law.HARDWARE)
+    asked = features(law.kernels("gemm", 200, 9), KINDS.load("gemm"), law.HARDWARE)
+    found = with_donor_ranges(bundle, donor())
+    beyond = [outside(asked, one.manifest.kinds["gemm"].range).mean() for one in (bundle, found, donor())]
+    assert beyond[0] > beyond[1] == beyond[2]
+    assert found.kinds["gemm"].entry == found.manifest.kinds["gemm"]
 
 
 def test_a_kind_that_the_donor_lacks_goes_by_its_bytes() -> None:

@@ -20,7 +20,7 @@ from opmark.predictors.learners.roofline import Roofline, fit_roofline
 from opmark.predictors.model.adapted_learner import TRANSFERRED, FittedTransfer
 from opmark.predictors.model.bundle import Bundle, KindPredictor, versions
 from opmark.predictors.model.constants import NetworkConstants
-from opmark.predictors.model.intervals import KindErrors, TrainingRange, kind_errors, training_range
+from opmark.predictors.model.intervals import KindErrors, kind_errors, training_range
 from opmark.predictors.model.manifest import BundleManifest, KindEntry, TrainingRelease, TransferRecord
 from opmark.predictors.model.metrics import all_metrics
 from opmark.predictors.model.training import anything_of, origin_of, release_hardware, with_constants
@@ -35,7 +35,7 @@ from opmark.predictors.transfer.choosing import (
     validations,
     weights_of,
 )
-from opmark.predictors.transfer.corrected import donor_kind
+from opmark.predictors.transfer.corrected import donor_kind, moved_range
 from opmark.predictors.transfer.methods import METHODS, Adaptation, Rows, drawn_together
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def _kinds(learned: _Learned) -> dict[str, KindPredictor]:
         )
         if learned.donor is not None and kind in learned.donor.manifest.kinds:
             # the samples taught the difference alone; the range of shapes remains the donor's
-            entry = replace(entry, range=_moved(learned.donor.manifest.kinds[kind], table.inputs.names))
+            entry = replace(entry, range=moved_range(learned.donor.manifest.kinds[kind], table.inputs.names))
         found[kind] = _predictor(kind, entry, learned, rotated[kind])
     if learned.donor is not None:
         whole = drawn_together(_rotated_above(learned))[0]
@@ -199,7 +199,7 @@ def _kinds(learned: _Learned) -> dict[str, KindPredictor]:
                 unsampled = KindEntry(
                     rows=0,
                     features=(),
-                    range=_moved(entry, ()),
+                    range=moved_range(entry, ()),
                     errors=_unsampled(pooled),
                     metrics={},
                     roofline=entry.roofline,
@@ -243,13 +243,6 @@ def _roofline(table: Table, learned: _Learned) -> Roofline:
     if len(inputs) >= LEAST_ROWS or learned.donor is None or inputs.kind not in learned.donor.manifest.kinds:
         return fit_roofline(inputs.flops, inputs.moved_bytes, table.labels.hot_ns)
     return learned.donor.manifest.kinds[inputs.kind].roofline
-
-
-def _moved(entry: KindEntry, names: tuple[str, ...]) -> TrainingRange:
-    """Translate the donor's range to this device's columns; columns of codes follow those that depend on hardware."""
-    known = [(entry.features[column], codes) for column, codes in entry.range.codes if entry.features]
-    moved = tuple((names.index(name), codes) for name, codes in known if name in names)
-    return replace(entry.range, codes=moved)
 
 
 def _unsampled(pooled: KindErrors) -> KindErrors:

@@ -28,7 +28,8 @@ from opmark.predictors.model.adapted_learner import (
     restored,
 )
 from opmark.predictors.model.bundle import Bundle
-from opmark.predictors.model.manifest import CORRECTED, TransferRecord
+from opmark.predictors.model.intervals import TrainingRange
+from opmark.predictors.model.manifest import CORRECTED, KindEntry, TransferRecord
 from opmark.predictors.model.training import release_hardware, train
 from opmark.predictors.transfer.choosing import Donor, divergence
 
@@ -90,6 +91,24 @@ def donor_kind(kind: str, donor: Bundle) -> DonorKind:
     )
 
 
+def moved_range(entry: KindEntry, names: tuple[str, ...]) -> TrainingRange:
+    """Translate the donor's range to this device's columns; columns of codes follow those that depend on hardware."""
+    known = [(entry.features[column], codes) for column, codes in entry.range.codes if entry.features]
+    moved = tuple((names.index(name), codes) for name, codes in known if name in names)
+    return replace(entry.range, codes=moved)
+
+
+def with_donor_ranges(bundle: Bundle, donor: Bundle) -> Bundle:
+    """Give corrected kinds of `bundle` the ranges of the `donor`: their own rows teach the ratio alone."""
+    kinds = dict(bundle.kinds)
+    for kind, own in bundle.kinds.items():
+        if isinstance(own.fitted, FittedTransfer) and own.fitted.donor is not None:
+            known = moved_range(donor.kinds[kind].entry, own.entry.features)
+            kinds[kind] = replace(own, entry=replace(own.entry, range=known))
+    entries = {kind: own.entry for kind, own in kinds.items()}
+    return Bundle(manifest=replace(bundle.manifest, kinds=entries), kinds=kinds)
+
+
 def train_corrected(
     release: "Release", target_name: str, donor: Donor, *, graphs: Mapping[str, Graph] | None = None
 ) -> Bundle:
@@ -99,6 +118,7 @@ def train_corrected(
     """
     corrected = Corrected(donor=donor.model.bundle)
     bundle = train(release, target_name, estimator=TRANSFERRED, learner=corrected, graphs=graphs)
+    bundle = with_donor_ranges(bundle, donor.model.bundle)
     rows = list(tables(release.measurements(target_name), release_hardware(release)).values())
     record = TransferRecord(
         samples=sum(entry.rows for entry in bundle.manifest.kinds.values()),
