@@ -30,7 +30,7 @@ HERE = Workspace(ROOT)
 IMAGES = ROOT / "docs" / "images"
 BEGIN, END = "<!-- demo: begin -->", "<!-- demo: end -->"
 DEVICE = "amd-26-2-1-2vcpu-l3-32m"
-TRACK, PROBLEM, PLACER = "inference-latency", "inception-epyc-4cores", "opmark"
+TRACK, PROBLEM, PLACER = "inference-latency", "inception-epyc-both", "opmark"
 # The band around a perfect prediction; points beyond the second have their names beside them.
 BAND, FAR = 0.1, 0.15
 

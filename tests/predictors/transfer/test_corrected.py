@@ -23,6 +23,7 @@ from opmark.predictors.model.bundle_paths import refuse_to_replace
 from opmark.predictors.model.cost_model import CostModel
 from opmark.predictors.model.intervals import calibrate, outside
 from opmark.predictors.model.manifest import CORRECTED, TransferRecord
+from opmark.predictors.model.measured_kernels import MEASURED, UNSEEN
 from opmark.predictors.model.training import train_on
 from opmark.predictors.transfer.corrected import Corrected, donor_kind, with_donor_ranges
 
@@ -128,6 +129,23 @@ def test_the_range_of_shapes_is_the_donor_s() -> None:
     beyond = [outside(asked, one.manifest.kinds["gemm"].range).mean() for one in (bundle, found, donor())]
     assert beyond[0] > beyond[1] == beyond[2]
     assert found.kinds["gemm"].entry == found.manifest.kinds["gemm"]
+
+
+def test_an_operation_that_only_the_donor_measured_is_no_guess() -> None:
+    known = law.rows(200, ("elementwise",))
+    other = train_on(known, law.TARGET, hardware=law.HARDWARE)
+    mine = [row for row in known if row.kernel.params["op"] in {"add", "relu", "mul"}]
+    (strange,) = [row.kernel for row in known if row.kernel.params["op"] == "sqrt"][:1]
+    bundles = [
+        train_on(mine, law.TARGET, hardware=law.HARDWARE),
+        with_donor_ranges(
+            train_on(mine, law.TARGET, estimator=TRANSFERRED, learner=Corrected(donor=other), hardware=law.HARDWARE),
+            other,
+        ),
+    ]
+    alone, corrected = (CostModel(one).parts(law.graph("one", [strange])) for one in bundles)
+    assert bundles[1].kinds["elementwise"].asks_donor
+    assert (alone.evidence[0], corrected.evidence[0]) == (UNSEEN, MEASURED)
 
 
 def test_a_kind_that_the_donor_lacks_goes_by_its_bytes() -> None:

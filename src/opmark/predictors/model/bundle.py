@@ -20,7 +20,7 @@ from opmark.core.reading import read_bytes
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.estimator import Fitted
-from opmark.predictors.model.adapted_learner import restored
+from opmark.predictors.model.adapted_learner import FittedTransfer, restored
 from opmark.predictors.model.bundle_card import card
 from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.manifest import AGAIN, FILE, SCHEMA, BundleManifest, KindEntry, read_manifest
@@ -50,6 +50,11 @@ class KindPredictor:
                 where=self._where,
                 hint="train the predictor again with this version of OpMark",
             ) from error
+
+    @property
+    def asks_donor(self) -> bool:
+        """True if a predictor of another device is corrected, which knows shapes and operations by itself."""
+        return isinstance(self.fitted, FittedTransfer) and self.fitted.donor is not None
 
     @cached_property
     def measured(self) -> MeasuredKernels | None:

@@ -18,7 +18,7 @@ from opmark.predictors.model.bundle import Bundle, KindPredictor
 from opmark.predictors.model.derived_kernels import RULES, derivation
 from opmark.predictors.model.intervals import NORMAL_90, outside, unseen
 from opmark.predictors.model.manifest import AGAIN
-from opmark.predictors.model.measured_kernels import MEASURED, UNSEEN, MeasuredKernels, width_factors
+from opmark.predictors.model.measured_kernels import FAR, MEASURED, UNSEEN, MeasuredKernels, width_factors
 from opmark.predictors.model.network import NetworkPrediction, Parts, predict_network
 
 BYTES_MOVED = "bytes-moved"
@@ -204,7 +204,11 @@ class CostModel:
         distances, of_form = measured.distances(inputs)
         if derives:
             return distances, trusted, np.ones(len(inputs))
-        return distances, measured.evidence(inputs, distances), width_factors(of_form)
+        found = measured.evidence(inputs, distances)
+        if predictor.asks_donor:
+            # what the donor measured is known, as well as a form that was not measured here
+            found = np.where(unseen(inputs, predictor.entry.range), found, np.where(found == FAR, FAR, MEASURED))
+        return distances, found, width_factors(of_form)
 
     @property
     def _asks_measured(self) -> bool:
