@@ -174,18 +174,18 @@ def donors_by_target(here: "Workspace", names: Sequence[str], targets: Sequence[
     return found
 
 
-def larger_donor(here: "Workspace", release: "Release", target: str) -> str | None:
-    """The predictor of another device that learned from most kernels on `target`, if more than the release has."""
+def larger_donor(here: "Workspace", device: str, target: str, *, rows: int) -> str | None:
+    """The predictor of a device other than `device` that learned from most kernels on `target`, if more than `rows`."""
     from opmark.predictors.model.manifest import read_manifest
 
     newest = {}
     for name, path in _known_predictors(here).items():
-        device, _, predicted = name.split("/")
-        if predicted == target and device != release.device:
-            newest[device] = name, path
-    rows = {name: sum(entry.rows for entry in read_manifest(path).kinds.values()) for name, path in newest.values()}
-    best = max(rows, key=lambda name: rows[name], default=None)
-    return best if best and rows[best] > len(release.measurements(target)) else None
+        other, _, predicted = name.split("/")
+        if predicted == target and other != device:
+            newest[other] = name, path
+    known = {name: sum(entry.rows for entry in read_manifest(path).kinds.values()) for name, path in newest.values()}
+    best = max(known, key=lambda name: known[name], default=None)
+    return best if best and known[best] > rows else None
 
 
 def _known_predictors(here: "Workspace") -> dict[str, Path]:

@@ -27,7 +27,8 @@ _FOLDS = 4
 # Donors are compared on this many samples at most.
 _PROBES = 100
 _FEWEST_FOR_ROOFLINE = 5
-_USELESS = float(np.log(2.0))
+# Errors beyond a factor of two count as that factor: all are useless, and a single row should not decide.
+USELESS = float(np.log(2.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,7 @@ def divergence(probes: Sequence[Table], model: CostModel) -> float:
     for table in probes:
         kernels = table.inputs.kernels
         if table.inputs.kind not in model.bundle.kinds:
-            differences.append(_USELESS)
+            differences.append(USELESS)
         elif len(kernels) > 1:
             donor = model.kernels(kernels).hot_ns
             apart = _utilisation(table, table.labels.hot_ns) - _utilisation(table, donor)
@@ -114,7 +115,7 @@ def divergence(probes: Sequence[Table], model: CostModel) -> float:
         else:
             continue
         weights.append(len(kernels))
-    return float(np.average(differences, weights=weights)) if differences else _USELESS
+    return float(np.average(differences, weights=weights)) if differences else USELESS
 
 
 def _utilisation(table: Table, latency_ns: Floats) -> Floats:
@@ -149,4 +150,4 @@ def _validated(method: Callable[[Rows], Adaptation], rows: Rows, weights: Floats
         own = folds == fold
         predicted[own] = method(rows.take(~own)).hot_ns(rows.take(own))
     errors = np.abs(np.log(predicted / rows.hot_ns))
-    return Validation(score=float(np.average(np.minimum(errors, _USELESS), weights=weights)), predicted_ns=predicted)
+    return Validation(score=float(np.average(np.minimum(errors, USELESS), weights=weights)), predicted_ns=predicted)

@@ -31,13 +31,10 @@ from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.intervals import TrainingRange
 from opmark.predictors.model.manifest import CORRECTED, KindEntry, TransferRecord
 from opmark.predictors.model.training import release_hardware, train
-from opmark.predictors.transfer.choosing import Donor, divergence
+from opmark.predictors.transfer.choosing import USELESS, Donor, divergence
 
 if TYPE_CHECKING:
     from opmark.datasets.release.release import Release
-
-# An error beyond a factor of two counts as that: all are useless, and a single row should not decide.
-_USELESS = float(np.log(2.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,9 +70,9 @@ class Corrected(Estimator):
 
 def _error(fitted: Fitted, labels: Latencies) -> float:
     if fitted.held_out is None:
-        return _USELESS
+        return USELESS
     errors = np.abs(np.log(fitted.held_out.hot_ns / labels.hot_ns))
-    return float(np.minimum(errors, _USELESS).mean())
+    return float(np.minimum(errors, USELESS).mean())
 
 
 def donor_kind(kind: str, donor: Bundle) -> DonorKind:

@@ -92,8 +92,9 @@ def train(
     else:
         for one in written:
             _show(one)
-    for name in names if estimator == LEARNER and not donors else ():
-        if larger := larger_donor(here, found, name):
+    for name, one in zip(names, written, strict=True) if estimator == LEARNER and not donors else ():
+        rows = sum(kind["rows"] for kind in one["kinds"].values())
+        if larger := larger_donor(here, found.device, name, rows=rows):
             show_note(f"{name}: `--donor {larger}` may predict better: it knows more kernels, of another device")
 
 
