@@ -83,6 +83,14 @@ class FakeGpu:
         late = max(0.0, self.host_ns - before - hold_ns)
         return self.enqueued[0].cold_ns + late
 
+    def held_ns(self, enqueue: Callable[[], object], hold_ns: float) -> float:
+        self.holds.append(hold_ns)
+        self.enqueued.clear()
+        before = self.host_ns
+        enqueue()
+        late = max(0.0, self.host_ns - before - hold_ns)
+        return sum(kernel.hot_ns for kernel in self.enqueued) + late
+
     def finish(self) -> None:
         self.enqueued.clear()
 

@@ -197,7 +197,10 @@ def test_a_network_is_timed_until_its_result_is_there():
     assert found.label == "network"
     assert set(found.ns) == {2e6}
     assert found.label_quantile == 0.5
-    assert found.enqueue_ns is None
+    # The host's share of it, and the device's.
+    assert found.enqueue_ns == 2e6
+    assert found.device_ns == 2_000.0
+    assert max(gpu.holds) > 2e6
     assert found.peak_memory_bytes == 3 << 30
     trial.close()
     assert network.closed

@@ -120,6 +120,20 @@ class TorchCuda(Backend):
             **gpu_facts(),
         }
 
+    def hardware(self) -> Mapping[str, Fact]:
+        """The caches and multiprocessors of the GPU; all multiprocessors share the level-2 cache."""
+        import torch
+
+        if not torch.cuda.is_available():
+            return {}
+        found = torch.cuda.get_device_properties(0)
+        return {
+            "multiprocessors": found.multi_processor_count,
+            "level1_bytes": found.shared_memory_per_multiprocessor,
+            "level2_bytes": found.L2_cache_size,
+            "last_level_bytes": found.L2_cache_size,
+        }
+
     def adapt(self, protocol: MeasuringProtocol) -> MeasuringProtocol:
         """Twenty replays of a millisecond, twenty cold calls (half as many for one process), and medians."""
         samples = _SAMPLES if protocol.processes > 1 else _FEWER_SAMPLES
@@ -183,7 +197,7 @@ class TorchCuda(Backend):
         made = prepared_calls(CHEAPEST, copies=copies, chain=True, rotated=False, device=_DEVICE)
         return _OnDevice(made, self.driver)
 
-    def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> Prepared:
+    def prepare_network(self, model: str, target: Target, *, dimensions: Mapping[str, int]) -> _OnDevice:
         """The module on the GPU: a forward pass in inference mode, or a whole training step."""
         del target
         return _OnDevice(network_call(model, dimensions, device=_DEVICE), self.driver)

@@ -27,7 +27,7 @@ _DECISIVE_FLAGS = (
 
 
 def probe(backends: Iterable[Backend]) -> Environment:
-    """The environment of this machine now, with the facts of `backends`."""
+    """The environment of this machine now, with the facts of `backends`; caches are those of the measured device."""
     known = processor()
     here = caches()
     decisive = flags()
@@ -45,7 +45,11 @@ def probe(backends: Iterable[Backend]) -> Environment:
     measured = tuple(backends)
     for backend in measured:
         checked |= {f"{backend.name}.{name}": value for name, value in backend.facts().items()}
-    return Environment(device=measured_device(measured), checked=checked, noted=noted())
+    device = measured_device(measured)
+    for backend in measured:
+        if backend.device() == device:
+            checked |= backend.hardware()
+    return Environment(device=device, checked=checked, noted=noted())
 
 
 def measured_device(backends: Sequence[Backend]) -> str:

@@ -119,6 +119,10 @@ class Backend(ABC):
         """The slug of the runtime's device; None for the processor of this machine."""
         return None
 
+    def hardware(self) -> Mapping[str, Fact]:
+        """The caches and multiprocessors of a device of its own, in place of the processor's; empty without one."""
+        return {}
+
     def neighbour(self) -> Neighbour | None:
         """The way to run something beside a kernel on the runtime's own clock; None for a process on another core."""
         return None

@@ -26,6 +26,9 @@ _ENQUEUE_SAMPLES = 5
 # The device is held for this multiple of the enqueue time of a call.
 _HOLD = 3.0
 _LEAST_HOLD_NS = 50_000.0
+# The device is held for this multiple of the enqueue time of a network, and its time is taken so often.
+_NETWORK_HOLD = 1.5
+_DEVICE_SAMPLES = 3
 
 
 Enqueue = Callable[[], object]
@@ -49,6 +52,9 @@ class GpuDriver(Protocol):
 
     def record(self, enqueue: Enqueue, calls: int) -> Replayable:
         """Record `calls` calls as one graph. Raises `MeasurementError` if that is impossible."""
+
+    def held_ns(self, enqueue: Enqueue, hold_ns: float) -> float:
+        """Hold the device for `hold_ns` while the host enqueues work, and return the device's time for it in ns."""
 
     def cold_ns(self, enqueue: Enqueue, hold_ns: float) -> float:
         """Flush exactly the level-2 cache, make one call, and return its time in ns.
@@ -170,7 +176,7 @@ class GpuKernelTiming:
 class GpuNetworkTiming:
     """A whole network, called once per sample until its result is ready."""
 
-    def __init__(self, bench: Bench, driver: GpuDriver, prepare: Callable[[], Prepared]) -> None:
+    def __init__(self, bench: Bench, driver: GpuDriver, prepare: Callable[[], EnqueuedCall]) -> None:
         self._bench = bench
         self._driver = driver
         driver.forget_peak()
@@ -180,21 +186,30 @@ class GpuNetworkTiming:
         self._peak_bytes = driver.peak_bytes()
 
     def block(self) -> dict[str, Any]:
-        """Measure one block of single calls."""
+        """Measure one block of single calls, and the shares of host and device in them."""
         protocol = self._bench.clock.protocol
         now_ns = self._bench.clock.timer.now_ns
+        enqueued_ns: list[float] = []
 
         def sample() -> float:
             start = now_ns()
-            self._prepared.call()
+            self._prepared.enqueue()
+            enqueued_ns.append(float(now_ns() - start))
+            self._driver.finish()
             return float(max(1, now_ns() - start))
 
         sample()
+        enqueued_ns.clear()
         taken = take(sample, protocol.network_turns * protocol.network_samples, self._driver)
+        host_ns = median(enqueued_ns)
+        hold_ns = max(_LEAST_HOLD_NS, _NETWORK_HOLD * host_ns)
+        device_ns = [self._driver.held_ns(self._prepared.enqueue, hold_ns) for _ in range(_DEVICE_SAMPLES)]
         return {
             "label": NETWORK,
             "copies": 1,
             "peak_memory_bytes": self._peak_bytes,
+            "enqueue_ns": round(host_ns, 1),
+            "device_ns": round(median(device_ns), 1),
             "faults_per_call": 0.0,
             **taken.fields(quantile=protocol.label_quantile),
         }

@@ -94,6 +94,8 @@ class Block:
 
     Samples by a device's own clock have `enqueue_ns`, the host's time to enqueue one kernel. It overlaps with the
     samples, so nothing is subtracted. `clocks_mhz` is the device's processor clock after each sample.
+    A network on such a device has the host's time to enqueue all its calls, and in `device_ns` the device's time for
+    them where the host has enqueued them before.
 
     `sentinels[name]` are readings in ns, taken in turn with the samples: one before each turn and one after the last.
     Every turn has the same number of samples. Older journals read them once a `round` (see `Sentinels`).
@@ -117,6 +119,7 @@ class Block:
     peak_memory_bytes: int | None = None
     label_quantile: float = LABEL_QUANTILE
     enqueue_ns: float | None = None
+    device_ns: float | None = None
     clocks_mhz: tuple[float, ...] = ()
     sentinels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     at_s: int | None = None
@@ -131,6 +134,10 @@ class Block:
         for name in ("process", "round", "base_copies", "calls", "faults_per_call"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}: must not be negative, not {getattr(self, name)}")
+        for name in ("enqueue_ns", "device_ns"):
+            found = getattr(self, name)
+            if found is not None and not 0 <= found < math.inf:
+                raise ValueError(f"{name}: must not be negative or infinite, not {found}")
         if not 0 <= self.label_quantile <= 1:
             raise ValueError(f"label_quantile: must be between 0 and 1, not {self.label_quantile}")
         if self.label not in LABELS:
@@ -309,7 +316,13 @@ _TYPES: dict[str, type[Any]] = {
 _NAMES = {kind: name for name, kind in _TYPES.items()}
 
 # Only blocks by a device's own clock have the first three, and only others the last: a default is left out.
-_RARE: dict[str, Any] = {"label_quantile": LABEL_QUANTILE, "enqueue_ns": None, "clocks_mhz": [], "sentinels": {}}
+_RARE: dict[str, Any] = {
+    "label_quantile": LABEL_QUANTILE,
+    "enqueue_ns": None,
+    "device_ns": None,
+    "clocks_mhz": [],
+    "sentinels": {},
+}
 
 R = TypeVar("R")
 
