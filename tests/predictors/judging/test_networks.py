@@ -7,9 +7,9 @@ import pytest
 from tests.predictors import law
 
 from opmark.core.measurements.measurement import NetworkMeasurement
+from opmark.predictors.composition.constants import PLAIN_SUM
 from opmark.predictors.judging.evidence import Evidence
 from opmark.predictors.judging.networks import class_errors, judge_networks, judge_op_counts, split_errors
-from opmark.predictors.model.constants import PLAIN_SUM
 from opmark.predictors.model.metrics import METRICS
 from opmark.predictors.model.training import train_on
 

@@ -12,6 +12,7 @@ from tests.predictors import law
 
 from opmark.core.kernels.graph import Graph
 from opmark.kinds import work_of
+from opmark.predictors.composition.host_time import HostConstants
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import CostModel
 from opmark.predictors.model.network import NetworkPrediction, predict_network, weight_shares
@@ -58,6 +59,27 @@ def test_an_interval_contains_its_point_and_grows_as_evidence_shrinks(seed: int,
     assert width(predict_network(graph, measured, manifest)) < 1.005 * width(found)
     unscaled = replace(manifest, constants=replace(constants, interval_scale=1.0))
     assert width(found) >= width(predict_network(graph, parts, unscaled)) - 1e-12, "a scale only widens"
+
+
+@given(st.integers(0, 10_000), st.floats(1e-3, 1e3))
+def test_a_network_on_a_device_of_its_own_takes_the_longer_of_both_times(seed: int, ratio: float) -> None:
+    bundle = shared_bundle()
+    graph = drawn(seed, "net")
+    parts = CostModel(bundle).parts(graph)
+    alone = predict_network(graph, parts, bundle.manifest)
+    assert (alone.host_ns, alone.device_ns) == (None, None)
+    each_ns = ratio * alone.total_ns / len(graph.nodes)
+    host = HostConstants(enqueue_ns=dict.fromkeys(law.KIND_NAMES, each_ns), share=1.0, view_ns=0.0, python_call_ns=0.0)
+    manifest = replace(bundle.manifest, constants=replace(bundle.constants, host=host))
+    found = predict_network(graph, parts, manifest)
+    assert found.host_ns == pytest.approx(ratio * alone.total_ns)
+    assert found.device_ns == pytest.approx(alone.total_ns)
+    assert found.total_ns == max(found.host_ns, found.device_ns)
+    assert found.low_ns <= found.total_ns <= found.high_ns
+    assert found.low_ns >= alone.low_ns
+    assert found.high_ns >= alone.high_ns
+    # A placement moves the device's work.
+    assert found.node_ns.sum() == pytest.approx(found.device_ns)
 
 
 def test_nine_in_ten_networks_of_unseen_families_are_inside() -> None:

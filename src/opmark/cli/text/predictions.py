@@ -31,6 +31,8 @@ def prediction_document(found: "NetworkPrediction", mapping: str, target: str) -
         "warnings": warnings_about(found.unmodelled),
         "rotated_share": found.rotated_share,
         "derived_share": found.derived_share,
+        "host_ns": found.host_ns,
+        "device_ns": found.device_ns,
         "mapping": mapping,
         "note": found.note,
         "kernels": [
@@ -63,10 +65,12 @@ def show_total(model: str, target: str, found: "NetworkPrediction") -> None:
 def show_prediction(model: str, target: str, found: "NetworkPrediction", top: int) -> None:
     """Print the total with its interval, and the `top` most expensive kernels (all for 0)."""
     kernels = sum(row.count for row in found.rows)
-    total_ns = max(found.total_ns, 1e-9)
+    total_ns = max(found.device_ns or found.total_ns, 1e-9)
     show_total(model, target, found)
     beyond = sum(row.total_ns for row in found.rows if row.extrapolated)
     click.echo(f"{counted(kernels, 'kernel')}, {len(found.rows):,} distinct")
+    if found.host_ns is not None and found.device_ns is not None:
+        click.echo(sides_text(found.host_ns, found.device_ns))
     for share, sentence in (
         (found.bytes_moved_share, "of the time is predicted from bytes moved alone"),
         (beyond / total_ns, "of the time lies outside the measured range"),
@@ -126,6 +130,17 @@ def total_text(model: str, target: str, found: "NetworkPrediction") -> str:
     return (
         f"{model} on {target}: {format_ns(found.total_ns)} "
         f"({format_ns(found.low_ns)} to {format_ns(found.high_ns)} with {found.coverage:.0%} confidence)"
+    )
+
+
+def sides_text(host_ns: float, device_ns: float) -> str:
+    """Say which side of a device of its own a network waits for."""
+    if host_ns > device_ns:
+        longer, later = f"the host needs {format_ns(host_ns)} to enqueue its calls", "the device needs"
+        return f"{longer}, {later} {format_ns(device_ns)}: the network waits for the host"
+    return (
+        f"the device needs {format_ns(device_ns)}, the host enqueues its calls in {format_ns(host_ns)}: "
+        "the network waits for the device"
     )
 
 

@@ -211,6 +211,8 @@ def fold_network(
         reason=_reason(found),
         latency_ns=label_.latency_ns,
         standard_error=label_.standard_error,
+        host_ns=_median_of([block.enqueue_ns for block in blocks]),
+        device_ns=_median_of([block.device_ns for block in blocks]),
         quantiles_ns=_quantiles(label_),
         peak_memory_bytes=max((block.peak_memory_bytes or 0 for block in blocks), default=0) or None,
         faults_per_call=_faults(blocks),
@@ -249,8 +251,14 @@ def _clean_fraction(blocks: Sequence[Block]) -> float:
 
 def _enqueue_ns(blocks: Sequence[Block], overhead_ns: float) -> float:
     """The cost of one call on the host: for a device, the time to enqueue it."""
-    found = [block.enqueue_ns for block in blocks if block.enqueue_ns is not None]
-    return median(found) if found else overhead_ns
+    found = _median_of([block.enqueue_ns for block in blocks])
+    return overhead_ns if found is None else found
+
+
+def _median_of(values: Sequence[float | None]) -> float | None:
+    """The median of the values that are known; None if none is."""
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
 
 
 def _faults(blocks: Sequence[Block]) -> float:

@@ -88,7 +88,8 @@ class NetworkMeasurement:
     """The end-to-end latency of one network on one target: the ground truth of network predictions.
 
     Predictors may be fitted on networks whose `role` is `training`, on no others (`ROLES`). `size` is the side of
-    the image or the length of the sequence, for networks that offer a choice. `journal` and `measured_at` as in
+    the image or the length of the sequence, for networks that offer a choice. On a GPU, the host takes `host_ns` to
+    enqueue all calls and the device `device_ns` to make them; None elsewhere. `journal` and `measured_at` as in
     `Measurement`.
     """
 
@@ -103,6 +104,8 @@ class NetworkMeasurement:
     size: int | None = None
     latency_ns: float | None = None
     standard_error: float | None = None
+    host_ns: float | None = None
+    device_ns: float | None = None
     quantiles_ns: tuple[float, ...] = ()
     peak_memory_bytes: int | None = None
     faults_per_call: float | None = None

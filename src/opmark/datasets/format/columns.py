@@ -86,19 +86,17 @@ _PROVENANCE = (
 )
 _FAULTS = Column("faults_per_call", "double", "minor page faults of one call", optional=True)
 _CLEAN = Column("clean_fraction", "double", "samples without an involuntary context switch, over all", optional=True)
-_CLOCK = Column(
-    "clock_ratio",
-    "double",
-    "time as it was taken over time at the state of the machine that labels are given at",
-    optional=True,
-    later=True,
-)
+
+
+def _added(name: str, meaning: str) -> Column:
+    return Column(name, "double", meaning, optional=True, later=True)
 
 
 def _error(name: str, latency: str) -> Column:
-    return Column(name, "double", f"standard error of {latency}, as a fraction of it", optional=True, later=True)
+    return _added(name, f"standard error of {latency}, as a fraction of it")
 
 
+_CLOCK = _added("clock_ratio", "time as it was taken over time at the state of the machine that labels are given at")
 _KERNEL_COLUMNS = (
     _TARGET,
     Column("kind", "string", "kernel family"),
@@ -147,6 +145,8 @@ _NETWORK_COLUMNS = (
     Column("size", "int64", "image side in pixels or sequence length, where it can be chosen", optional=True),
     Column("latency_ns", "double", "end to end", optional=True),
     _error("standard_error", "latency_ns"),
+    _added("host_ns", "the host's time to enqueue all calls on a GPU"),
+    _added("device_ns", "the GPU's time for calls that were enqueued before it began"),
     Column("quantiles_ns", "list<double>", "0, 0.05 … 1 quantiles of the clean samples"),
     Column("peak_memory_bytes", "int64", "peak memory of the process above its start", optional=True),
     _FAULTS,

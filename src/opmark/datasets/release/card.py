@@ -75,6 +75,7 @@ def machine(facts: Mapping[str, Fact]) -> str:
     """Describe the machine by its known facts: `AMD EPYC, 2 processors, KVM, 32.0 MiB of last-level cache`."""
     processors, cache = facts.get("processors"), facts.get("last_level_bytes")
     parts = [
+        *(str(value) for name, value in facts.items() if name.endswith(".gpu") and value),
         str(facts.get("cpu") or ""),
         counted(int(processors), "processor") if processors else "",
         str(facts.get("hypervisor") or ""),

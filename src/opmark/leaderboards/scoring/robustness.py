@@ -248,7 +248,7 @@ def drawn_factors(problem: Problem, *, draws: int = DRAWS, seed: int = 0) -> Fac
     On each device type, half of the error variance is shared by all units of a kind and half by all units of a shape
     group; independent errors would average out. The predictor's interval covers its stated share of the draws.
     """
-    from opmark.predictors.model.intervals import COVERAGE
+    from opmark.predictors.composition.constants import COVERAGE
 
     types = problem.cluster.types
     quantile = NormalDist().inv_cdf((1 + COVERAGE) / 2)

@@ -12,10 +12,10 @@ from opmark.core.kernels.tensor import DTYPE_BYTES
 from opmark.core.measurements.environment import Fact
 from opmark.kinds import kind_of
 from opmark.predictors.inputs.arrays import Floats
+from opmark.predictors.inputs.waves import waves
 
 _DTYPES = {name: float(code) for code, name in enumerate(DTYPE_BYTES)}
 # A GPU cuts matrix products into tiles of up to 128 floats on a side, and pads sizes that do not fill one.
-_TILES = (32, 64, 128)
 _TILE_BYTES = 512
 _CACHES = ("level1_bytes", "level2_bytes", "last_level_bytes")
 # Features of kinds that code vectorises or tiles over.
@@ -73,7 +73,8 @@ class Inputs:
 
     `matrix` has one column per name in `names`. The columns `categorical` hold codes; the others grow with the size
     that they stand for. The first `sizes` columns are the kind's own features and its work, and have a training range.
-    The columns `smooth` are those that a smooth surface can follow: all but codes and sawteeth.
+    The columns `smooth` are those that a smooth surface can follow: all but codes and sawteeth. `multiprocessors` is
+    the number of those of a GPU and 0 on a CPU.
     """
 
     kind: str
@@ -88,6 +89,7 @@ class Inputs:
     moved_bytes: Floats
     weight_bytes: Floats
     written_bytes: Floats
+    multiprocessors: int = 0
 
     def __len__(self) -> int:
         return len(self.kernels)
@@ -114,6 +116,7 @@ class Inputs:
             moved_bytes=self.moved_bytes[chosen],
             weight_bytes=self.weight_bytes[chosen],
             written_bytes=self.written_bytes[chosen],
+            multiprocessors=self.multiprocessors,
         )
 
     def with_columns(self, columns: Mapping[str, Floats]) -> "Inputs":
@@ -164,7 +167,7 @@ def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware:
             columns[f"{name}_tail"] = np.mod(size, lanes) / lanes
             columns[f"{name}_padding"] = np.ceil(size / lanes) * lanes / size - 1
     if hardware.multiprocessors:
-        columns |= _waves(raw, hardware.multiprocessors)
+        columns |= waves(raw, hardware.multiprocessors)
     columns["dtype_code"] = dtype
     names = tuple(columns)
     codes = {*kind.categories, "dtype_code"}
@@ -181,27 +184,8 @@ def features(kernels: Sequence[Kernel], kind: Kind[Any] | None = None, hardware:
         moved_bytes=moved,
         weight_bytes=weight,
         written_bytes=written,
+        multiprocessors=hardware.multiprocessors,
     )
-
-
-def _waves(raw: Mapping[str, Floats], multiprocessors: int) -> dict[str, Floats]:
-    """Count the waves of a product's tiles over all multiprocessors, the empty part of the last, and the padding.
-
-    After Habitat (Geoffrey X. Yu et al., ATC 2021: waves) and NeuSight (Seonho Lee et al., ASPLOS 2025: tiles).
-    """
-    rows = next((raw[name] for name in ("m", "gemm_m") if name in raw), None)
-    wide = next((raw[name] for name in ("n", "group_channels_out") if name in raw), None)
-    if rows is None or wide is None:
-        return {}
-    products = next((raw[name] for name in ("products", "groups") if name in raw), np.ones_like(rows))
-    found = {}
-    for tile in _TILES:
-        blocks = np.ceil(rows / tile) * np.ceil(wide / tile) * products
-        waves = blocks / multiprocessors
-        found[f"log_waves_{tile}"] = np.log(waves)
-        found[f"last_wave_{tile}"] = np.ceil(waves) - waves
-        found[f"tile_padding_{tile}"] = np.log(blocks * tile**2 / np.maximum(rows * wide * products, 1.0))
-    return found
 
 
 def _rows(kind: Kind[Any], kernels: Sequence[Kernel]) -> list[tuple[float, ...]]:

@@ -12,6 +12,7 @@ import numpy as np
 from opmark.core.kernels.kind import Kind
 from opmark.kinds import KINDS
 from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.waves import wave_losses
 
 
 def with_steps(inputs: Inputs) -> Inputs:
@@ -25,6 +26,15 @@ def with_steps(inputs: Inputs) -> Inputs:
 def with_code_path(inputs: Inputs) -> Inputs:
     """Append the `code_path` of the kind, like `with_steps`."""
     return _with_columns(inputs, lambda kind: kind.code_path)
+
+
+def with_wave_losses(inputs: Inputs) -> Inputs:
+    """Append what a GPU's whole waves of whole tiles compute in vain (`waves`).
+
+    The same `inputs` for a processor, and for kernels that multiply no matrices.
+    """
+    found = wave_losses(inputs.raw, inputs.multiprocessors) if inputs.multiprocessors else {}
+    return inputs.with_columns(found) if found else inputs
 
 
 def _with_columns(inputs: Inputs, told_by: Callable[[Kind[Any]], Callable[[Any], dict[str, float]]]) -> Inputs:

@@ -16,7 +16,7 @@ from opmark.predictors.inputs.alignment import aligned
 from opmark.predictors.inputs.arrays import Flags, Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.fresh_results import has_fresh_results, with_fresh_results
-from opmark.predictors.inputs.steps import with_code_path, with_steps
+from opmark.predictors.inputs.steps import with_code_path, with_steps, with_wave_losses
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.beyond import Beyond, beyond_from, fit_beyond
 from opmark.predictors.learners.by_element_type import fit_by_element_type, restore_by_element_type
@@ -37,6 +37,7 @@ _FURTHER: Mapping[str, Callable[[Inputs], Inputs]] = {
     "steps": with_steps,
     "code_path": with_code_path,
     "fresh_results": with_fresh_results,
+    "wave_losses": with_wave_losses,
 }
 # Columns that say something of a few kernels only, and of which; they must help these, by this share.
 _CONCERNED: Mapping[str, Callable[[Inputs], Flags]] = {"fresh_results": has_fresh_results}
@@ -50,8 +51,8 @@ class FittedUtilisation(Fitted):
 
     With `alignment`, both ratios also follow the powers of two in sizes (`inputs.alignment`), with `steps` what an
     implementation repeats and with `code_path` which one it is (`inputs.steps`), with `fresh_results` which results
-    malloc does not keep (`inputs.fresh_results`). `beyond` predicts kernels larger than the measured ones, if a law
-    holds.
+    malloc does not keep (`inputs.fresh_results`), with `wave_losses` what a GPU computes in vain (`inputs.waves`).
+    `beyond` predicts kernels larger than the measured ones, if a law holds.
     """
 
     roofline: Roofline
@@ -63,6 +64,7 @@ class FittedUtilisation(Fitted):
     steps: bool = False
     code_path: bool = False
     fresh_results: bool = False
+    wave_losses: bool = False
     held_out: Latencies | None = None
 
     def predict(self, inputs: Inputs) -> Latencies:
@@ -141,6 +143,7 @@ class Utilisation(Estimator):
             steps="steps" in further,
             code_path="code_path" in further,
             fresh_results="fresh_results" in further,
+            wave_losses="wave_losses" in further,
             held_out=Latencies(hot_ns=hot_ns, rotated_ns=rotated_ns),
         )
 
@@ -173,4 +176,5 @@ class Utilisation(Estimator):
             steps=bool(columns.get("steps")),
             code_path=bool(columns.get("code_path")),
             fresh_results=bool(columns.get("fresh_results")),
+            wave_losses=bool(columns.get("wave_losses")),
         )

@@ -17,12 +17,12 @@ from opmark.core.errors import ContentError, OpMarkError
 from opmark.core.files import json_text
 from opmark.core.hardware.target import Target
 from opmark.core.reading import read_bytes
+from opmark.predictors.composition.constants import NetworkConstants
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.estimator import Fitted
 from opmark.predictors.model.adapted_learner import FittedTransfer, restored
 from opmark.predictors.model.bundle_card import card
-from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.manifest import AGAIN, FILE, SCHEMA, BundleManifest, KindEntry, read_manifest
 from opmark.predictors.model.measured_kernels import MeasuredKernels, measured_from
 from opmark.predictors.model.packing import SUFFIX, Packed, member_name, pack

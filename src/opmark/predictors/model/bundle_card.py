@@ -3,7 +3,7 @@
 from math import exp
 
 from opmark.core.units import counted, format_ns
-from opmark.predictors.model.constants import ClassConstants, NetworkConstants
+from opmark.predictors.composition.constants import ClassConstants, NetworkConstants
 from opmark.predictors.model.manifest import CORRECTED, BundleManifest
 
 _SUM = (
@@ -76,11 +76,25 @@ def _networks(constants: NetworkConstants) -> list[str]:
         *(f"| {name} | {count} | {_constants(own)} |" for name, count, own in rows),
         "",
         *([f"Page faults add {format_ns(1e6 * faults)} per MB of the network's footprint.", ""] if faults else []),
+        *_host(constants),
         "The error of the sum is the standard deviation that remains if every kernel is known. A network's interval "
         f"follows from it and from the errors of its kernels, made {constants.interval_scale:.2f} times as wide, "
         "so that it covers at least nine in ten training networks whose family is left out of the fit.",
         "",
         f"{constants.note[0].upper()}{constants.note[1:]}.",
+    ]
+
+
+def _host(constants: NetworkConstants) -> list[str]:
+    """Describe the host of a device of its own."""
+    if constants.host is None:
+        return []
+    own = constants.host
+    return [
+        "The sum is the device's time; views take nothing there. A network takes at least as long as its host, which "
+        f"spends {own.share:.0%} of the usual time to enqueue each kernel, {format_ns(own.view_ns)} on a view and "
+        f"{format_ns(own.python_call_ns)} on a Python function, with an error of {_percent(own.deviation, 1)}.",
+        "",
     ]
 
 

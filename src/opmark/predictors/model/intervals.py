@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from opmark.predictors.composition.constants import COVERAGE
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.estimator import Estimator, Fitted
 
-COVERAGE = 0.9
 # Nine in ten of a normal distribution lie within this many deviations.
 NORMAL_90 = 1.645
 # The half-width, in nats, of the interval of a kind with a handful of rows.

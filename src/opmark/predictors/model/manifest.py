@@ -10,9 +10,9 @@ from opmark.core.errors import ContentError
 from opmark.core.hardware.target import Target
 from opmark.core.reading import read_json
 from opmark.core.slug import Slug, Version
+from opmark.predictors.composition.constants import NetworkConstants
 from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.learners.roofline import Roofline
-from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.intervals import KindErrors, TrainingRange
 
 SCHEMA = 2

@@ -1,5 +1,6 @@
 """The latency of a network as a sum over its kernels, with an interval."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import log
@@ -10,14 +11,15 @@ import numpy as np
 from opmark.core.kernels.graph import Graph
 from opmark.core.kernels.kernel import Kernel
 from opmark.kinds import kind_of
+from opmark.predictors.composition.constants import COVERAGE, NetworkConstants
+from opmark.predictors.composition.host_time import HostCalls
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers
 from opmark.predictors.inputs.graphs import counted_python_calls, footprint_bytes, network_class
 from opmark.predictors.inputs.shape_groups import shape_groups
-from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.derived_kernels import RULES
-from opmark.predictors.model.intervals import COVERAGE, NORMAL_90
+from opmark.predictors.model.intervals import NORMAL_90
 from opmark.predictors.model.manifest import BundleManifest
-from opmark.predictors.model.unmodelled import UnmodelledOperator, doubts_about, unmodelled_operators, widened
+from opmark.predictors.model.unmodelled import Doubts, UnmodelledOperator, doubts_about, unmodelled_operators, widened
 
 _DRAWS = 2000
 _DRAWS_AT_ONCE = 100
@@ -91,7 +93,8 @@ class NetworkPrediction:
     total time; `bytes_moved_share` is the share of time predicted from bytes alone, `unmodelled` the
     operators that no measurement covers; `rotated_share` is w, `derived_share` the share of time of kinds that a
     published table lacks, `noise_share` the share of the labels' noise in the variance of the interval
-    (None for predictors whose labels have no standard errors).
+    (None for predictors whose labels have no standard errors). On a device of its own, `device_ns` and `host_ns` are
+    the times of both sides, of which `total_ns` is the longer; None elsewhere. Shares and `node_ns` are the device's.
     """
 
     total_ns: float
@@ -106,12 +109,14 @@ class NetworkPrediction:
     node_ns: Floats
     note: str
     noise_share: float | None = None
+    host_ns: float | None = None
+    device_ns: float | None = None
 
 
 def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> NetworkPrediction:
     """Sum hot + (w · s + v · (1 − s)) · (rotated − hot) over the graph's kernels, s being the share of weights in their
     bytes; add the time between calls, more of it before matrix work of a large network, and page faults where the
-    target has them.
+    target has them. On a device of its own, views take no time, and the host's time is the least.
 
     Time of Python calls is spread evenly over the nodes.
     """
@@ -128,39 +133,53 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
     each = each + parts.matrix * constants.evicted_code_share(footprint) * constants.matrix_gap_ns
     counts = parts.counts
     kernel_ns = each * counts
-    views_ns = int((parts.of_node < 0).sum()) * gap_ns
-    total = float(kernel_ns.sum()) + views_ns + wanted * constants.faults_per_byte * constants.ns_per_fault
+    view_ns = gap_ns if constants.host is None else 0.0
+    views_ns = int((parts.of_node < 0).sum()) * view_ns
+    sum_ns = float(kernel_ns.sum()) + views_ns + wanted * constants.faults_per_byte * constants.ns_per_fault
     doubts = doubts_about(parts.kernels, parts.by_bytes, parts.evidence)
-    unmodelled = unmodelled_operators(graph, parts.of_node, doubts, each, total)
-    low, high = widened(*_interval(parts, kernel_ns, total, manifest, constants), total, unmodelled)
-    order = np.argsort(-kernel_ns, kind="stable")
-    rows = tuple(
-        KernelRow(
-            kernel=parts.kernels[index],
-            count=int(counts[index]),
-            ns=float(each[index]),
-            low_ns=float(each[index] * min(doubts.at_least[index], np.exp(-parts.half_width[index]))),
-            high_ns=float(each[index] * max(doubts.at_most[index], np.exp(parts.half_width[index]))),
-            extrapolated=bool(parts.extrapolated[index]),
-            derived=RULES[parts.derived[index]],
-            exact=bool(parts.exact[index]),
-            distance=None if np.isnan(parts.distance[index]) else float(parts.distance[index]),
-        )
-        for index in order
-    )
+    unmodelled = unmodelled_operators(graph, parts.of_node, doubts, each, sum_ns)
+    low, high = widened(*_interval(parts, kernel_ns, sum_ns, manifest, constants), sum_ns, unmodelled)
+    noise_share = _noise_share(parts, kernel_ns, sum_ns, log(high / low) / 2 if low > 0 else 0.0, manifest)
+    total, host_ns = sum_ns, None
+    if constants.host is not None:
+        # The longer of two times with one chance in ten each to lie outside lies outside with at most that chance.
+        host_ns = constants.host.time_ns(host_calls(graph, parts))
+        spread = float(np.exp(NORMAL_90 * constants.host.deviation))
+        total, low, high = max(total, host_ns), max(low, host_ns / spread), max(high, host_ns * spread)
     return NetworkPrediction(
         total_ns=total,
         low_ns=low,
         high_ns=high,
         coverage=COVERAGE,
-        bytes_moved_share=float(kernel_ns[parts.by_bytes].sum()) / total if total > 0 else 0.0,
+        bytes_moved_share=float(kernel_ns[parts.by_bytes].sum()) / sum_ns if sum_ns > 0 else 0.0,
         unmodelled=unmodelled,
         rotated_share=share,
-        derived_share=float(kernel_ns[parts.derived > 0].sum()) / total if total > 0 else 0.0,
-        rows=rows,
-        node_ns=np.append(each, gap_ns)[parts.of_node],
+        derived_share=float(kernel_ns[parts.derived > 0].sum()) / sum_ns if sum_ns > 0 else 0.0,
+        rows=_rows(parts, each, doubts),
+        node_ns=np.append(each, view_ns)[parts.of_node],
         note=constants.summary,
-        noise_share=_noise_share(parts, kernel_ns, total, log(high / low) / 2 if low > 0 else 0.0, manifest),
+        noise_share=noise_share,
+        host_ns=host_ns,
+        device_ns=None if host_ns is None else sum_ns,
+    )
+
+
+def _rows(parts: Parts, each_ns: Floats, doubts: Doubts) -> tuple[KernelRow, ...]:
+    """Make the rows of all distinct kernels, those with most time first."""
+    counts = parts.counts
+    return tuple(
+        KernelRow(
+            kernel=parts.kernels[index],
+            count=int(counts[index]),
+            ns=float(each_ns[index]),
+            low_ns=float(each_ns[index] * min(doubts.at_least[index], np.exp(-parts.half_width[index]))),
+            high_ns=float(each_ns[index] * max(doubts.at_most[index], np.exp(parts.half_width[index]))),
+            extrapolated=bool(parts.extrapolated[index]),
+            derived=RULES[parts.derived[index]],
+            exact=bool(parts.exact[index]),
+            distance=None if np.isnan(parts.distance[index]) else float(parts.distance[index]),
+        )
+        for index in np.argsort(-each_ns * counts, kind="stable")
     )
 
 
@@ -263,6 +282,15 @@ def draw_sums(parts: Parts, kernel_ns: Floats, manifest: BundleManifest) -> Floa
         )
         totals.append(np.exp(errors) @ kernel_ns)
     return np.concatenate(totals)
+
+
+def host_calls(graph: Graph, parts: Parts) -> HostCalls:
+    """Count what the host of a device of its own does for `graph`."""
+    kinds = Counter[str]()
+    for kernel, count in zip(parts.kernels, parts.counts, strict=True):
+        kinds[kernel.kind] += int(count)
+    views = int((parts.of_node < 0).sum())
+    return HostCalls(kinds=kinds, views=views, python_calls=counted_python_calls(graph) or 0.0)
 
 
 def _interval(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.kinds import KINDS
 from opmark.models.standard_graph import fuses_silently
+from opmark.predictors.composition.constant_fit import fit_constants, fit_queue
+from opmark.predictors.composition.constants import PLAIN_SUM, NetworkConstants, NetworkSum
+from opmark.predictors.composition.host_time import MeasuredHost, usual_enqueue_ns
 from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.arrays import single_thread
 from opmark.predictors.inputs.features import Hardware, hardware_of
@@ -23,14 +27,12 @@ from opmark.predictors.inputs.tables import Latencies, Table, by_kernel, measure
 from opmark.predictors.learners.estimator import Estimator
 from opmark.predictors.learners.roofline import Roofline, fit_roofline
 from opmark.predictors.model.bundle import Bundle, KindPredictor, versions
-from opmark.predictors.model.constant_fit import fit_constants
-from opmark.predictors.model.constants import PLAIN_SUM, NetworkConstants, NetworkSum
 from opmark.predictors.model.cost_model import BYTES_MOVED, CostModel
 from opmark.predictors.model.intervals import calibrate, training_range
 from opmark.predictors.model.manifest import BundleManifest, KindEntry, TrainingRelease
 from opmark.predictors.model.measured_kernels import measured_text
 from opmark.predictors.model.metrics import all_metrics
-from opmark.predictors.model.network import replaced, sum_deviation, weight_shares
+from opmark.predictors.model.network import host_calls, replaced, sum_deviation, weight_shares
 
 if TYPE_CHECKING:
     from opmark.datasets.release.release import Release
@@ -134,7 +136,14 @@ def train_on(
     bundle = Bundle(manifest=manifest, kinds=kinds)
     if learner.plain_sum:
         return Bundle(manifest=replace(manifest, constants=PLAIN_SUM), kinds=kinds)
-    return with_constants(bundle, networks, graphs or {}, measured=measured_kernels(measurements), without=without)
+    return with_constants(
+        bundle,
+        networks,
+        graphs or {},
+        measured=measured_kernels(measurements),
+        without=without,
+        enqueue_ns=usual_enqueue_ns(measurements),
+    )
 
 
 def with_constants(
@@ -144,21 +153,27 @@ def with_constants(
     *,
     measured: Mapping[Kernel, tuple[float, float]] | None = None,
     without: Mapping[Kernel, tuple[float, float]] | None = None,
+    enqueue_ns: Mapping[str, float] = MappingProxyType({}),
 ) -> Bundle:
     """Fit the network constants of `bundle` on the training networks among `networks` that have a graph.
 
     Constants are fitted to sums of `measured` kernels (hot, rotated) where there are any. Intervals are calibrated on
     sums of predictions made `without` the kernel's own shape group, because the bundle learned from the kernels.
+    Where the networks ran on a device of its own, its host has constants too, from the usual `enqueue_ns` of each kind.
     """
     held_out = sorted({one.family for one in networks if one.role != "training"})
     training = [one for one in networks if one.role == "training" and one.status in USABLE]
     model = CostModel(bundle, missing=BYTES_MOVED)
-    constants = fit_constants(
-        network_sums(model, training, graphs, measured=measured),
+    sums = network_sums(model, training, graphs, measured=measured)
+    predicted = network_sums(model, training, graphs, predicted=without)
+    midpoint = bundle.manifest.hardware.level2_share
+    fit = partial(fit_queue, enqueue_ns=enqueue_ns) if any(one.host for one in sums) else fit_constants
+    constants = fit(
+        sums,
         backend=bundle.target.backend,
-        matrix_gap_midpoint=bundle.manifest.hardware.level2_share,
+        matrix_gap_midpoint=midpoint,
         held_out_families=held_out,
-        predicted=network_sums(model, training, graphs, predicted=without),
+        predicted=predicted,
     )
     return Bundle(manifest=replace(bundle.manifest, constants=constants), kinds=bundle.kinds)
 
@@ -185,6 +200,14 @@ def network_sums(
         sure = np.array([kernel in (measured or {}) for kernel in parts.kernels], dtype=bool)
         wanted = footprint_bytes(graph)
         weights = weight_shares(graph, parts)
+        host = None
+        if one.host_ns and one.device_ns:
+            host = MeasuredHost(
+                family=one.family,
+                calls=host_calls(graph, parts),
+                host_ns=one.host_ns,
+                device_ns=one.device_ns,
+            )
         cold_ns = (parts.rotated_ns - parts.hot_ns) * parts.counts
         sums.append(
             NetworkSum(
@@ -202,6 +225,7 @@ def network_sums(
                 latency_ns=one.latency_ns,
                 network_class=network_class(graph),
                 faults=one.faults_per_call,
+                host=host,
                 deviation=sum_deviation(parts, model.bundle.manifest, sure=sure),
             )
         )

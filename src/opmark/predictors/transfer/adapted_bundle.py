@@ -11,6 +11,7 @@ from opmark.core.hardware.target import Target
 from opmark.core.kernels.graph import Graph
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.measurement import USABLE, Measurement, NetworkMeasurement
+from opmark.predictors.composition.constants import NetworkConstants
 from opmark.predictors.inputs.arrays import Floats, single_thread
 from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.inputs.shape_groups import shape_groups
@@ -19,7 +20,6 @@ from opmark.predictors.learners.residual import LEAST_ROWS
 from opmark.predictors.learners.roofline import Roofline, fit_roofline
 from opmark.predictors.model.adapted_learner import TRANSFERRED, FittedTransfer
 from opmark.predictors.model.bundle import Bundle, KindPredictor, versions
-from opmark.predictors.model.constants import NetworkConstants
 from opmark.predictors.model.intervals import KindErrors, kind_errors, training_range
 from opmark.predictors.model.manifest import BundleManifest, KindEntry, TrainingRelease, TransferRecord
 from opmark.predictors.model.metrics import all_metrics

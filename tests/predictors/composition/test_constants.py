@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opmark.core.errors import ContentError
-from opmark.predictors.model.constant_fit import fit_constants
-from opmark.predictors.model.constants import MOST_ROTATED, ClassConstants, NetworkConstants, NetworkSum
+from opmark.predictors.composition.constant_fit import fit_constants
+from opmark.predictors.composition.constants import MOST_ROTATED, ClassConstants, NetworkConstants, NetworkSum
 
 
 def networks(

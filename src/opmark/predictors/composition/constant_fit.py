@@ -6,16 +6,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from opmark.core.errors import ContentError
-from opmark.predictors.inputs.arrays import Floats
-from opmark.predictors.model.constants import (
+from opmark.predictors.composition.constants import (
     CLASS_FIELDS,
+    COVERAGE,
     MOST_ROTATED,
     USUAL_COMPOSITION,
     ClassConstants,
     NetworkConstants,
     NetworkSum,
 )
-from opmark.predictors.model.intervals import COVERAGE
+from opmark.predictors.composition.host_time import fit_host
+from opmark.predictors.inputs.arrays import Floats
 
 # A minor fault costs 0.1 µs on bare metal and near 1 µs in a guest; networks decide where they can.
 _USUAL_FAULT_NS = 500.0
@@ -33,7 +34,7 @@ _NETWORK_DEVIATION = 0.05
 # The number of networks that the prior deviation of composition is worth.
 _OPINION_NETWORKS = 3
 # Nine in ten draws of a normal distribution lie within this many deviations.
-NORMAL_90 = 1.6449
+_NORMAL_90 = 1.6449
 # Prior ratios of error to deviation: quantiles of a normal distribution at even steps.
 _OPINION_RATIOS = [0.13, 0.39, 0.67, 1.04, 1.64]
 # Never narrower than stated: the training networks' kernels have siblings among the training rows (decision 0030).
@@ -87,6 +88,41 @@ def fit_constants(
         networks=tuple(sorted({one.network for one in sums})),
     )
     return replace(found, interval_scale=_interval_scale(predicted or sums, without, found))
+
+
+def fit_queue(
+    sums: Sequence[NetworkSum],
+    *,
+    enqueue_ns: Mapping[str, float],
+    backend: str = "",
+    matrix_gap_midpoint: float = 0.0,
+    held_out_families: Sequence[str] = (),
+    predicted: Sequence[NetworkSum] = (),
+) -> NetworkConstants:
+    """Fit the constants of a device of its own to its time, and those of its host to the host's (`host_time`).
+
+    `enqueue_ns` is the usual time to enqueue a kernel of each kind. Networks without both times, and those whose host
+    waits for results in between, tell nothing about the device. Raises as `fit_constants` does.
+    """
+    device = fit_constants(
+        _device_sums(sums),
+        backend=backend,
+        matrix_gap_midpoint=matrix_gap_midpoint,
+        held_out_families=held_out_families,
+        predicted=_device_sums(predicted),
+    )
+    known = [one for one in sums if one.host is not None]
+    names = tuple(sorted({one.network for one in known}))
+    return replace(device, host=fit_host([one.host for one in known if one.host], enqueue_ns), networks=names)
+
+
+def _device_sums(sums: Sequence[NetworkSum]) -> list[NetworkSum]:
+    """Keep the networks whose device's time is known, with that time, without views and Python calls."""
+    return [
+        replace(one, latency_ns=one.host.device_ns, calls=one.host.calls.kernels, python_calls=0.0)
+        for one in sums
+        if one.host is not None and not one.host.waits(one.hot_ns)
+    ]
 
 
 def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float, matrix_gap_midpoint: float) -> NetworkConstants:
@@ -163,7 +199,7 @@ def _interval_scale(
             ratios.append(error / float(np.hypot(one.deviation, stated)))
     ratios += _OPINION_RATIOS
     rank = min(len(ratios), int(np.ceil((len(ratios) + 1) * COVERAGE)))
-    return float(np.clip(sorted(ratios)[rank - 1] / NORMAL_90, _LEAST_SCALE, _MOST_SCALE))
+    return float(np.clip(sorted(ratios)[rank - 1] / _NORMAL_90, _LEAST_SCALE, _MOST_SCALE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ Weights were last read one whole network earlier; the share of them that has lef
 rotated cost that remains is v, a number. The gap is the time between two calls, views included. Matrix calls wait
 longer, because other kernels evict their code (decision 0017): fully in a large network, hardly in one that fits into
 the level-2 cache, which c tells (decision 0042). On eager torch the interpreter runs every Python function that a
-forward pass enters (decision 0037).
+forward pass enters (decision 0037). On a device of its own, views take nothing, and a network takes at least as long
+as its host (`host_time`).
 """
 
 from collections.abc import Mapping
@@ -16,8 +17,11 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 
 from opmark.core.units import counted
+from opmark.predictors.composition.host_time import HostConstants, MeasuredHost
 
 MOST_ROTATED = 1.5
+# Stated intervals contain the truth with this probability.
+COVERAGE = 0.9
 # The deviation of composition where no network was compared.
 USUAL_COMPOSITION = 0.06
 
@@ -51,7 +55,8 @@ class NetworkConstants:
     graphs of eager torch whose Python calls nobody counted. Matrix calls wait half of their gap in a network whose
     footprint is `matrix_gap_midpoint`, and all of it everywhere in older bundles, which have 0. `classes` holds the
     constants of single element types and of training steps, drawn towards those of all networks; a class without
-    constants of its own uses those of all.
+    constants of its own uses those of all. `host` holds the constants of a host that enqueues the calls of a device of
+    its own, None where the processor itself computes.
     """
 
     ceiling: float = 0.9
@@ -69,6 +74,7 @@ class NetworkConstants:
     interval_scale: float = 1.0
     networks: tuple[str, ...] = ()
     classes: Mapping[str, ClassConstants] = field(default_factory=dict)
+    host: HostConstants | None = None
 
     def of(self, network_class: str) -> "NetworkConstants":
         """Look up the constants of one class of networks."""
@@ -128,8 +134,9 @@ class NetworkSum:
 
     `weights_ns` and `activations_ns` are the sums of s · (rotated − hot) and (1 − s) · (rotated − hot); `calls` counts
     all nodes, views included, `matrix_calls` those of matrix work, `python_calls` the Python functions of a forward
-    pass, None where nobody counted them. `deviation` is the uncertainty of the sum from the
-    kernels' errors, in nats; constants must not explain it away.
+    pass, None where nobody counted them. `host` is what the host did and what both sides took, where the device is one
+    of its own. `deviation` is the uncertainty of the sum from the kernels' errors, in nats; constants must not explain
+    it away.
     """
 
     network: str
@@ -147,6 +154,7 @@ class NetworkSum:
     deviation: float = 0.0
     matrix_calls: int = 0
     python_calls: float | None = 0.0
+    host: MeasuredHost | None = None
 
     def total_ns(self, constants: NetworkConstants) -> float:
         """Compute the network's latency from `constants`, or from those of its class."""
