@@ -22,7 +22,7 @@ RELEASES = [
     name
     for name in OWN
     if version_key(name.rpartition("/")[2]) >= version_key("1.0.0")
-    and any(target.backend.endswith("-cpu") for target in manifest.read(ROOT / "datasets" / name).targets)
+    and any(target.backend == "onnxruntime" for target in manifest.read(ROOT / "datasets" / name).targets)
 ]
 HOW = "run docs/state_figures.py: its first lines say how"
 
