@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from opmark.cli.text.predictions import doubt_text, parameters_text, share_text
+from opmark.cli.text.predictions import doubt_text, parameters_text, share_text, sides_text
 from opmark.core.kernels.kernel import Kernel
 from opmark.predictors.model.network import KernelRow
 
@@ -30,6 +30,14 @@ def test_a_row_tells_what_it_rests_on() -> None:
     assert doubt_text(replace(row, extrapolated=False, distance=0.001)) == "< 1% off a measured one"
     assert doubt_text(replace(row, distance=7.0)) == "extrapolated, ×8 off a measured one"
     assert doubt_text(replace(row, derived="work ratio")) == "derived: work ratio"
+
+
+def test_the_side_that_a_network_waits_for_comes_first() -> None:
+    host, device = sides_text(7e6, 1e6), sides_text(1e6, 7e6)
+    assert host.startswith("the host needs 7.00 ms")
+    assert host.endswith("waits for the host")
+    assert device.startswith("the device needs 7.00 ms")
+    assert device.endswith("waits for the device")
 
 
 def test_a_share_that_is_there_is_never_shown_as_nothing() -> None:

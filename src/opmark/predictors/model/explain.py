@@ -93,13 +93,14 @@ class Explanation:
 def explain(bundle: Bundle, graph: Graph, *, missing: str = "error", suggestions: int = 20) -> Explanation:
     """Explain the prediction of `graph`: the time of its kernels and the parts of its interval.
 
+    On a device of its own, both are those of the device's time.
     At most `suggestions` kernels that cause most of the interval's variance are to be measured next. Raises
     `ContentError` as `CostModel.network` does.
     """
     model = CostModel(bundle, missing=missing, exact=True)
     graph = model.as_run(graph).graph
     prediction, parts = model.network(graph), model.parts(graph)
-    total = max(prediction.total_ns, 1e-9)
+    total = max(prediction.device_ns or prediction.total_ns, 1e-9)
     each = {row.kernel: row for row in prediction.rows}
     shares = np.array([each[kernel].total_ns / total for kernel in parts.kernels])
     composition = bundle.constants.of(network_class(graph)).composition_deviation

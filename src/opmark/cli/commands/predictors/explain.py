@@ -9,7 +9,7 @@ from opmark.cli.commands.predictors._options import prediction_options
 from opmark.cli.completers import models
 from opmark.cli.lookup import bundle_and_graph, note_other_machine
 from opmark.cli.options import FILE, chosen_sizes, json_option
-from opmark.cli.text.predictions import parameters_text, prediction_document, share_text, show_total
+from opmark.cli.text.predictions import parameters_text, prediction_document, share_text, show_total, sides_text
 from opmark.cli.text.terminal import show_json, show_table, show_text
 from opmark.core.units import counted
 
@@ -110,6 +110,9 @@ def _benefit(found: "Explanation") -> str:
 def _show(model: str, target: str, found: "Explanation", top: int) -> None:
     parts = found.interval
     show_total(model, target, found.prediction)
+    host_ns, device_ns = found.prediction.host_ns, found.prediction.device_ns
+    if host_ns is not None and device_ns is not None:
+        show_text(f"{sides_text(host_ns, device_ns)}; the rest is about the device")
     show_text("time by kind: " + ", ".join(f"{kind} {share_text(share)}" for kind, share in found.by_kind if share))
     click.echo("bound by: " + ", ".join(f"{bound} {share_text(share)}" for bound, share in found.by_bound if share))
     sources = {
