@@ -5,11 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opmark.bench.suite.allocation import (
+    CORE,
+    GPU,
     allocate,
     apportion,
     has_dtype,
     network_roofline_ns,
     operator_of,
+    ordinary_device,
     requested_dtype,
     roofline_ns,
     significant_operators,
@@ -82,6 +85,15 @@ def test_more_work_takes_longer_and_nothing_is_free() -> None:
     )
     assert 0 < nothing < arithmetic < traffic
     assert network_roofline_ns(network(("a", "float32", 0), ("b", "float32", 0))) == 2 * nothing
+
+
+def test_on_a_gpu_arithmetic_counts_less_than_traffic_and_calls() -> None:
+    assert (ordinary_device("torch-cuda-t1"), ordinary_device("torch-eager-t1")) == (GPU, CORE)
+    work = Work(flops=10**9, read_bytes=10**6, written_bytes=0)
+    assert roofline_ns(work, GPU) < 0.01 * roofline_ns(work, CORE)
+    both = network(("conv", "float32", 10**9), ("softmax", "float32", 0))
+    on_core, on_gpu = (time_shares([both], ["float32"], device) for device in (CORE, GPU))
+    assert on_core["softmax", "float32"] < 0.001 < 0.05 < on_gpu["softmax", "float32"]
 
 
 def test_a_kernel_counts_under_its_own_element_type_or_the_first() -> None:

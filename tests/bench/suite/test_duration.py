@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from opmark.bench.clock.protocol import PROTOCOLS
-from opmark.bench.suite.duration import PACE_OF_NETWORKS, PACES, estimated_duration
+from opmark.bench.suite.duration import PACE_OF_GPU, PACE_OF_NETWORKS, PACES, estimated_duration
 from opmark.bench.suite.plan import Plan, plan
 from opmark.bench.suite.suite import KindSpec, Networks, Suite
+from opmark.core.hardware.target import Target
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,13 @@ def test_a_plan_takes_its_kernels_at_the_recorded_pace(few: Plan) -> None:
 def test_a_budget_ends_it(few: Plan) -> None:
     found = estimated_duration(replace(few, suite=replace(few.suite, budget="10s")))
     assert (found.low_s, found.high_s, found.budgeted) == (pytest.approx(36 / 5.4), 10.0, True)
+
+
+def test_a_gpu_has_a_pace_of_its_own(few: Plan) -> None:
+    gpu = Target(device="nvidia-h200", backend="torch-cuda", version="2.11")
+    found = estimated_duration(replace(few, targets=(gpu,)))
+    assert found.high_s == pytest.approx(36 / PACE_OF_GPU.slow_per_s)
+    assert "on one GPU; " in found.assumes
 
 
 def test_whole_networks_alone_are_slower_than_kernels() -> None:

@@ -2,22 +2,39 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+from opmark.core.hardware.target import parse_target_name
 from opmark.core.kernels.graph import Graph
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.kind import FLOATING
 from opmark.core.kernels.work import Work
 from opmark.kinds import KINDS
+from opmark.models.cuda_graph import CUDA_RUNTIME
 
-# An ordinary core: operations and bytes per nanosecond, and the least cost of a kernel. Only shares depend on them:
-# if they are wrong by a factor of two, no share changes by more than a few percent.
-_OPERATIONS_PER_NS = 20.0
-_BYTES_PER_NS = 8.0
-_KERNEL_NS = 2_000.0
+
+@dataclass(frozen=True, slots=True)
+class OrdinaryDevice:
+    """Operations and bytes per nanosecond, and the least cost of a kernel. Only shares depend on them.
+
+    If they are wrong by a factor of two, no share changes by more than a few percent. On a processor, transcendentals
+    and windows cost far more than their arithmetic says.
+    """
+
+    operations_per_ns: float
+    bytes_per_ns: float
+    kernel_ns: float
+    is_processor: bool = True
+
+
+CORE = OrdinaryDevice(20.0, 8.0, 2_000.0)
+# An H100 (decision 0055): most kernels move their bytes or take the least time.
+GPU = OrdinaryDevice(30_000.0, 2_000.0, 2_000.0, is_processor=False)
+
 # An operator below this share of a network's time does not affect the network's prediction.
 _SIGNIFICANT_SHARE = 0.005
 # Measured time over the time by the roofline, the median of an operator in release 1.0.0 of the reference device, where
-# it is at least thrice the usual: transcendentals and windows cost far more than their arithmetic says.
+# it is at least thrice the usual.
 _USUAL_FACTOR = 0.2
 _FACTORS = {
     ("activation-backward", "sigmoid"): 1.3,
@@ -47,19 +64,25 @@ _FACTORS = {
 _EIGHT_BITS = frozenset({"int8", "uint8"})
 
 
-def roofline_ns(work: Work) -> float:
-    """The time of a kernel on an ordinary core in ns, by a roofline: fixed cost, arithmetic and traffic, added up."""
-    return _KERNEL_NS + work.flops / _OPERATIONS_PER_NS + work.moved_bytes / _BYTES_PER_NS
+def ordinary_device(target_name: str) -> OrdinaryDevice:
+    """The ordinary device of a target: a GPU or a core."""
+    return GPU if parse_target_name(target_name)[0] == CUDA_RUNTIME else CORE
 
 
-def network_roofline_ns(graph: Graph) -> float:
+def roofline_ns(work: Work, device: OrdinaryDevice = CORE) -> float:
+    """The time of a kernel on an ordinary device in ns, by a roofline: fixed cost, arithmetic and traffic, added up."""
+    return device.kernel_ns + work.flops / device.operations_per_ns + work.moved_bytes / device.bytes_per_ns
+
+
+def network_roofline_ns(graph: Graph, device: OrdinaryDevice = CORE) -> float:
     """The time of a whole network by the same roofline, in ns."""
-    return sum(roofline_ns(node.work) for node in graph.costly)
+    return sum(roofline_ns(node.work, device) for node in graph.costly)
 
 
-def measured_ns(kernel: Kernel, work: Work) -> float:
+def measured_ns(kernel: Kernel, work: Work, device: OrdinaryDevice = CORE) -> float:
     """The usual measured time of a kernel with that operator and that much work, in ns."""
-    return roofline_ns(work) * _FACTORS.get((kernel.kind, operator_of(kernel)), _USUAL_FACTOR)
+    factor = _FACTORS.get((kernel.kind, operator_of(kernel)), _USUAL_FACTOR) if device.is_processor else 1.0
+    return roofline_ns(work, device) * factor
 
 
 def requested_dtype(kernel: Kernel, dtypes: Sequence[str]) -> str:
@@ -89,7 +112,9 @@ def has_dtype(kind: str, dtype: str, weights: Mapping[tuple[str, str], float]) -
     return dtype in KINDS.load(kind).dtypes and (dtype in FLOATING or not weights)
 
 
-def time_shares(graphs: Iterable[Graph], dtypes: Sequence[str]) -> dict[tuple[str, str], float]:
+def time_shares(
+    graphs: Iterable[Graph], dtypes: Sequence[str], device: OrdinaryDevice = CORE
+) -> dict[tuple[str, str], float]:
     """(kind, requested element type) → its share of the networks' time by `roofline_ns`.
 
     Every network has the same weight, so that a few large ones do not dominate. The fixed cost of every kernel counts,
@@ -97,21 +122,24 @@ def time_shares(graphs: Iterable[Graph], dtypes: Sequence[str]) -> dict[tuple[st
     """
     totals: dict[tuple[str, str], float] = defaultdict(float)
     for graph in graphs:
-        whole = network_roofline_ns(graph)
+        whole = network_roofline_ns(graph, device)
         for node in graph.costly:
-            totals[node.kernel.kind, requested_dtype(node.kernel, dtypes)] += roofline_ns(node.work) / whole
+            totals[node.kernel.kind, requested_dtype(node.kernel, dtypes)] += roofline_ns(node.work, device) / whole
     everything = sum(totals.values())
     return {key: value / everything for key, value in totals.items()}
 
 
-def significant_operators(graphs: Iterable[Graph], dtypes: Sequence[str]) -> dict[tuple[str, str], frozenset[str]]:
+def significant_operators(
+    graphs: Iterable[Graph], dtypes: Sequence[str], device: OrdinaryDevice = CORE
+) -> dict[tuple[str, str], frozenset[str]]:
     """(kind, requested element type) → its operators with a significant share of some network's measured time."""
     found: dict[tuple[str, str], set[str]] = defaultdict(set)
     for graph in graphs:
         spent: dict[tuple[str, str, str], float] = defaultdict(float)
         for node in graph.costly:
             kernel = node.kernel
-            spent[kernel.kind, requested_dtype(kernel, dtypes), operator_of(kernel)] += measured_ns(kernel, node.work)
+            key = kernel.kind, requested_dtype(kernel, dtypes), operator_of(kernel)
+            spent[key] += measured_ns(kernel, node.work, device)
         least_ns = _SIGNIFICANT_SHARE * sum(spent.values())
         for (kind, dtype, operator), ns in spent.items():
             if ns >= least_ns:

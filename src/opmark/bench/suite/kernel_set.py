@@ -10,6 +10,7 @@ from opmark.bench.suite.allocation import (
     allocate,
     apportion,
     has_dtype,
+    ordinary_device,
     requested_dtype,
     significant_operators,
     time_shares,
@@ -67,11 +68,11 @@ class KernelSet:
 
     @cached_property
     def _shares(self) -> Mapping[tuple[str, str], float]:
-        return time_shares(self.prior, self._dtypes)
+        return time_shares(self.prior, self._dtypes, ordinary_device(self.target))
 
     @cached_property
     def _operators(self) -> Mapping[tuple[str, str], frozenset[str]]:
-        return significant_operators(self.prior, self._dtypes)
+        return significant_operators(self.prior, self._dtypes, ordinary_device(self.target))
 
     @cached_property
     def _real(self) -> Mapping[tuple[str, str], Sequence[Kernel]]:
