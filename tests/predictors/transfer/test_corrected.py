@@ -16,6 +16,7 @@ from opmark.core.measurements.measurement import Measurement
 from opmark.kinds import KINDS
 from opmark.predictors.inputs.features import features
 from opmark.predictors.inputs.tables import Table, tables
+from opmark.predictors.judging.evidence import Evidence
 from opmark.predictors.model.adapted_learner import TRANSFERRED, FittedTransfer
 from opmark.predictors.model.bundle import Bundle, load, save
 from opmark.predictors.model.bundle_card import card
@@ -129,6 +130,10 @@ def test_the_range_of_shapes_is_the_donor_s() -> None:
     beyond = [outside(asked, one.manifest.kinds["gemm"].range).mean() for one in (bundle, found, donor())]
     assert beyond[0] > beyond[1] == beyond[2]
     assert found.kinds["gemm"].entry == found.manifest.kinds["gemm"]
+    # What judges a corrected predictor has the ranges that a stored one has.
+    evidence = Evidence(target=here, measurements=[], donor=donor())
+    assert evidence.as_stored(bundle, TRANSFERRED).manifest.kinds["gemm"].range == found.manifest.kinds["gemm"].range
+    assert evidence.as_stored(bundle, "lightgbm") is bundle
 
 
 def test_an_operation_that_only_the_donor_measured_is_no_guess() -> None:

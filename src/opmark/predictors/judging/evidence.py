@@ -19,7 +19,7 @@ from opmark.predictors.model.adapted_learner import TRANSFERRED
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.metrics import all_metrics
 from opmark.predictors.model.training import fusion_of, release_hardware
-from opmark.predictors.transfer.corrected import Corrected
+from opmark.predictors.transfer.corrected import Corrected, with_donor_ranges
 
 if TYPE_CHECKING:
     from opmark.datasets.release.release import Release
@@ -48,6 +48,12 @@ class Evidence:
         if estimator == TRANSFERRED and self.donor is not None:
             return Corrected(donor=self.donor)
         return ESTIMATORS.load(estimator)
+
+    def as_stored(self, bundle: Bundle, estimator: str) -> Bundle:
+        """Give a trained bundle what it would be stored with: corrected kinds have the donor's ranges."""
+        if estimator == TRANSFERRED and self.donor is not None:
+            return with_donor_ranges(bundle, self.donor)
+        return bundle
 
     @property
     def unseen(self) -> list[NetworkMeasurement]:

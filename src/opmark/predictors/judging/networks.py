@@ -51,7 +51,7 @@ def judge_networks(evidence: Evidence, estimator: str) -> Judged | None:
         graphs=evidence.graphs,
         fusion=evidence.fusion,
     )
-    model = CostModel(bundle, missing=BYTES_MOVED)
+    model = CostModel(evidence.as_stored(bundle, estimator), missing=BYTES_MOVED)
     measured = measured_kernels(evidence.measurements)
     graphs = [graph for one in unseen if (graph := evidence.graph(one)) is not None]
     predictions = [model.network(graph) for graph in graphs]
