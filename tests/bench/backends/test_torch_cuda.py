@@ -71,6 +71,16 @@ def test_the_environment_is_the_gpus_and_holds_its_facts(card: None):
     assert measured_device([BACKEND, BACKENDS.load("null")]) == device_slug()
 
 
+def test_caches_are_those_of_the_measured_device(card: None, monkeypatch: pytest.MonkeyPatch):
+    known = {"multiprocessors": 132, "level1_bytes": 228 << 10, "level2_bytes": 50 << 20, "last_level_bytes": 50 << 20}
+    monkeypatch.setattr(TorchCuda, "hardware", lambda _: known)
+    assert known.items() <= probe([BACKEND]).checked.items()
+    # A run about the processor beside a GPU: its own caches.
+    both = probe([BACKEND, BACKENDS.load("null")]).checked
+    assert "multiprocessors" not in both
+    assert both["last_level_bytes"] == probe([BACKENDS.load("null")]).checked["last_level_bytes"]
+
+
 def test_another_card_is_another_environment(monkeypatch: pytest.MonkeyPatch, card: None):
     first = probe([BACKEND])
     monkeypatch.setattr(torch_cuda, "gpu_facts", lambda: {"gpu": "NVIDIA H200", "ecc": False, "driver": "570.86"})
