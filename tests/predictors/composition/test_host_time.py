@@ -132,5 +132,7 @@ def test_a_host_that_waits_for_results_tells_nothing_about_the_device() -> None:
 
 def test_held_out_networks_are_refused() -> None:
     (host,) = hosts(1)
-    with pytest.raises(ContentError, match="training networks only"):
-        fit_queue([replace(network(host, 1e6), role="held-out")], enqueue_ns=ENQUEUE_NS)
+    # One whose host waits, too: it would teach the host.
+    for device_ns in (1e6, host.host_ns):
+        with pytest.raises(ContentError, match="training networks only"):
+            fit_queue([replace(network(host, device_ns), role="held-out")], enqueue_ns=ENQUEUE_NS)

@@ -322,6 +322,18 @@ def test_numbers_that_no_prediction_can_use_are_named(folder: Path, path: tuple[
         load(folder)
 
 
+@pytest.mark.parametrize(
+    ("path", "value"), [(("share",), -1), (("view_ns",), 1e30), (("deviation",), 1e3), (("enqueue_ns", "gemm"), -5.0)]
+)
+def test_so_are_those_of_a_host(folder: Path, path: tuple[str, ...], value: float) -> None:
+    host = {"enqueue_ns": {"gemm": 1e4}, "share": 0.8, "view_ns": 3e3, "python_call_ns": 5e2, "deviation": 0.2}
+    signed(folder, ("constants", "host"), host)
+    assert load(folder).constants.host is not None
+    signed(folder, ("constants", "host", *path), value)
+    with pytest.raises(ContentError, match=rf"constants.host.{re.escape('.'.join(path))}: must be from"):
+        load(folder)
+
+
 @pytest.mark.parametrize("value", [[], [0, 1024], [-1]])
 def test_caches_without_a_size_are_refused(folder: Path, value: list[int]) -> None:
     signed(folder, ("hardware", "cache_bytes"), value)

@@ -59,13 +59,7 @@ def fit_constants(
 
     Raises `ContentError` for a network whose role is not training or whose family is reported as unseen.
     """
-    for one in sums:
-        if one.role != "training":
-            raise ContentError(f"network {one.network!r} is {one.role}: constants are fitted on training networks only")
-        if one.family in held_out_families:
-            raise ContentError(
-                f"family {one.family!r} is both training and held-out", hint="give all its networks one role"
-            )
+    _refuse_unseen(sums, held_out_families)
     if not sums:
         return NetworkConstants()
     gap_deviation_ns = _GAP_DEVIATIONS_NS.get(backend, _GAP_DEVIATION_NS)
@@ -104,6 +98,7 @@ def fit_queue(
     `enqueue_ns` is the usual time to enqueue a kernel of each kind. Networks without both times, and those whose host
     waits for results in between, tell nothing about the device. Raises as `fit_constants` does.
     """
+    _refuse_unseen(sums, held_out_families)
     device = fit_constants(
         _device_sums(sums),
         backend=backend,
@@ -114,6 +109,16 @@ def fit_queue(
     known = [one for one in sums if one.host is not None]
     names = tuple(sorted({one.network for one in known}))
     return replace(device, host=fit_host([one.host for one in known if one.host], enqueue_ns), networks=names)
+
+
+def _refuse_unseen(sums: Sequence[NetworkSum], held_out_families: Sequence[str]) -> None:
+    for one in sums:
+        if one.role != "training":
+            raise ContentError(f"network {one.network!r} is {one.role}: constants are fitted on training networks only")
+        if one.family in held_out_families:
+            raise ContentError(
+                f"family {one.family!r} is both training and held-out", hint="give all its networks one role"
+            )
 
 
 def _device_sums(sums: Sequence[NetworkSum]) -> list[NetworkSum]:

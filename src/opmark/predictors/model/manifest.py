@@ -29,7 +29,8 @@ _LIMITS = {
     "steepness": (0.0, 1e3),
     **dict.fromkeys(("gap_ns", "matrix_gap_ns", "python_call_ns", "ns_per_fault", "constant_ns", "least_ns"), _NS),
     **dict.fromkeys(("ns_per_flop", "ns_per_byte", "faults_per_byte", "python_calls_per_node"), (0.0, 1e6)),
-    **dict.fromkeys(("composition_deviation", "half_width", "extrapolated_half_width"), _NATS),
+    **dict.fromkeys(("share", "view_ns"), _NS),
+    **dict.fromkeys(("composition_deviation", "deviation", "half_width", "extrapolated_half_width"), _NATS),
     **dict.fromkeys(("kind_deviation", "group_deviation", "kernel_deviation", "label_error"), _NATS),
     "interval_scale": (0.0, 1e3),
 }
@@ -141,6 +142,11 @@ def _wrong_numbers(manifest: BundleManifest) -> Iterator[str]:
     places |= {f"constants.classes.{name}": one for name, one in constants.classes.items()}
     places |= {f"kinds.{kind}.errors": entry.errors for kind, entry in manifest.kinds.items()}
     places |= {f"kinds.{kind}.roofline": entry.roofline for kind, entry in manifest.kinds.items()}
+    if constants.host is not None:
+        places["constants.host"] = constants.host
+        for kind, found in constants.host.enqueue_ns.items():
+            if not _NS[0] <= found <= _NS[1]:
+                yield f"constants.host.enqueue_ns.{kind}: must be from 0 to {_NS[1]:g}, not {found:g}"
     for place, values in places.items():
         for name, (low, high) in _LIMITS.items():
             value = getattr(values, name, None)
