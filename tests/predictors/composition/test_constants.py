@@ -64,6 +64,27 @@ def test_weights_go_with_the_footprint_and_activations_do_not() -> None:
     assert large.total_ns(constants) == pytest.approx(stays + constants.ceiling * one.weights_ns, rel=1e-3)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_traffic_counts_where_families_that_were_left_out_say_so(share: float) -> None:
+    truth = NetworkConstants(ceiling=1.0, midpoint=0.6, steepness=4.0, traffic_share=share)
+    source = np.random.default_rng(1)
+    sums = []
+    for one in networks(NetworkConstants(), 40):
+        busy = replace(one, traffic=float(10 ** source.uniform(-1.5, 1.0)), footprint=float(source.uniform(0.2, 1.0)))
+        sums.append(replace(busy, latency_ns=busy.total_ns(truth)))
+    found = fit_constants(sums)
+    assert found.traffic_share == share
+    assert max(abs(np.log(one.total_ns(found) / one.latency_ns)) for one in sums) < 0.05
+
+
+def test_more_traffic_never_warms_weights() -> None:
+    (one,) = networks(NetworkConstants(), 1)
+    constants = NetworkConstants(traffic_share=0.3)
+    still, busy = replace(one, traffic=0.0), replace(one, traffic=4.0)
+    assert still.total_ns(constants) == still.total_ns(NetworkConstants())
+    assert busy.total_ns(constants) > still.total_ns(constants)
+
+
 def test_faults_are_fitted_where_they_were_counted() -> None:
     truth = NetworkConstants(ns_per_fault=700, faults_per_byte=1e-3)
     sums = [replace(one, faults=one.footprint_bytes * 1e-3) for one in networks(truth, 20)]

@@ -29,6 +29,9 @@ _PYTHON_DEVIATION_NS = 1000.0
 # Deviations of the weak priors of log midpoint, log steepness, w, v, both times between calls, faults, Python calls.
 _DEVIATIONS = np.array([0.7, 0.5, 0.4, 0.3, 1.0, 1.0, 1.0, 1.0])
 _LEAST_CLASS_NETWORKS, _LEAST_CLASS_FAMILIES = 3, 2
+# The share of the traffic of activations that may count in the footprint, and by how much it must reduce the error on
+# families that were left out.
+_TRAFFIC_SHARE, _LEAST_GAIN = 0.3, 0.05
 # The expected relative error of a network; the smaller, the less the priors weigh.
 _NETWORK_DEVIATION = 0.05
 # The number of networks that the prior deviation of composition is worth.
@@ -62,9 +65,15 @@ def fit_constants(
     _refuse_unseen(sums, held_out_families)
     if not sums:
         return NetworkConstants()
-    gap_deviation_ns = _GAP_DEVIATIONS_NS.get(backend, _GAP_DEVIATION_NS)
-    whole = _solve_all(sums, gap_deviation_ns, matrix_gap_midpoint)
-    without = _without_family(sums, gap_deviation_ns, matrix_gap_midpoint)
+    gap_ns = _GAP_DEVIATIONS_NS.get(backend, _GAP_DEVIATION_NS)
+    choices = _Choices(gap_ns=gap_ns, matrix_gap_midpoint=matrix_gap_midpoint)
+    without = _without_family(sums, choices)
+    if any(one.traffic for one in sums):
+        counting = replace(choices, traffic_share=_TRAFFIC_SHARE)
+        with_traffic = _without_family(sums, counting)
+        if _left_out_error(sums, with_traffic) < (1 - _LEAST_GAIN) * _left_out_error(sums, without):
+            choices, without = counting, with_traffic
+    whole = _solve_all(sums, choices)
     composition = _composition(sums, without, USUAL_COMPOSITION)
     classes = {
         name: replace(
@@ -130,7 +139,16 @@ def _device_sums(sums: Sequence[NetworkSum]) -> list[NetworkSum]:
     ]
 
 
-def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float, matrix_gap_midpoint: float) -> NetworkConstants:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choices:
+    """What is chosen before the constants are fitted."""
+
+    gap_ns: float
+    matrix_gap_midpoint: float
+    traffic_share: float = 0.0
+
+
+def _solve_all(sums: Sequence[NetworkSum], choices: _Choices) -> NetworkConstants:
     """Fit constants of all networks, and of each class with enough of them."""
     rates = [one.faults / one.footprint_bytes for one in sums if one.faults and one.footprint_bytes > 0]
     faults_per_byte = float(np.median(rates)) if len(rates) * 2 > len(sums) else 0.0
@@ -150,8 +168,9 @@ def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float, matrix_gap_m
         ]
     )
     scale = _Scale(
-        gap_ns=gap_deviation_ns,
-        matrix_gap_midpoint=matrix_gap_midpoint,
+        gap_ns=choices.gap_ns,
+        matrix_gap_midpoint=choices.matrix_gap_midpoint,
+        traffic_share=choices.traffic_share,
         faults_per_byte=faults_per_byte,
         python_calls_per_node=float(np.median(ratios)) if ratios else 0.0,
     )
@@ -167,14 +186,18 @@ def _solve_all(sums: Sequence[NetworkSum], gap_deviation_ns: float, matrix_gap_m
     return replace(scale.constants(point), classes=classes)
 
 
-def _without_family(
-    sums: Sequence[NetworkSum], gap_deviation_ns: float, matrix_gap_midpoint: float
-) -> dict[str, NetworkConstants]:
+def _left_out_error(sums: Sequence[NetworkSum], without: Mapping[str, NetworkConstants]) -> float:
+    """Compute the root mean square of the log errors of networks whose family was left out."""
+    errors = [float(np.log(one.latency_ns / one.total_ns(without[one.family]))) for one in sums]
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
+def _without_family(sums: Sequence[NetworkSum], choices: _Choices) -> dict[str, NetworkConstants]:
     """Fit constants for each family on the other families."""
     found = {}
     for family in sorted({one.family for one in sums}):
         others = [one for one in sums if one.family != family]
-        found[family] = _solve_all(others, gap_deviation_ns, matrix_gap_midpoint) if others else NetworkConstants()
+        found[family] = _solve_all(others, choices) if others else NetworkConstants()
     return found
 
 
@@ -215,6 +238,7 @@ class _Scale:
 
     gap_ns: float
     matrix_gap_midpoint: float
+    traffic_share: float
     faults_per_byte: float
     python_calls_per_node: float
 
@@ -227,6 +251,7 @@ class _Scale:
             gap_ns=float(point[4]) * self.gap_ns,
             matrix_gap_ns=float(point[5]) * self.gap_ns,
             matrix_gap_midpoint=self.matrix_gap_midpoint,
+            traffic_share=self.traffic_share,
             ns_per_fault=float(point[6]) * _FAULT_DEVIATION_NS if self.faults_per_byte else 0.0,
             faults_per_byte=self.faults_per_byte,
             python_call_ns=float(point[7]) * _PYTHON_DEVIATION_NS if self.python_calls_per_node else 0.0,
@@ -247,9 +272,9 @@ def _solve(sums: Sequence[NetworkSum], prior: Floats, deviations: Floats, scale:
                 one.weights_ns,
                 one.activations_ns,
                 one.calls,
-                one.matrix_calls * usual.evicted_code_share(one.footprint),
+                one.matrix_calls * usual.evicted_code_share(one.footprint + scale.traffic_share * one.traffic),
                 usual.python_calls(one.python_calls, one.calls),
-                max(one.footprint, 1e-12),
+                max(one.footprint + scale.traffic_share * one.traffic, 1e-12),
                 one.footprint_bytes,
                 one.latency_ns,
                 np.hypot(_NETWORK_DEVIATION, one.deviation),

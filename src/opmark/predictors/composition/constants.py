@@ -3,12 +3,13 @@
 A network = Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] + calls · gap + matrix calls · c · matrix gap
 + Python calls · ns per Python call + faults · ns per fault, where s is the share of weights in a kernel's bytes.
 Weights were last read one whole network earlier; the share of them that has left the cache is w, a monotone function of
-(weight bytes read + peak activation bytes) / last-level cache. Activations were just written; the share of their
-rotated cost that remains is v, a number. The gap is the time between two calls, views included. Matrix calls wait
-longer, because other kernels evict their code (decision 0017): fully in a large network, hardly in one that fits into
-the level-2 cache, which c tells (decision 0042). On eager torch the interpreter runs every Python function that a
-forward pass enters (decision 0037). On a device of its own, views take nothing, and a network takes at least as long
-as its host (`host_time`).
+(weight bytes read + peak activation bytes + traffic share · bytes of activations that kernels read and write) over the
+last-level cache: results that nobody wants any more still lie there (decision 0056). Activations were just written; the
+share of their rotated cost that remains is v, a number. The gap is the time between two calls, views included. Matrix
+calls wait longer, because other kernels evict their code (decision 0017): fully in a large network, hardly in one that
+fits into the level-2 cache, which c tells (decision 0042). On eager torch the interpreter runs every Python function
+that a forward pass enters (decision 0037). On a device of its own, views take nothing, and a network takes at least as
+long as its host (`host_time`).
 """
 
 from collections.abc import Mapping
@@ -49,14 +50,15 @@ CLASS_FIELDS = tuple(one.name for one in fields(ClassConstants) if one.name != "
 class NetworkConstants:
     """w(x) = ceiling / (1 + (midpoint / x)^steepness); the defaults hold where no training network was measured.
 
-    `activation_share` is v. `composition_deviation` is the error of the sum, in nats. `interval_scale` widens the log
-    interval of a network, so that it covers nine in ten training networks whose family was left out of the fit. Values
-    below 1, in older bundles, do not narrow it. `python_calls_per_node` is the median of the training networks, for
-    graphs of eager torch whose Python calls nobody counted. Matrix calls wait half of their gap in a network whose
-    footprint is `matrix_gap_midpoint`, and all of it everywhere in older bundles, which have 0. `classes` holds the
-    constants of single element types and of training steps, drawn towards those of all networks; a class without
-    constants of its own uses those of all. `host` holds the constants of a host that enqueues the calls of a device of
-    its own, None where the processor itself computes.
+    `activation_share` is v, `traffic_share` the share of all traffic of activations that counts in the footprint x.
+    `composition_deviation` is the error of the sum, in nats. `interval_scale` widens the log interval of a network, so
+    that it covers nine in ten training networks whose family was left out of the fit. Values below 1, in older bundles,
+    do not narrow it. `python_calls_per_node` is the median of the training networks, for graphs of eager torch whose
+    Python calls nobody counted. Matrix calls wait half of their gap in a network whose footprint is
+    `matrix_gap_midpoint`, and all of it everywhere in older bundles, which have 0. `classes` holds the constants of
+    single element types and of training steps, drawn towards those of all networks; a class without constants of its
+    own uses those of all. `host` holds the constants of a host that enqueues the calls of a device of its own, None
+    where the processor itself computes.
     """
 
     ceiling: float = 0.9
@@ -68,6 +70,7 @@ class NetworkConstants:
     matrix_gap_midpoint: float = 0.0
     python_call_ns: float = 0.0
     python_calls_per_node: float = 0.0
+    traffic_share: float = 0.0
     ns_per_fault: float = 0.0
     faults_per_byte: float = 0.0
     composition_deviation: float = USUAL_COMPOSITION
@@ -133,10 +136,10 @@ class NetworkSum:
     """One network's sums over its kernels, and its measured latency.
 
     `weights_ns` and `activations_ns` are the sums of s · (rotated − hot) and (1 − s) · (rotated − hot); `calls` counts
-    all nodes, views included, `matrix_calls` those of matrix work, `python_calls` the Python functions of a forward
-    pass, None where nobody counted them. `host` is what the host did and what both sides took, where the device is one
-    of its own. `deviation` is the uncertainty of the sum from the kernels' errors, in nats; constants must not explain
-    it away.
+    all nodes, views included, `footprint` and `traffic` are over the last-level cache, `matrix_calls` those of matrix
+    work, `python_calls` the Python functions of a forward pass, None where nobody counted them. `host` is what the host
+    did and what both sides took, where the device is one of its own. `deviation` is the uncertainty of the sum from the
+    kernels' errors, in nats; constants must not explain it away.
     """
 
     network: str
@@ -149,6 +152,7 @@ class NetworkSum:
     footprint: float
     footprint_bytes: float
     latency_ns: float
+    traffic: float = 0.0
     network_class: str = "float32"
     faults: float | None = None
     deviation: float = 0.0
@@ -159,9 +163,10 @@ class NetworkSum:
     def total_ns(self, constants: NetworkConstants) -> float:
         """Compute the network's latency from `constants`, or from those of its class."""
         own = constants.of(self.network_class)
-        kernels = self.hot_ns + own.rotated_share(self.footprint) * self.weights_ns
+        footprint = self.footprint + own.traffic_share * self.traffic
+        kernels = self.hot_ns + own.rotated_share(footprint) * self.weights_ns
         activations = own.activation_share * self.activations_ns
         gaps = self.calls * own.gap_ns
-        gaps += self.matrix_calls * own.evicted_code_share(self.footprint) * own.matrix_gap_ns
+        gaps += self.matrix_calls * own.evicted_code_share(footprint) * own.matrix_gap_ns
         gaps += own.python_calls(self.python_calls, self.calls) * own.python_call_ns
         return kernels + activations + gaps + own.faults_per_byte * self.footprint_bytes * own.ns_per_fault

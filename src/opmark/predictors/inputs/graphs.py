@@ -92,6 +92,11 @@ def footprint_bytes(graph: Graph) -> int:
     return round(sum(touched.values())) + graph.peak_activation_bytes
 
 
+def activation_traffic_bytes(graph: Graph) -> int:
+    """The bytes of activations that all kernels read and write, one after the other."""
+    return sum(node.work.moved_bytes - node.work.weight_bytes for node in graph.costly)
+
+
 def counted_python_calls(graph: Graph) -> float | None:
     """The Python functions that a forward pass enters, None where nobody counted; a runtime's own loop enters none."""
     return graph.python_calls if graph.language == "aten" else 0.0

@@ -10,10 +10,10 @@ _SUM = (
     "A network is Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] over its kernels, `gap` for every call, views "
     "included, c · `matrix gap` for every one that does matrix work, and on eager torch `Python call` for every Python "
     "function that a forward pass enters. s is the share of weights in a kernel's bytes; "
-    "w = ceiling / (1 + (midpoint / x)^steepness) of x = (weight bytes read + peak activation bytes) / last-level "
-    "cache is the share of weights that have left the cache when the network reads them again; v is the share of the "
-    "rotated cost that activations keep; c, the share of the library's code that has left the level-2 cache before the "
-    "next matrix work, is {evicted}."
+    "w = ceiling / (1 + (midpoint / x)^steepness) of x = (weight bytes read + peak activation bytes{traffic}) / "
+    "last-level cache is the share of weights that have left the cache when the network reads them again; v is the "
+    "share of the rotated cost that activations keep; c, the share of the library's code that has left the level-2 "
+    "cache before the next matrix work, is {evicted}."
 )
 
 
@@ -67,9 +67,12 @@ def _networks(constants: NetworkConstants) -> list[str]:
         *((name, f"{own.networks:,} measurements", own) for name, own in sorted(constants.classes.items())),
     ]
     faults = constants.ns_per_fault * constants.faults_per_byte
-    middle = constants.matrix_gap_midpoint
+    middle, share = constants.matrix_gap_midpoint, constants.traffic_share
     return [
-        _SUM.format(evicted=f"x / (x + {middle:.3f}), half where x is the level-2 cache" if middle else "1"),
+        _SUM.format(
+            evicted=f"x / (x + {middle:.3f}), half where x is the level-2 cache" if middle else "1",
+            traffic=f" + {share:.1f} · bytes of activations that kernels read and write" if share else "",
+        ),
         "",
         "| networks | fitted on | ceiling | midpoint | steepness | v | gap | matrix gap | Python call | error of sum |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",

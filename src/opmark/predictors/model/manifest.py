@@ -23,7 +23,7 @@ _NATS = (0.0, 50.0)
 _NS = (0.0, 1e15)
 # The numbers of constants, errors and rooflines by name, with their least and greatest values.
 _LIMITS = {
-    **dict.fromkeys(("ceiling", "activation_share"), (0.0, 10.0)),
+    **dict.fromkeys(("ceiling", "activation_share", "traffic_share"), (0.0, 10.0)),
     "midpoint": (1e-9, 1e9),
     "matrix_gap_midpoint": (0.0, 1e9),
     "steepness": (0.0, 1e3),

@@ -14,7 +14,12 @@ from opmark.kinds import kind_of
 from opmark.predictors.composition.constants import COVERAGE, NetworkConstants
 from opmark.predictors.composition.host_time import HostCalls
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers
-from opmark.predictors.inputs.graphs import counted_python_calls, footprint_bytes, network_class
+from opmark.predictors.inputs.graphs import (
+    activation_traffic_bytes,
+    counted_python_calls,
+    footprint_bytes,
+    network_class,
+)
 from opmark.predictors.inputs.shape_groups import shape_groups
 from opmark.predictors.model.derived_kernels import RULES
 from opmark.predictors.model.intervals import NORMAL_90
@@ -122,7 +127,8 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
     """
     constants = manifest.constants.of(network_class(graph))
     wanted = footprint_bytes(graph)
-    footprint = wanted / manifest.hardware.last_level_cache_bytes
+    competing = wanted + constants.traffic_share * activation_traffic_bytes(graph)
+    footprint = competing / manifest.hardware.last_level_cache_bytes
     share = constants.rotated_share(footprint)
     weights = weight_shares(graph, parts)
     cold = share * weights + constants.activation_share * (1 - weights)

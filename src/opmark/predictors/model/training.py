@@ -22,7 +22,12 @@ from opmark.predictors.estimators import ESTIMATORS
 from opmark.predictors.inputs.arrays import single_thread
 from opmark.predictors.inputs.features import Hardware, hardware_of
 from opmark.predictors.inputs.fused_graph import verdicts_of
-from opmark.predictors.inputs.graphs import counted_python_calls, footprint_bytes, network_class
+from opmark.predictors.inputs.graphs import (
+    activation_traffic_bytes,
+    counted_python_calls,
+    footprint_bytes,
+    network_class,
+)
 from opmark.predictors.inputs.tables import Latencies, Table, by_kernel, measured_kernels, tables
 from opmark.predictors.learners.estimator import Estimator
 from opmark.predictors.learners.roofline import Roofline, fit_roofline
@@ -221,6 +226,7 @@ def network_sums(
                 matrix_calls=int(parts.counts[parts.matrix].sum()),
                 python_calls=counted_python_calls(graph),
                 footprint=wanted / model.bundle.manifest.hardware.last_level_cache_bytes,
+                traffic=activation_traffic_bytes(graph) / model.bundle.manifest.hardware.last_level_cache_bytes,
                 footprint_bytes=float(wanted),
                 latency_ns=one.latency_ns,
                 network_class=network_class(graph),
