@@ -141,7 +141,7 @@ def _device_sums(sums: Sequence[NetworkSum]) -> list[NetworkSum]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choices:
-    """What is chosen before the constants are fitted."""
+    """The choices that are made before the constants are fitted."""
 
     gap_ns: float
     matrix_gap_midpoint: float
