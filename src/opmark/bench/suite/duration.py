@@ -37,7 +37,7 @@ PACES = {
 # to half a second each) to 1.64 a second (`full`). No quick run without kernels is recorded.
 PACE_OF_NETWORKS = Pace(slow_per_s=0.15, fast_per_s=1.6, of="networks a second, as recorded at quality full")
 # On an H100: looks at 63 networks in 102 s and first looks at 3,816 kernels in 296 s (nvidia-h100-80gb-hbm3 1.0.0).
-PACE_OF_GPU = Pace(slow_per_s=9.0, fast_per_s=13.0, of="trials a second, as recorded on one GPU")
+PACE_OF_GPU = Pace(slow_per_s=9.7, fast_per_s=12.9, of="trials a second, as recorded on one GPU")
 
 
 def estimated_duration(plan: Plan) -> EstimatedDuration:

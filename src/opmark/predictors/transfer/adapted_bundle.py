@@ -12,6 +12,7 @@ from opmark.core.kernels.graph import Graph
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.predictors.composition.constants import NetworkConstants
+from opmark.predictors.composition.host_time import usual_enqueue_ns
 from opmark.predictors.inputs.arrays import Floats, single_thread
 from opmark.predictors.inputs.features import Hardware
 from opmark.predictors.inputs.shape_groups import shape_groups
@@ -103,8 +104,10 @@ def transferred(
         return bundle
     without = _without(learned)
     # rows of the release that were not sampled count as unknown
-    measured = {kernel: both for kernel, both in measured_kernels(measurements).items() if kernel in without}
-    return with_constants(bundle, networks, graphs or {}, measured=measured, without=without)
+    known = [row for row in measurements if row.kernel in without]
+    measured = measured_kernels(known)
+    enqueue_ns = usual_enqueue_ns(known)
+    return with_constants(bundle, networks, graphs or {}, measured=measured, without=without, enqueue_ns=enqueue_ns)
 
 
 def transfer_release(
