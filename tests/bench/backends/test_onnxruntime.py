@@ -113,6 +113,21 @@ def test_indices_exist_and_other_numbers_are_of_normal_size() -> None:
     prepared.call()
 
 
+@pytest.mark.parametrize(("dtype", "most"), [("bool", 1), ("uint8", 7), ("int64", 7)])
+def test_many_integers_have_no_short_pattern(dtype: str, most: int) -> None:
+    import numpy as np
+
+    node = OnnxNode(
+        op_type="Not", inputs=(Operand(spec=TensorSpec((5, 2**20), dtype)),), outputs=(TensorSpec((5, 2**20), dtype),)
+    )
+    (values,) = stack(node, copies=1, chain=False, rotated=False).feeds.values()
+    assert values.shape == (5, 2**20)
+    assert values.dtype == np.dtype(dtype)
+    assert (values.min(), values.max()) == (0, most)
+    blocks = values.reshape(-1, 2**16)[: 2**6]
+    assert len({block.tobytes() for block in blocks}) == len(blocks)
+
+
 def test_every_kernel_of_a_real_network_runs_alone(subtests_of: tuple[Kernel, ...]) -> None:
     for kernel in subtests_of:
         prepared = BACKEND.prepare(kernel, TARGET, copies=1, construction=SINGLE, rotated=False)
