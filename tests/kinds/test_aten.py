@@ -1,5 +1,6 @@
 """Every family in ATen's language: what is drawn can be written, read back, and run with the results it promises."""
 
+import math
 import random
 
 import pytest
@@ -160,6 +161,20 @@ def test_resizing_channels_last_images_is_another_kernel(mode):
         assert call is not None
         assert (call.strides[0] if call.strides else None) == strides
         assert of_aten(call)[0] == kind.kernel(p)
+
+
+def test_resizing_to_channels_first_tells_what_is_copied_and_what_collides():
+    kind = KINDS.load("resize")
+    sizes = {"shape": (1, 256, 16, 16), "output": (1, 256, 128, 128), "coordinates": "half_pixel"}
+    odd = {"shape": (1, 250, 15, 15), "output": (1, 250, 125, 125), "coordinates": "half_pixel"}
+    plain = kind.code_path(kind.parameters(**sizes, mode="linear-nhwc", dtype="float32"))
+    copied = kind.code_path(kind.parameters(**sizes, mode="linear-nhwc-to-nchw", dtype="float32"))
+    uneven = kind.code_path(kind.parameters(**odd, mode="linear-nhwc-to-nchw", dtype="float32"))
+    assert set(plain.values()) == {0.0}
+    assert copied["by_copies"] == uneven["by_copies"] == 1
+    assert copied["copied_result_bytes"] == pytest.approx(math.log(256 * 128 * 128 * 4), abs=1e-6)
+    assert (copied["pixel_collisions"], copied["channel_collisions"]) == (12, 8)
+    assert (uneven["pixel_collisions"], uneven["channel_collisions"]) == (0, 1)
 
 
 def test_working_in_place_is_another_kernel():

@@ -24,6 +24,8 @@ COORDINATES = (
 _LAST, _TO_FIRST = "-nhwc", "-nhwc-to-nchw"
 _CODED = tuple(f"{mode}{layout}" for layout in ("", _LAST, _TO_FIRST) for mode in MODES)
 _ATEN = {"upsample_nearest2d": "nearest", "upsample_bilinear2d": "linear", "upsample_bicubic2d": "cubic"}
+# A step of 4096 bytes, in elements of one byte: no greater power of two collides more in the nearest cache.
+_MOST_COLLISIONS = 4096
 _FLOPS = {"nearest": 0, "linear": 8, "cubic": 40, "area": 4}
 
 
@@ -99,6 +101,18 @@ class ResizeKind(Kind[Resize]):
             "last_vectors": last * math.log(math.ceil(p.shape[1] / 8)),
             "last_pixels": last * math.log(pixels),
             "last_pixels_power": last * math.log2(min(collisions, 1024)),
+        }
+
+    def code_path(self, p: Resize) -> dict[str, float]:
+        # torch copies the result to channels last, computes it there, and copies it back (decision 0054). Pixels and
+        # channels of a power of two lie a power of two of bytes apart, and collide in the cache as they are copied.
+        copies = float(p.mode.endswith(_TO_FIRST))
+        pixels, channels = math.prod(p.output[2:]), p.output[1]
+        return {
+            "by_copies": copies,
+            "copied_result_bytes": copies * math.log1p(size_bytes(p.output, p.dtype)),
+            "pixel_collisions": copies * math.log2(min(pixels & -pixels, _MOST_COLLISIONS)),
+            "channel_collisions": copies * math.log2(min(channels & -channels, _MOST_COLLISIONS)),
         }
 
     def shape_group(self, p: Resize) -> str:
