@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from opmark.bench.backends._torch.calls import operator_of
 from opmark.bench.backends._torch.tensors import operands
 from opmark.core.kernels.call import AtenCall
 from opmark.core.kernels.kind import Setting
@@ -184,3 +185,19 @@ def test_every_normalisation_has_its_gradient() -> None:
     kind = KINDS.load("norm-backward")
     assert set(NORMS) == {"batch-training", "batch", "layer", "group", "rms"}
     assert kind.from_aten(kind.to_aten(p)) == p
+
+
+@pytest.mark.parametrize("op", ["layer", "batch-training", "batch", "group"])
+def test_torch_runs_gradients_of_norms_that_are_drawn_in_bfloat16(op: str) -> None:
+    import torch
+
+    kind = KINDS.load("norm-backward")
+    values = {"op": op, "batch": 2, "length": 5, "size": 6, "channels": 32, "groups": 8}
+    p = kind.draw(values, Setting(language="aten", dtype="bfloat16"))
+    assert p is not None
+    call = kind.to_aten(p)
+    assert call is not None
+    [(positional, keywords)] = operands(call, copies=1, rotated=False)
+    with torch.inference_mode():
+        found = operator_of(call)(*positional, **keywords)
+    assert [item.dtype for item in found] == [torch.bfloat16] * 3

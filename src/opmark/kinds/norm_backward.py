@@ -118,7 +118,8 @@ class NormBackwardKind(Kind[NormBackward]):
             shape=(batch, values["length"], channels) if op == "layer" else (batch, channels, size, size),
             axis=2 if op == "layer" else 1,
             groups=values["groups"] if op == "group" else 1,
-            statistics=setting.dtype if op == "group" else _statistics(op, setting.dtype),
+            # A processor refuses means of another type than the constants.
+            statistics=setting.dtype,
             constants=setting.dtype,
             dtype=setting.dtype,
         )
@@ -183,11 +184,6 @@ class NormBackwardKind(Kind[NormBackward]):
                 weight = (2, 3, 4) if p.scale else (2, 3)
         name = next(name for name, op in _ATEN.items() if op == p.op.removesuffix("-training"))
         return calls.build(name, *arguments, outputs=outputs, weights=weight)
-
-
-def _statistics(op: str, dtype: str) -> str:
-    """The element type of torch's means."""
-    return "float32" if op == "batch-training" else dtype
 
 
 KIND = NormBackwardKind()
