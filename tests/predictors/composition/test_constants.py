@@ -77,6 +77,20 @@ def test_traffic_counts_where_families_that_were_left_out_say_so(share: float) -
     assert max(abs(np.log(one.total_ns(found) / one.latency_ns)) for one in sums) < 0.05
 
 
+@pytest.mark.parametrize(("odd", "share"), [(1, 0.0), (20, 0.3)])
+def test_a_single_family_does_not_decide_that_traffic_counts(odd: int, share: float) -> None:
+    counting = NetworkConstants(ceiling=1.0, midpoint=0.6, steepness=4.0, traffic_share=0.3)
+    usual = replace(counting, traffic_share=0.0)
+    source = np.random.default_rng(2)
+    sums = []
+    for number, one in enumerate(networks(NetworkConstants(), 40)):
+        traffic = 4.0 if number < odd else float(source.uniform(0.0, 0.1))
+        busy = replace(one, traffic=traffic, footprint=float(source.uniform(0.2, 0.3)))
+        latency_ns = busy.total_ns(counting if number < odd else usual)
+        sums.append(replace(busy, latency_ns=latency_ns * float(np.exp(0.03 * source.normal()))))
+    assert fit_constants(sums).traffic_share == share
+
+
 def test_more_traffic_never_warms_weights() -> None:
     (one,) = networks(NetworkConstants(), 1)
     constants = NetworkConstants(traffic_share=0.3)

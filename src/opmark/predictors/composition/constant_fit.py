@@ -29,9 +29,10 @@ _PYTHON_DEVIATION_NS = 1000.0
 # Deviations of the weak priors of log midpoint, log steepness, w, v, both times between calls, faults, Python calls.
 _DEVIATIONS = np.array([0.7, 0.5, 0.4, 0.3, 1.0, 1.0, 1.0, 1.0])
 _LEAST_CLASS_NETWORKS, _LEAST_CLASS_FAMILIES = 3, 2
-# The share of the traffic of activations that may count in the footprint, and by how much it must reduce the error on
-# families that were left out.
+# The share of the traffic of activations that may count in the footprint; by how much it must reduce the error on
+# families that were left out, and in how many of so many draws of these families: a single one must not decide.
 _TRAFFIC_SHARE, _LEAST_GAIN = 0.3, 0.05
+_DRAWS, _LEAST_DRAWS = 2000, 0.95
 # The expected relative error of a network; the smaller, the less the priors weigh.
 _NETWORK_DEVIATION = 0.05
 # The number of networks that the prior deviation of composition is worth.
@@ -71,7 +72,7 @@ def fit_constants(
     if any(one.traffic for one in sums):
         counting = replace(choices, traffic_share=_TRAFFIC_SHARE)
         with_traffic = _without_family(sums, counting)
-        if _left_out_error(sums, with_traffic) < (1 - _LEAST_GAIN) * _left_out_error(sums, without):
+        if _is_better(sums, with_traffic, without):
             choices, without = counting, with_traffic
     whole = _solve_all(sums, choices)
     composition = _composition(sums, without, USUAL_COMPOSITION)
@@ -186,10 +187,26 @@ def _solve_all(sums: Sequence[NetworkSum], choices: _Choices) -> NetworkConstant
     return replace(scale.constants(point), classes=classes)
 
 
-def _left_out_error(sums: Sequence[NetworkSum], without: Mapping[str, NetworkConstants]) -> float:
-    """Compute the root mean square of the log errors of networks whose family was left out."""
-    errors = [float(np.log(one.latency_ns / one.total_ns(without[one.family]))) for one in sums]
-    return float(np.sqrt(np.mean(np.square(errors))))
+def _is_better(
+    sums: Sequence[NetworkSum], tried: Mapping[str, NetworkConstants], usual: Mapping[str, NetworkConstants]
+) -> bool:
+    """Return True if constants predict families that were left out better, and not by a single family's doing.
+
+    The sum of squared errors must fall, and so in nearly all draws of the families with replacement (bootstrap).
+    """
+    squares = np.array([_left_out_squares(sums, constants) for constants in (tried, usual)])
+    total = squares.sum(axis=1)
+    drawn = np.random.default_rng(0).integers(0, squares.shape[1], (_DRAWS, squares.shape[1]))
+    fewer = squares[0][drawn].sum(axis=1) < squares[1][drawn].sum(axis=1)
+    return bool(total[0] < (1 - _LEAST_GAIN) ** 2 * total[1] and fewer.mean() >= _LEAST_DRAWS)
+
+
+def _left_out_squares(sums: Sequence[NetworkSum], without: Mapping[str, NetworkConstants]) -> list[float]:
+    """Sum the squares of the log errors of each family, predicted with constants that were fitted without it."""
+    total = dict.fromkeys(without, 0.0)
+    for one in sums:
+        total[one.family] += float(np.log(one.latency_ns / one.total_ns(without[one.family]))) ** 2
+    return list(total.values())
 
 
 def _without_family(sums: Sequence[NetworkSum], choices: _Choices) -> dict[str, NetworkConstants]:
