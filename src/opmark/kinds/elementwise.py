@@ -154,6 +154,20 @@ class ElementwiseKind(Kind[Elementwise]):
             "narrow": float(len(p.output) > 1 and p.output[-1] == 1 and len(p.shapes) > 1),
         }
 
+    def code_path(self, p: Elementwise) -> dict[str, float]:
+        # A loop takes the smallest input element by element, or keeps it for a run of them; numbers it always keeps.
+        # `smallest_run` of a choice between a tensor and a number tells nothing of its flags, and processors learn a
+        # few thousand flags by heart (decision 0058).
+        smallest = min((shape for shape in p.shapes if math.prod(shape) > 1), key=math.prod, default=p.output)
+        inner = next((axis for axis in range(1, len(p.output) + 1) if p.output[-axis] > 1), 1)
+        flags = p.shapes[p.dtypes.index("bool")] if "bool" in p.dtypes and p.dtype != "bool" else ()
+        return {
+            "by_kept": float(inner > len(smallest) or smallest[-inner] == 1),
+            "by_flag": float("bool" in p.dtypes and flags == ()),
+            "run": math.log1p(_run(smallest, p.output)),
+            "flags": math.log1p(math.prod(flags)) if flags else 0.0,
+        }
+
     def shape_group(self, p: Elementwise) -> str:
         return f"{p.op}-{without_channels(p.output)}"
 

@@ -104,6 +104,11 @@ class MatMulKind(Kind[MatMul]):
             "fused": float(_is_fused(p)),
         }
 
+    def code_path(self, p: MatMul) -> dict[str, float]:
+        # torch multiplies matrices of fewer than 400 products in plain loops (`bmm_out_or_baddbmm_` in ATen's
+        # native/LinearAlgebra.cpp).
+        return {"by_loops": float(p.m * p.k * p.n < 400)}
+
     def shape_group(self, p: MatMul) -> str:
         return f"{p.batch_b}-{p.m}-{p.k}-{int(p.weight)}"
 

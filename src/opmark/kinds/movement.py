@@ -99,6 +99,11 @@ class MovementKind(Kind[Movement]):
             return transposes.no_code_path()
         return transposes.transpose_code_path(p.shapes[0], p.arguments, p.dtype)
 
+    def steps(self, p: Movement) -> dict[str, float]:
+        # Types of one size take unlike times: no vector instruction before AVX-512 makes 64-bit integers of numbers.
+        types = ("bool", "float16", "float64", "int32", "int64")
+        return {f"to_{name}": float(p.op == "cast" and p.to == name) for name in types}
+
     def shape_group(self, p: Movement) -> str:
         first = p.shapes[0] if p.shapes else p.outputs[0].shape
         arguments = p.arguments if p.op in {"transpose", "concat", "qlinear-concat", "tile"} else ()

@@ -10,6 +10,7 @@ from opmark.core.kernels.kind import FLOATING, Kind, Setting
 from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls
+from opmark.kinds._libraries import vectors
 from opmark.kinds._onnx.nodes import MICROSOFT, build, data, present
 from opmark.kinds._onnx.quantised import interleaved, quantisation
 from opmark.kinds._shared import softmax
@@ -45,6 +46,10 @@ class SoftmaxKind(Kind[Softmax]):
 
     def details(self, p: Softmax) -> dict[str, float]:
         return {"contiguous": float(math.prod(p.shape[p.axis + 1 :]) == 1)}
+
+    def steps(self, p: Softmax) -> dict[str, float]:
+        across = math.prod(p.shape[p.axis + 1 :])
+        return vectors.steps_of_row(across if across > 1 else p.shape[p.axis], p.dtype)
 
     def shape_group(self, p: Softmax) -> str:
         return softmax.shape_group(p)

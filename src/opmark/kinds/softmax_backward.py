@@ -10,6 +10,7 @@ from opmark.core.kernels.kind import Kind, Setting
 from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls
+from opmark.kinds._libraries import vectors
 from opmark.kinds._shared import softmax
 from opmark.kinds._shared.shapes import size_bytes, varied
 from opmark.kinds._shared.softmax import SoftmaxSizes
@@ -40,6 +41,10 @@ class SoftmaxBackwardKind(Kind[SoftmaxBackward]):
 
     def features(self, p: SoftmaxBackward) -> dict[str, float]:
         return softmax.features(p)
+
+    def steps(self, p: SoftmaxBackward) -> dict[str, float]:
+        across = math.prod(p.shape[p.axis + 1 :])
+        return vectors.steps_of_row(across if across > 1 else p.shape[p.axis], p.dtype)
 
     def shape_group(self, p: SoftmaxBackward) -> str:
         return softmax.shape_group(p)

@@ -3,7 +3,7 @@
 Utilisation extrapolates where latency does not: the fitted roofline carries the size, and the learner only the
 efficiency. A Gaussian process learns most of a kind with few rows, LightGBM one with many; held-out shape groups decide
 the share of each (`learners.residual`). A kind with fewer than five rows gets its roofline and its median utilisation.
-Kernels larger than every measured one have a model of their own (`learners.beyond`).
+Kernels larger than every measured one have a model of their own (`learners.extrapolation`).
 """
 
 from collections.abc import Callable, Mapping
@@ -18,11 +18,12 @@ from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.fresh_results import has_fresh_results, with_fresh_results
 from opmark.predictors.inputs.steps import with_code_path, with_steps, with_wave_losses
 from opmark.predictors.inputs.tables import Latencies
-from opmark.predictors.learners.beyond import Beyond, beyond_from, fit_beyond
 from opmark.predictors.learners.by_element_type import fit_by_element_type, restore_by_element_type
 from opmark.predictors.learners.by_switch import fit_by_switch, restore_by_switch
 from opmark.predictors.learners.estimator import Estimator, Fitted
-from opmark.predictors.learners.reach import Reach, fit_reach, reach_from
+from opmark.predictors.learners.extrapolation.beyond import Beyond, beyond_from, fit_beyond
+from opmark.predictors.learners.extrapolation.largest import Largest, fit_largest, largest_from
+from opmark.predictors.learners.extrapolation.reach import Reach, fit_reach, reach_from
 from opmark.predictors.learners.residual import Residual, fit_residual, residual_from, tried_residual
 from opmark.predictors.learners.roofline import Roofline, fit_roofline, roofline_from
 
@@ -52,7 +53,8 @@ class FittedUtilisation(Fitted):
     With `alignment`, both ratios also follow the powers of two in sizes (`inputs.alignment`), with `steps` what an
     implementation repeats and with `code_path` which one it is (`inputs.steps`), with `fresh_results` which results
     malloc does not keep (`inputs.fresh_results`), with `wave_losses` what a GPU computes in vain (`inputs.waves`).
-    `beyond` predicts kernels larger than the measured ones, if a law holds.
+    Kernels larger than the measured ones have the columns of those in `reach`, and half of what they are told by
+    `beyond` and by the learners is that of the `largest`, where these are known.
     """
 
     roofline: Roofline
@@ -60,6 +62,7 @@ class FittedUtilisation(Fitted):
     rotated_above_hot: Residual | None
     beyond: Beyond | None = None
     reach: Reach | None = None
+    largest: Largest | None = None
     alignment: bool = False
     steps: bool = False
     code_path: bool = False
@@ -77,6 +80,8 @@ class FittedUtilisation(Fitted):
         hot = base * np.exp(self.above_roofline.predict(held))
         if self.beyond is not None and (larger := self.beyond.larger(own)).any():
             hot[larger] = self.beyond.latency_ns(own.take(larger), hot[larger])
+        if self.largest is not None and (larger := self.largest.larger(own)).any():
+            hot[larger] = self.largest.mean_ns(own.take(larger), hot[larger])
         if self.rotated_above_hot is None:
             return Latencies(hot_ns=hot, rotated_ns=hot)
         return Latencies(hot_ns=hot, rotated_ns=hot * np.exp(self.rotated_above_hot.predict(held)))
@@ -90,6 +95,8 @@ class FittedUtilisation(Fitted):
             found |= self.beyond.files()
         if self.reach is not None:
             found |= self.reach.files()
+        if self.largest is not None:
+            found |= self.largest.files()
         columns = {name: True for name in _FURTHER if getattr(self, name)}
         return found | ({_COLUMNS_FILE: to_text(columns)} if columns else {})
 
@@ -139,6 +146,7 @@ class Utilisation(Estimator):
             rotated_above_hot=rotated,
             beyond=fit_beyond(columns, labels),
             reach=fit_reach(columns, labels),
+            largest=fit_largest(columns, labels),
             alignment="alignment" in further,
             steps="steps" in further,
             code_path="code_path" in further,
@@ -172,6 +180,7 @@ class Utilisation(Estimator):
             rotated_above_hot=residual_from(files, "rotated") if "rotated-smooth.json" in files else None,
             beyond=beyond_from(files),
             reach=reach_from(files),
+            largest=largest_from(files),
             alignment=bool(columns.get("alignment")),
             steps=bool(columns.get("steps")),
             code_path=bool(columns.get("code_path")),

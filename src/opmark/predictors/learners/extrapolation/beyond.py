@@ -14,7 +14,11 @@ import numpy as np
 from opmark.predictors.inputs.arrays import Flags, Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.tables import Latencies
-from opmark.predictors.learners.cache_roofline import CacheRoofline, cache_roofline_from, fit_cache_roofline
+from opmark.predictors.learners.extrapolation.cache_roofline import (
+    CacheRoofline,
+    cache_roofline_from,
+    fit_cache_roofline,
+)
 from opmark.predictors.learners.residual import Residual, residual_from, smooth_residual
 
 # With fewer rows, nobody knows whether a law holds.

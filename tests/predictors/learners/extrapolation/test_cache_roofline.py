@@ -7,7 +7,11 @@ from tests.predictors import law
 from opmark.predictors.inputs.arrays import from_text, to_text
 from opmark.predictors.inputs.features import Inputs, features
 from opmark.predictors.inputs.steps import with_code_path
-from opmark.predictors.learners.cache_roofline import CacheRoofline, cache_roofline_from, fit_cache_roofline
+from opmark.predictors.learners.extrapolation.cache_roofline import (
+    CacheRoofline,
+    cache_roofline_from,
+    fit_cache_roofline,
+)
 
 
 def kernels(seed: int = 0) -> Inputs:

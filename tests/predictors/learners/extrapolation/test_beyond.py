@@ -9,7 +9,7 @@ from opmark.core.kernels.kernel import Kernel
 from opmark.predictors.inputs.arrays import single_thread
 from opmark.predictors.inputs.features import Inputs, features
 from opmark.predictors.inputs.tables import Latencies
-from opmark.predictors.learners.beyond import Beyond, beyond_from, fit_beyond
+from opmark.predictors.learners.extrapolation.beyond import Beyond, beyond_from, fit_beyond
 from opmark.predictors.learners.utilisation import FittedUtilisation, Utilisation
 
 

@@ -80,7 +80,7 @@ def fit_reach(inputs: Inputs, labels: Latencies) -> Reach | None:
 
     errors = {
         None: _DOUBT * error(None),
-        _of_all: _DOUBT_OF_ALL * error(_of_all(smaller)),
+        reach_of_all: _DOUBT_OF_ALL * error(reach_of_all(smaller)),
         _of_codes: error(_of_codes(smaller)),
     }
     best = min(errors, key=lambda limits: errors[limits])
@@ -100,7 +100,8 @@ def reach_from(files: Mapping[str, str]) -> Reach | None:
     return Reach(most=most)
 
 
-def _of_all(inputs: Inputs) -> Reach:
+def reach_of_all(inputs: Inputs) -> Reach:
+    """Take the largest values of all kernels as limits."""
     return Reach(most={(): _most(inputs.matrix[:, _numeric(inputs)])})
 
 
