@@ -160,10 +160,10 @@ class ElementwiseKind(Kind[Elementwise]):
         # few thousand flags by heart (decision 0058).
         smallest = min((shape for shape in p.shapes if math.prod(shape) > 1), key=math.prod, default=p.output)
         inner = next((axis for axis in range(1, len(p.output) + 1) if p.output[-axis] > 1), 1)
-        flags = p.shapes[p.dtypes.index("bool")] if "bool" in p.dtypes and p.dtype != "bool" else ()
+        flags = p.shapes[p.dtypes.index("bool")] if "bool" in p.dtypes and p.dtype != "bool" else None
         return {
             "by_kept": float(inner > len(smallest) or smallest[-inner] == 1),
-            "by_flag": float("bool" in p.dtypes and flags == ()),
+            "by_flag": float(flags == ()),
             "run": math.log1p(_run(smallest, p.output)),
             "flags": math.log1p(math.prod(flags)) if flags else 0.0,
         }
