@@ -48,6 +48,14 @@ def test_torch_multiplies_fewer_than_400_products_in_loops() -> None:
     assert told("matmul", "code_path", **sizes, n=25)["by_loops"] == 0
 
 
+def test_a_single_matrix_is_reduced_by_columns() -> None:
+    flags = [
+        told("reduce", "code_path", op="sum", axes=(1,), shape=shape, dtype="float32")["by_columns"]
+        for shape in ((1, 16, 8, 8), (2, 16, 8, 8), (1, 16))
+    ]
+    assert flags == [1, 0, 0]
+
+
 def test_a_cast_tells_its_type_and_other_movements_none() -> None:
     cast = told("movement", "steps", op="cast", shapes=((4, 9),), to="int64", dtype="float32")
     assert [name for name, value in cast.items() if value] == ["to_int64"]

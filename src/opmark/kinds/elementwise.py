@@ -156,8 +156,8 @@ class ElementwiseKind(Kind[Elementwise]):
 
     def code_path(self, p: Elementwise) -> dict[str, float]:
         # A loop takes the smallest input element by element, or keeps it for a run of them; numbers it always keeps.
-        # `smallest_run` of a choice between a tensor and a number tells nothing of its flags, and processors learn a
-        # few thousand flags by heart (decision 0058).
+        # `smallest_run` of a choice between a tensor and a number tells nothing of its flags, and processors learn
+        # some ten thousand flags by heart (decision 0058).
         smallest = min((shape for shape in p.shapes if math.prod(shape) > 1), key=math.prod, default=p.output)
         inner = next((axis for axis in range(1, len(p.output) + 1) if p.output[-axis] > 1), 1)
         flags = p.shapes[p.dtypes.index("bool")] if "bool" in p.dtypes and p.dtype != "bool" else None
