@@ -118,8 +118,8 @@ class ReduceKind(Kind[Reduce]):
         return {"contiguous": float(math.prod(p.shape[max(p.axes) + 1 :]) == 1 if p.axes else True)}
 
     def code_path(self, p: Reduce) -> dict[str, float]:
-        # ONNX Runtime adds up the columns of one matrix number by number, and those of several by vectors: an element
-        # of (1, 129, 3072) takes forty times as long as one of (2, 129, 3072) (decision 0058).
+        # ONNX Runtime has another code for the columns of a single matrix: in its sum over axis 1, an element of
+        # (1, 129, 3072) takes forty times as long as one of (2, 129, 3072) (decision 0058).
         first, last = (min(p.axes), max(p.axes)) if p.axes else (0, len(p.shape) - 1)
         return {"by_columns": float(math.prod(p.shape[:first]) == 1 < math.prod(p.shape[last + 1 :]))}
 

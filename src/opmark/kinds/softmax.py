@@ -48,8 +48,7 @@ class SoftmaxKind(Kind[Softmax]):
         return {"contiguous": float(math.prod(p.shape[p.axis + 1 :]) == 1)}
 
     def steps(self, p: Softmax) -> dict[str, float]:
-        across = math.prod(p.shape[p.axis + 1 :])
-        return vectors.steps_of_row(across if across > 1 else p.shape[p.axis], p.dtype)
+        return vectors.steps_along(p.shape, p.axis, p.dtype)
 
     def shape_group(self, p: Softmax) -> str:
         return softmax.shape_group(p)

@@ -43,8 +43,7 @@ class SoftmaxBackwardKind(Kind[SoftmaxBackward]):
         return softmax.features(p)
 
     def steps(self, p: SoftmaxBackward) -> dict[str, float]:
-        across = math.prod(p.shape[p.axis + 1 :])
-        return vectors.steps_of_row(across if across > 1 else p.shape[p.axis], p.dtype)
+        return vectors.steps_along(p.shape, p.axis, p.dtype)
 
     def shape_group(self, p: SoftmaxBackward) -> str:
         return softmax.shape_group(p)

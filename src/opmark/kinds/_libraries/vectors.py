@@ -3,10 +3,17 @@
 import math
 
 from opmark.core.kernels.tensor import DTYPE_BYTES
+from opmark.kinds._shared.shapes import Shape
 
 # The width of AVX-512; and torch's loops that are unrolled four times.
 _VECTOR_BYTES = 64
 _VECTORS = {"vector": 1, "four_vectors": 4}
+
+
+def steps_along(shape: Shape, axis: int, dtype: str) -> dict[str, float]:
+    """The `steps_of_row` of what stands behind `axis`, or of the axis itself where nothing does."""
+    across = math.prod(shape[axis + 1 :])
+    return steps_of_row(across if across > 1 else shape[axis], dtype)
 
 
 def steps_of_row(row: int, dtype: str) -> dict[str, float]:
