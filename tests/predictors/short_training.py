@@ -25,7 +25,7 @@ def short_training() -> Iterator[None]:
         patch.setattr(trees, "settings", settings)
         patch.setattr(trees, "_MOST_ROUNDS", ROUNDS_AT_MOST)
         patch.setattr(trees, "_PATIENCE", PATIENCE)
-        patch.setattr(gaussian_process, "_SEARCH_ROWS", SEARCH_ROWS)
+        patch.setattr(gaussian_process, "SEARCH_ROWS", SEARCH_ROWS)
         patch.setattr(covariance, "_SEARCH_STEPS", SEARCH_STEPS)
         yield
 

@@ -9,7 +9,7 @@ from opmark.core.kernels.kind import Choice, Kind, Setting
 from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls, windows
-from opmark.kinds._libraries import onednn
+from opmark.kinds._libraries import blocked_loops, onednn
 from opmark.kinds._onnx.activations import (
     ACTIVATIONS,
     activation_flops,
@@ -92,6 +92,9 @@ class ConvKind(Kind[Conv]):
     def code_path(self, p: Conv) -> dict[str, float]:
         window = onednn.window(p, p.output_size, p.dtype, channels_last=p.channels_last)
         return onednn.forward_code_path(window)
+
+    def steps(self, p: Conv) -> dict[str, float]:
+        return blocked_loops.blocked_steps(p, p.block)
 
     def shape_group(self, p: Conv) -> str:
         return convolution.convolution_group(p)

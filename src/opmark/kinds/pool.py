@@ -11,6 +11,7 @@ from opmark.core.kernels.tensor import TensorSpec
 from opmark.core.kernels.work import Work
 from opmark.kinds._aten import calls
 from opmark.kinds._aten.windows import adaptive_window, clipped_window
+from opmark.kinds._libraries import pool_loops
 from opmark.kinds._onnx.nodes import MICROSOFT, NCHWC, build, data, present, read_window
 from opmark.kinds._onnx.quantised import nchw, nhwc, quantisation
 from opmark.kinds._shared import pooling
@@ -107,6 +108,10 @@ class PoolKind(Kind[Pool]):
             ),
             "position_waste": waste(p.output[-1], 6),
         }
+
+    def steps(self, p: Pool) -> dict[str, float]:
+        scalar = p.indices or p.dilatable or p.dtype in EIGHT_BITS
+        return pool_loops.pool_steps(p, p.output[2:], p.dilation, p.block, scalar=scalar)
 
     def shape_group(self, p: Pool) -> str:
         return f"{p.op}-{p.batch}-{p.size}-{p.kernel}-{p.stride}"

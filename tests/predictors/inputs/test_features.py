@@ -70,6 +70,21 @@ def test_rows_can_be_taken() -> None:
     assert len(inputs.take(np.zeros(6, dtype=bool))) == 0
 
 
+def test_columns_can_be_left_out() -> None:
+    inputs = features(law.kernels("pool", 3), None, law.HARDWARE)
+    more = inputs.with_columns({"first": np.arange(3.0), "second": np.ones(3)})
+    fewer = more.only({*inputs.names, "second"})
+    assert fewer.names == (*inputs.names, "second")
+    assert np.array_equal(fewer.matrix[:, -1], np.ones(3))
+    assert (fewer.sizes, fewer.categorical) == (inputs.sizes, inputs.categorical)
+    assert fewer.smooth == (*inputs.smooth, len(inputs.names))
+    without = inputs.only([name for name in inputs.names if name != "log_intensity"])
+    assert [without.names[column] for column in without.categorical] == [
+        inputs.names[column] for column in inputs.categorical
+    ]
+    assert "log_intensity" not in [without.names[column] for column in without.smooth]
+
+
 def test_a_foreign_parameter_is_refused() -> None:
     with pytest.raises(ContentError, match="not a gemm kernel"):
         features([Kernel.of("gemm", {"m": 4, "colour": "red"})])

@@ -13,6 +13,7 @@ from opmark.kinds import KINDS
 from opmark.predictors.inputs.alignment import aligned
 from opmark.predictors.inputs.features import Inputs, features
 from opmark.predictors.inputs.fresh_results import has_fresh_results, with_fresh_results
+from opmark.predictors.inputs.remainders import with_remainders
 from opmark.predictors.inputs.steps import with_code_path, with_steps
 
 
@@ -39,7 +40,7 @@ def test_a_power_divides_its_size_and_its_double_does_not(size: int) -> None:
     assert power == 6 or size % 2 ** (power + 1)
 
 
-@pytest.mark.parametrize("further", [aligned, with_steps, with_code_path, with_fresh_results])
+@pytest.mark.parametrize("further", [aligned, with_steps, with_code_path, with_remainders, with_fresh_results])
 @pytest.mark.parametrize("kind", KINDS.names())
 def test_further_columns_are_numbers_that_a_surface_can_follow(kind: str, further: Callable[[Inputs], Inputs]) -> None:
     if not KINDS.load(kind).space:

@@ -5,6 +5,7 @@ import pytest
 from tests.predictors import law
 
 from opmark.predictors.inputs.features import Inputs, features
+from opmark.predictors.learners import gaussian_process, residual
 from opmark.predictors.learners.residual import LEAST_ROWS, fit_residual, residual_from, tried_residual
 from opmark.predictors.learners.roofline import fit_roofline
 from opmark.predictors.learners.trees import ensemble_from, fit_trees, settings
@@ -46,6 +47,28 @@ def test_labels_of_the_same_kernels_share_their_rows() -> None:
     assert hot.keys() & rotated.keys() == {name for name in hot if name.startswith("rows-")}
     fewer = fit_residual(inputs.take(slice(50)), target[:50]).files("rotated")
     assert hot.keys().isdisjoint(fewer)
+
+
+def test_more_rows_find_better_lengths_or_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs, target = above_roofline(law.kernels("conv", 90))
+    monkeypatch.setattr(residual, "SEARCH_ROWS", 30)
+    monkeypatch.setattr(gaussian_process, "SEARCH_ROWS", 30)
+    monkeypatch.setattr(residual, "_REFINED_SEARCH_ROWS", 60)
+    tried = tried_residual(inputs, target)
+    refined = tried.refined()
+    assert refined.error <= tried.error
+    assert refined is tried or refined.error < tried.error
+    again = refined.fitted()
+    assert again.held_out is not None
+    assert float(np.abs(again.held_out - target).mean()) == refined.error
+    trees = tried_residual(inputs, target, smooth=False)
+    assert trees.refined() is trees
+
+
+def test_few_rows_have_been_searched_already() -> None:
+    inputs, target = above_roofline(law.kernels("gemm", 40))
+    tried = tried_residual(inputs, target)
+    assert tried.refined() is tried
 
 
 @pytest.mark.parametrize("count", [1, 2, LEAST_ROWS - 1])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from opmark.core.kernels.kernel import Kernel
-from opmark.predictors.inputs.arrays import single_thread
+from opmark.predictors.inputs.arrays import from_text, single_thread, to_text
 from opmark.predictors.inputs.features import features
 from opmark.predictors.inputs.fresh_results import has_fresh_results
 from opmark.predictors.inputs.steps import with_code_path
@@ -49,7 +49,7 @@ def fitted_where(slow: str, count: int = 110) -> FittedUtilisation:
 
 def test_held_out_groups_decide_about_the_powers_of_two_in_sizes() -> None:
     found = fitted_where("n")
-    assert found.alignment
+    assert "alignment" in found.further
     fresh = features([*products(64, 65, 1), *products(64, 200, 60)])
     ratio = found.predict(fresh).hot_ns / (500 + fresh.flops / 50)
     odd = fresh.raw["n"] % 8 != 0
@@ -57,10 +57,54 @@ def test_held_out_groups_decide_about_the_powers_of_two_in_sizes() -> None:
     assert np.median(ratio[~odd]) < 1.2
     assert np.allclose(found.predict(fresh).rotated_ns / found.predict(fresh).hot_ns, 1.1, rtol=0.05)
     plain = fitted_where("")
-    assert not plain.alignment
+    assert "alignment" not in plain.further
     assert "columns.json" not in plain.files()
     again = Utilisation().restore(found.files())
     assert np.array_equal(again.predict(fresh).hot_ns, found.predict(fresh).hot_ns)
+
+
+def test_held_out_groups_decide_about_what_vectors_leave() -> None:
+    inputs = features(products(16, 256, 140))
+    hot_ns = (500 + inputs.flops / 50) * (1 + 0.1 * (inputs.raw["n"] % 8))
+    learner = Utilisation()
+    with single_thread():
+        found = learner.fit(inputs, Latencies(hot_ns=hot_ns, rotated_ns=np.full(len(hot_ns), np.nan)))
+    assert isinstance(found, FittedUtilisation)
+    columns = found.further["remainders"]
+    assert columns is not None
+    assert "n_over_8" in columns
+    fresh = features(products(64, 200, 60))
+    expected = (500 + fresh.flops / 50) * (1 + 0.1 * (fresh.raw["n"] % 8))
+    assert np.median(np.abs(np.log(found.predict(fresh).hot_ns / expected))) < 0.1
+    again = learner.restore(found.files())
+    assert np.array_equal(again.predict(fresh).hot_ns, found.predict(fresh).hot_ns)
+
+
+def test_columns_that_tell_no_rows_apart_are_left_out() -> None:
+    same = [Kernel.of("gemm", {"m": m, "k": m, "n": 64, "dtype": "float32"}) for m in range(17, 97)]
+    inputs = features(same)
+    hot_ns = (500 + inputs.flops / 50) * (1 + 0.1 * (inputs.raw["m"] % 8))
+    with single_thread():
+        found = Utilisation().fit(inputs, Latencies(hot_ns=hot_ns, rotated_ns=np.full(len(hot_ns), np.nan)))
+    assert isinstance(found, FittedUtilisation)
+    columns = found.further["remainders"]
+    assert columns is not None
+    assert columns == tuple(f"m_over_{count}" for count in (4, 8, 16, 32, 64))
+
+
+def test_older_bundles_use_all_columns_without_naming_them() -> None:
+    found = fitted_where("n")
+    named = from_text(found.files()["columns.json"])
+    whole = FittedUtilisation(
+        roofline=found.roofline,
+        above_roofline=found.above_roofline,
+        rotated_above_hot=None,
+        further=dict.fromkeys(found.further),
+    )
+    files = whole.files() | {"columns.json": to_text(dict.fromkeys(named, True))}
+    again = Utilisation().restore(files)
+    assert isinstance(again, FittedUtilisation)
+    assert again.further == dict.fromkeys(named)
 
 
 def sums(count: int) -> list[Kernel]:
@@ -103,7 +147,7 @@ def test_the_code_that_sizes_choose_takes_its_own_time() -> None:
     with single_thread():
         found = learner.fit(inputs, Latencies(hot_ns=hot_ns, rotated_ns=np.full(len(hot_ns), np.nan)))
     assert isinstance(found, FittedUtilisation)
-    assert found.code_path
+    assert "code_path" in found.further
     again = learner.restore(found.files())
     assert np.array_equal(again.predict(inputs).hot_ns, found.predict(inputs).hot_ns)
 
@@ -116,9 +160,9 @@ def test_results_that_malloc_does_not_keep_take_longer() -> None:
     with single_thread():
         found = learner.fit(inputs, Latencies(hot_ns=hot_ns, rotated_ns=np.full(len(hot_ns), np.nan)))
     assert isinstance(found, FittedUtilisation)
-    assert found.fresh_results
+    assert "fresh_results" in found.further
     error = np.abs(np.log(found.predict(inputs).hot_ns / hot_ns))
     assert np.quantile(error, 0.9) < 0.1
     again = learner.restore(found.files())
     assert np.array_equal(again.predict(inputs).hot_ns, found.predict(inputs).hot_ns)
-    assert not fitted_where("").fresh_results
+    assert "fresh_results" not in fitted_where("").further

@@ -10,7 +10,7 @@ from opmark.predictors.inputs.arrays import Floats
 from opmark.predictors.inputs.features import Inputs
 
 # Sizes that inner loops run over; the others are counts, steps and flags.
-_SIZES = frozenset(
+LOOP_SIZES = frozenset(
     {
         *("m", "n", "k", "along", "inner", "last", "columns", "head_size", "hidden", "features"),
         *("channels", "channels_in", "channels_out", "group_channels_in", "group_channels_out"),
@@ -29,7 +29,7 @@ def aligned(inputs: Inputs) -> Inputs:
     """
     columns: dict[str, Floats] = {}
     for name, size in inputs.raw.items():
-        if name in _SIZES:
+        if name in LOOP_SIZES:
             columns[f"{name}_power"] = np.log2(_power(size))
             columns[f"{name}_block_padding"] = np.ceil(size / _BLOCK) * _BLOCK / np.maximum(size, 1.0) - 1
     return inputs.with_columns(columns)

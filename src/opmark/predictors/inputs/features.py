@@ -1,6 +1,6 @@
 """Feature columns of kernels, the same for training and for prediction, and the facts of a machine behind them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -127,6 +127,18 @@ class Inputs:
             matrix=np.column_stack([self.matrix, *columns.values()]),
             names=(*self.names, *columns),
             smooth=(*self.smooth, *range(first, first + len(columns))),
+        )
+
+    def only(self, names: Collection[str]) -> "Inputs":
+        """Select columns by name; the first `sizes` and the codes must be among them."""
+        kept = [column for column, name in enumerate(self.names) if name in names]
+        place = {column: number for number, column in enumerate(kept)}
+        return replace(
+            self,
+            matrix=self.matrix[:, kept],
+            names=tuple(self.names[column] for column in kept),
+            categorical=tuple(place[column] for column in self.categorical),
+            smooth=tuple(place[column] for column in self.smooth if column in place),
         )
 
 

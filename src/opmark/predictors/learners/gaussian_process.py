@@ -23,7 +23,7 @@ from opmark.predictors.learners.covariance import (
 from opmark.predictors.learners.inducing_rows import InducingRows
 
 # A step of the search for lengths costs rows³; this many rows determine them well enough.
-_SEARCH_ROWS = 480
+SEARCH_ROWS = 480
 # A prediction costs one covariance per row that is kept, and a fit at least its square per training row.
 _MOST_ROWS = 2000
 _ROBUST_ROUNDS = 2
@@ -118,7 +118,7 @@ def fit_process(
             return _AllRows(points, centred, hyper)
         return InducingRows.of(points, centred, kept, hyper)
 
-    search = _spread(len(target), _SEARCH_ROWS if search_rows is None else search_rows)
+    search = _spread(len(target), SEARCH_ROWS if search_rows is None else search_rows)
     noise = given
     hyper = searched_hyper(points[search], centred[search], noise[search], initial_hyper(points.shape[1], centred))
     first = learner(hyper)

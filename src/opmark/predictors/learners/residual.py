@@ -5,16 +5,16 @@ two. The share of each minimises the error on held-out shape groups.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from opmark.core.canonical import content_id
-from opmark.predictors.inputs.arrays import Flags, Floats, from_text, to_text
+from opmark.predictors.inputs.arrays import Flags, Floats, Integers, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
-from opmark.predictors.learners.gaussian_process import GaussianProcess, fit_process, process_from
+from opmark.predictors.learners.gaussian_process import SEARCH_ROWS, GaussianProcess, fit_process, process_from
 from opmark.predictors.learners.tree_ensemble import TreeEnsemble
 from opmark.predictors.learners.trees import (
     compact_trees,
@@ -26,7 +26,10 @@ from opmark.predictors.learners.trees import (
 # With fewer rows there is nothing to hold out; from here on a smooth surface halves the error of a median.
 LEAST_ROWS = 5
 _FOLDS = 5
+_FEWER_FOLDS = 3
 _FEWER_FOLDS_FROM = 3000
+# Twice the rows that a process searches its lengths on, and eight times the time.
+_REFINED_SEARCH_ROWS = 2 * SEARCH_ROWS
 _USUAL_SHARE = 0.6
 # Penalty on shares unlike the usual one, for one row; it falls with the root of the number of rows.
 _DOUBT = 2.0
@@ -140,6 +143,7 @@ class TriedResidual:
     target: Floats
     weight: Floats | None
     held_out: Floats
+    by_trees: Floats | None = None
     rounds: int = 0
     process: GaussianProcess | None = None
     smooth_share: float = 0.0
@@ -152,6 +156,17 @@ class TriedResidual:
     def error_of(self, rows: Flags) -> float:
         """The mean absolute error of some `rows` on held-out shape groups, in nats."""
         return float(np.abs(self.held_out - self.target)[rows].mean())
+
+    def refined(self) -> "TriedResidual":
+        """Search the lengths of the process on more rows; itself where that does not predict held-out rows better."""
+        if self.process is None or self.by_trees is None or len(self.target) <= SEARCH_ROWS:
+            return self
+        folds = _folds(self.inputs)
+        process, share, held_out = _mixed(
+            self.inputs, self.target, folds, self.by_trees, self.weight, search_rows=_REFINED_SEARCH_ROWS
+        )
+        found = replace(self, process=process, smooth_share=share, held_out=held_out)
+        return found if found.error < self.error else self
 
     def fitted(self) -> Residual:
         """Fit all rows."""
@@ -183,22 +198,43 @@ def tried_residual(
             [np.median(np.delete(target, row)) if len(target) > 1 else 0.0 for row in range(len(target))]
         )
         return TriedResidual(inputs=inputs, target=target, weight=weight, held_out=held_out)
-    folds = group_folds(shape_groups(inputs.kernels), 3 if len(inputs) > _FEWER_FOLDS_FROM else _FOLDS)
+    folds = _folds(inputs)
     by_trees, rounds = held_out_trees(_without_copies(inputs), target, _varying(inputs), folds, weight)
-    process, share, held_out = None, 0.0, by_trees
-    if smooth:
-        process, by_process = fit_process(_smooth_columns(inputs, _codes(inputs)), target, folds, weight)
-        share = _best_share(target, by_process, by_trees)
-        held_out = share * by_process + (1 - share) * by_trees
+    if not smooth:
+        held_out = np.clip(by_trees, *_limits(target))
+        return TriedResidual(inputs=inputs, target=target, weight=weight, held_out=held_out, rounds=rounds)
+    process, share, held_out = _mixed(inputs, target, folds, by_trees, weight)
     return TriedResidual(
         inputs=inputs,
         target=target,
         weight=weight,
-        held_out=np.clip(held_out, *_limits(target)),
+        held_out=held_out,
+        by_trees=by_trees,
         rounds=rounds,
         process=process,
         smooth_share=share,
     )
+
+
+def _folds(inputs: Inputs) -> Integers:
+    return group_folds(shape_groups(inputs.kernels), _FEWER_FOLDS if len(inputs) > _FEWER_FOLDS_FROM else _FOLDS)
+
+
+def _mixed(
+    inputs: Inputs,
+    target: Floats,
+    folds: Integers,
+    by_trees: Floats,
+    weight: Floats | None,
+    *,
+    search_rows: int | None = None,
+) -> tuple[GaussianProcess, float, Floats]:
+    """Fit a process; return it, its share beside the trees, and what both predict of held-out rows."""
+    columns = _smooth_columns(inputs, _codes(inputs))
+    process, by_process = fit_process(columns, target, folds, weight, search_rows=search_rows)
+    share = _best_share(target, by_process, by_trees)
+    held_out: Floats = np.clip(share * by_process + (1 - share) * by_trees, *_limits(target))
+    return process, share, held_out
 
 
 def _limits(target: Floats) -> tuple[float, float]:

@@ -7,7 +7,7 @@ Kernels larger than every measured one have a model of their own (`learners.extr
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from opmark.predictors.inputs.alignment import aligned
 from opmark.predictors.inputs.arrays import Flags, Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.fresh_results import has_fresh_results, with_fresh_results
+from opmark.predictors.inputs.remainders import with_remainders
 from opmark.predictors.inputs.steps import with_code_path, with_steps, with_wave_losses
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.by_element_type import fit_by_element_type, restore_by_element_type
@@ -37,6 +38,7 @@ _FURTHER: Mapping[str, Callable[[Inputs], Inputs]] = {
     "alignment": aligned,
     "steps": with_steps,
     "code_path": with_code_path,
+    "remainders": with_remainders,
     "fresh_results": with_fresh_results,
     "wave_losses": with_wave_losses,
 }
@@ -50,11 +52,11 @@ _LEAST_GAIN_OF_CONCERNED = 0.1
 class FittedUtilisation(Fitted):
     """A roofline, log ratios of hot latencies to it, and log ratios of rotated to hot latencies.
 
-    With `alignment`, both ratios also follow the powers of two in sizes (`inputs.alignment`), with `steps` what an
-    implementation repeats and with `code_path` which one it is (`inputs.steps`), with `fresh_results` which results
-    malloc does not keep (`inputs.fresh_results`), with `wave_losses` what a GPU computes in vain (`inputs.waves`).
-    Kernels larger than the measured ones have the columns of those in `reach`, and half of what they are told by
-    `beyond` and by the learners is that of the `largest`, where these are known.
+    Both ratios also follow the columns that `further` names, None for all of them: powers of two in sizes
+    (`inputs.alignment`), what an implementation repeats and which one it is (`inputs.steps`), what whole vectors leave
+    of sizes (`inputs.remainders`), results that malloc does not keep (`inputs.fresh_results`), and what a GPU computes
+    in vain (`inputs.waves`). Kernels larger than the measured ones have the columns of those in `reach`, and half of
+    what they are told by `beyond` and by the learners is that of the `largest`, where these are known.
     """
 
     roofline: Roofline
@@ -63,19 +65,15 @@ class FittedUtilisation(Fitted):
     beyond: Beyond | None = None
     reach: Reach | None = None
     largest: Largest | None = None
-    alignment: bool = False
-    steps: bool = False
-    code_path: bool = False
-    fresh_results: bool = False
-    wave_losses: bool = False
+    further: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     held_out: Latencies | None = None
 
     def predict(self, inputs: Inputs) -> Latencies:
         """Predict both labels."""
         base = self.roofline.latency_ns(inputs.flops, inputs.moved_bytes)
         own = inputs
-        for name, extended in _FURTHER.items():
-            own = extended(own) if getattr(self, name) else own
+        for name, columns in self.further.items():
+            own = _extended(own, name, columns)
         held = own if self.reach is None else self.reach.within(own)
         hot = base * np.exp(self.above_roofline.predict(held))
         if self.beyond is not None and (larger := self.beyond.larger(own)).any():
@@ -97,8 +95,7 @@ class FittedUtilisation(Fitted):
             found |= self.reach.files()
         if self.largest is not None:
             found |= self.largest.files()
-        columns = {name: True for name in _FURTHER if getattr(self, name)}
-        return found | ({_COLUMNS_FILE: to_text(columns)} if columns else {})
+        return found | ({_COLUMNS_FILE: to_text(dict(self.further))} if self.further else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,28 +144,28 @@ class Utilisation(Estimator):
             beyond=fit_beyond(columns, labels),
             reach=fit_reach(columns, labels),
             largest=fit_largest(columns, labels),
-            alignment="alignment" in further,
-            steps="steps" in further,
-            code_path="code_path" in further,
-            fresh_results="fresh_results" in further,
-            wave_losses="wave_losses" in further,
+            further=further,
             held_out=Latencies(hot_ns=hot_ns, rotated_ns=rotated_ns),
         )
 
-    def _above(self, inputs: Inputs, target: Floats, weight: Floats | None) -> tuple[Residual, Inputs, list[str]]:
+    def _above(
+        self, inputs: Inputs, target: Floats, weight: Floats | None
+    ) -> tuple[Residual, Inputs, dict[str, tuple[str, ...] | None]]:
         """Learn `target` from the usual columns, and from those `_FURTHER` that predict held-out groups better."""
         best = tried_residual(inputs, target, smooth=self.smooth, weight=weight)
-        chosen = []
-        for name, extended in _FURTHER.items() if len(inputs) >= _ENOUGH_ROWS else ():
-            more = extended(best.inputs)
+        chosen: dict[str, tuple[str, ...] | None] = {}
+        for name in _FURTHER if len(inputs) >= _ENOUGH_ROWS else ():
+            columns = _telling(best.inputs, name)
             concerned = _CONCERNED[name](inputs) if name in _CONCERNED else np.ones(len(inputs), dtype=bool)
-            if more.names == best.inputs.names or concerned.sum() < _LEAST_CONCERNED:
+            if not columns or concerned.sum() < _LEAST_CONCERNED:
                 continue
+            more = _extended(best.inputs, name, columns)
             found = tried_residual(more, target, smooth=self.smooth, weight=weight)
             gain = _LEAST_GAIN_OF_CONCERNED if name in _CONCERNED else _LEAST_GAIN
             if found.error_of(concerned) < (1 - gain) * best.error_of(concerned) and found.error <= best.error:
                 best = found
-                chosen.append(name)
+                chosen[name] = columns
+        best = best.refined()
         return best.fitted(), best.inputs, chosen
 
     def restore_group(self, files: Mapping[str, str]) -> FittedUtilisation:
@@ -181,9 +178,25 @@ class Utilisation(Estimator):
             beyond=beyond_from(files),
             reach=reach_from(files),
             largest=largest_from(files),
-            alignment=bool(columns.get("alignment")),
-            steps=bool(columns.get("steps")),
-            code_path=bool(columns.get("code_path")),
-            fresh_results=bool(columns.get("fresh_results")),
-            wave_losses=bool(columns.get("wave_losses")),
+            # bundles before release 1.14.0 say that they use all columns, and name none
+            further={
+                name: None if columns[name] is True else tuple(columns[name]) for name in _FURTHER if columns.get(name)
+            },
         )
+
+
+def _extended(inputs: Inputs, name: str, columns: tuple[str, ...] | None) -> Inputs:
+    """Append `columns`, or all, of those that `name` in `_FURTHER` tells."""
+    more = _FURTHER[name](inputs)
+    return more if columns is None else more.only({*inputs.names, *columns})
+
+
+def _telling(inputs: Inputs, name: str) -> tuple[str, ...]:
+    """The columns of `name` in `_FURTHER` that differ between the rows, and from each other."""
+    more = _FURTHER[name](inputs)
+    found: dict[bytes, str] = {}
+    for column in range(len(inputs.names), len(more.names)):
+        values = more.matrix[:, column]
+        if np.ptp(values) > 0:
+            found.setdefault(values.tobytes(), more.names[column])
+    return tuple(found.values())
