@@ -20,6 +20,7 @@ from opmark.predictors.inputs.remainders import with_remainders
 from opmark.predictors.inputs.steps import with_code_path, with_steps, with_wave_losses
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.by_element_type import fit_by_element_type, restore_by_element_type
+from opmark.predictors.learners.by_operation import fit_by_operation, restore_by_operation
 from opmark.predictors.learners.by_switch import fit_by_switch, restore_by_switch
 from opmark.predictors.learners.estimator import Estimator, Fitted
 from opmark.predictors.learners.extrapolation.beyond import Beyond, beyond_from, fit_beyond
@@ -100,20 +101,28 @@ class FittedUtilisation(Fitted):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilisation(Estimator):
-    """Learns log(latency / roofline), each element type and each side of a switch within it by itself."""
+    """Learns log(latency / roofline), each element type, operation and side of a switch by itself."""
 
     summary: ClassVar[str] = "LightGBM and a Gaussian process on log(latency / roofline)"
     smooth: bool = True
 
     def fit(self, inputs: Inputs, labels: Latencies) -> Fitted:
         """Fit the roofline of each group, then the log ratios to it."""
+
+        def fit_switched(own: Inputs, latencies: Latencies) -> Fitted:
+            return fit_by_switch(own, latencies, self.held_out_errors, self.fit_group)
+
         return fit_by_element_type(
-            inputs, labels, lambda own, latencies: fit_by_switch(own, latencies, self.held_out_errors, self.fit_group)
+            inputs, labels, lambda own, latencies: fit_by_operation(own, latencies, fit_switched)
         )
 
     def restore(self, files: Mapping[str, str]) -> Fitted:
         """Read all groups."""
-        return restore_by_element_type(files, lambda own: restore_by_switch(own, self.restore_group))
+
+        def restore_switched(own: Mapping[str, str]) -> Fitted:
+            return restore_by_switch(own, self.restore_group)
+
+        return restore_by_element_type(files, lambda own: restore_by_operation(own, restore_switched))
 
     def held_out_errors(self, inputs: Inputs, labels: Latencies) -> Floats:
         """Absolute errors on held-out shape groups, in nats, of a quick model of these rows without further columns."""
