@@ -1,4 +1,4 @@
-"""How often the loops of ONNX Runtime's blocked convolutions run (core/mlas/lib/x86_64/SconvKernelAvx512F.S).
+"""Counts of how often ONNX Runtime's blocked convolutions loop (core/mlas/lib/x86_64/SconvKernelAvx512F.S).
 
 They compute a row of the result: six positions at once where the whole window lies inside, then three or two, and one
 by one what is left and what stands beside the padding. Filters go four vectors at once, input channels one by one.

@@ -1,4 +1,4 @@
-"""How often the loops of ONNX Runtime's pooling run (core/mlas/lib/pooling.cpp and snchwc.cpp).
+"""Counts of how often the loops of ONNX Runtime's pooling run (core/mlas/lib/pooling.cpp and snchwc.cpp).
 
 Blocked channels: three neighbouring positions at once, and those beside the padding, or left over, one by one. Plain
 channels: a row of the image four columns at once over all rows of the window, then the result of that over the columns

@@ -6,7 +6,7 @@ from opmark.kinds._shared.shapes import Shape
 
 
 class Sliding(Protocol):
-    """What slides a window over an image; `pads` holds all beginnings, then all ends."""
+    """A window that slides over an image; `pads` holds all beginnings, then all ends."""
 
     @property
     def size(self) -> Shape: ...
@@ -19,7 +19,7 @@ class Sliding(Protocol):
 
 
 def taps_inside(p: Sliding, output: Shape, dilation: Shape) -> list[list[int]]:
-    """How many taps of the window lie inside, along each axis, for each of its positions."""
+    """Count the taps of the window that lie inside, along each axis, for each of its positions."""
     return [
         [_inside(p, axis, position * p.stride[axis] - p.pads[axis], dilation[axis]) for position in range(positions)]
         for axis, positions in enumerate(output)
