@@ -92,6 +92,18 @@ def test_columns_that_tell_no_rows_apart_are_left_out() -> None:
     assert columns == tuple(f"m_over_{count}" for count in (4, 8, 16, 32, 64))
 
 
+def test_types_of_several_sizes_do_not_tell_what_vectors_leave() -> None:
+    sizes = np.random.default_rng(6).integers(16, 256, (140, 3)).tolist()
+    mixed = [
+        Kernel.of("gemm", {"m": m, "k": k, "n": n, "dtype": "float32" if m % 2 else "bfloat16"}) for m, k, n in sizes
+    ]
+    inputs = features(mixed)
+    hot_ns = (500 + inputs.flops / 50) * (1 + 0.1 * (inputs.raw["n"] % 8))
+    with single_thread():
+        found = Utilisation().fit_group(inputs, Latencies(hot_ns=hot_ns, rotated_ns=np.full(len(hot_ns), np.nan)))
+    assert "remainders" not in found.further
+
+
 def test_older_bundles_use_all_columns_without_naming_them() -> None:
     found = fitted_where("n")
     named = from_text(found.files()["columns.json"])

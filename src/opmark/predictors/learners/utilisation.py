@@ -18,6 +18,7 @@ from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.fresh_results import has_fresh_results, with_fresh_results
 from opmark.predictors.inputs.remainders import with_remainders
 from opmark.predictors.inputs.steps import with_code_path, with_steps, with_wave_losses
+from opmark.predictors.inputs.switches import element_types
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.by_element_type import fit_by_element_type, restore_by_element_type
 from opmark.predictors.learners.by_operation import fit_by_operation, restore_by_operation
@@ -46,6 +47,8 @@ _FURTHER: Mapping[str, Callable[[Inputs], Inputs]] = {
 # Columns that say something of a few kernels only, and of which; they must help these, by this share.
 _CONCERNED: Mapping[str, Callable[[Inputs], Flags]] = {"fresh_results": has_fresh_results}
 _LEAST_CONCERNED = 5
+# A vector holds as many elements as their type allows: what is left of a size says nothing of another type.
+_OF_ONE_TYPE = frozenset({"remainders"})
 _LEAST_GAIN_OF_CONCERNED = 0.1
 
 
@@ -163,8 +166,9 @@ class Utilisation(Estimator):
         """Learn `target` from the usual columns, and from those `_FURTHER` that predict held-out groups better."""
         best = tried_residual(inputs, target, smooth=self.smooth, weight=weight)
         chosen: dict[str, tuple[str, ...] | None] = {}
+        mixed = len(np.unique(element_types(inputs))) > 1
         for name in _FURTHER if len(inputs) >= _ENOUGH_ROWS else ():
-            columns = _telling(best.inputs, name)
+            columns = () if mixed and name in _OF_ONE_TYPE else _telling(best.inputs, name)
             concerned = _CONCERNED[name](inputs) if name in _CONCERNED else np.ones(len(inputs), dtype=bool)
             if not columns or concerned.sum() < _LEAST_CONCERNED:
                 continue
