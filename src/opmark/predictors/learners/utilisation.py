@@ -47,9 +47,9 @@ _FURTHER: Mapping[str, Callable[[Inputs], Inputs]] = {
 # Columns that say something of a few kernels only, and of which; they must help these, by this share.
 _CONCERNED: Mapping[str, Callable[[Inputs], Flags]] = {"fresh_results": has_fresh_results}
 _LEAST_CONCERNED = 5
+_LEAST_GAIN_OF_CONCERNED = 0.1
 # A vector holds as many elements as their type allows: what is left of a size says nothing of another type.
 _OF_ONE_TYPE = frozenset({"remainders"})
-_LEAST_GAIN_OF_CONCERNED = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -191,7 +191,7 @@ class Utilisation(Estimator):
             beyond=beyond_from(files),
             reach=reach_from(files),
             largest=largest_from(files),
-            # bundles before release 1.14.0 say that they use all columns, and name none
+            # older bundles say that they use all columns, and name none
             further={
                 name: None if columns[name] is True else tuple(columns[name]) for name in _FURTHER if columns.get(name)
             },

@@ -91,3 +91,13 @@ def test_foreign_numbers_are_refused(ns: dict, least_ns: float) -> None:
 def test_a_term_of_other_kernels_is_refused() -> None:
     with pytest.raises(ValueError, match="beyond_cache_9"):
         CacheRoofline(ns={"moved_beyond_cache_9": 1.0}).latency_ns(kernels())
+
+
+@pytest.mark.parametrize("left_out", ["column_bytes", "copied_bytes", "products", "vector_steps"])
+def test_columns_that_a_learner_left_out_are_told_again(left_out: str) -> None:
+    usual = features(law.kernels("conv", 60), None, law.HARDWARE)
+    whole = with_code_path(usual)
+    fewer = whole.only([name for name in whole.names if name != left_out])
+    latency_ns = KNOWN.latency_ns(whole)
+    found, same = fit_cache_roofline(fewer, latency_ns), fit_cache_roofline(whole, latency_ns)
+    assert found.latency_ns(fewer) == pytest.approx(same.latency_ns(whole))

@@ -25,6 +25,8 @@ _COPIED = "copied_bytes"
 _AMOUNTS_OF_BYTES = (_COPIED, "column_bytes")
 _PRODUCTS, _STEPS = "products", "vector_steps"
 _WORK = ("flops", _PRODUCTS, _STEPS)
+# What the terms of codes are made of. Learners leave out columns that are the same in all of their rows.
+_NEEDED = frozenset({*_AMOUNTS_OF_BYTES, _PRODUCTS, _STEPS})
 # From this error on, in nats, a row pulls no harder: most laws are wrong for some of their kernels.
 _PULLING = 0.15
 _ROUNDS = 15
@@ -119,7 +121,7 @@ def _terms(inputs: Inputs) -> dict[str, Floats]:
 
 def _terms_of_codes(inputs: Inputs) -> dict[str, Floats]:
     """FLOPs and vector steps by code, and what codes copy and repeat; empty for kinds that do not tell it."""
-    told = inputs if _COPIED in inputs.names else with_code_path(inputs)
+    told = inputs if _NEEDED.issubset(inputs.names) else with_code_path(inputs)
     columns = dict(zip(told.names, told.matrix.T, strict=True))
     if _COPIED not in columns:
         return {}
