@@ -1,6 +1,7 @@
 """The learner of utilisation extrapolates with its roofline, and reads back what it wrote."""
 
 import numpy as np
+import pytest
 
 from opmark.core.kernels.kernel import Kernel
 from opmark.predictors.inputs.arrays import from_text, single_thread, to_text
@@ -104,7 +105,8 @@ def test_types_of_several_sizes_do_not_tell_what_vectors_leave() -> None:
     assert "remainders" not in found.further
 
 
-def test_older_bundles_use_all_columns_without_naming_them() -> None:
+@pytest.mark.parametrize("told", [True, None])
+def test_older_bundles_use_all_columns_without_naming_them(told: bool | None) -> None:
     found = fitted_where("n")
     named = from_text(found.files()["columns.json"])
     whole = FittedUtilisation(
@@ -113,10 +115,12 @@ def test_older_bundles_use_all_columns_without_naming_them() -> None:
         rotated_above_hot=None,
         further=dict.fromkeys(found.further),
     )
-    files = whole.files() | {"columns.json": to_text(dict.fromkeys(named, True))}
-    again = Utilisation().restore(files)
+    again = Utilisation().restore(whole.files() | {"columns.json": to_text(dict.fromkeys(named, told))})
     assert isinstance(again, FittedUtilisation)
     assert again.further == dict.fromkeys(named)
+    copied = Utilisation().restore(again.files())
+    assert isinstance(copied, FittedUtilisation)
+    assert copied.further == again.further, "a predictor of another device holds a copy of its donor"
 
 
 def sums(count: int) -> list[Kernel]:

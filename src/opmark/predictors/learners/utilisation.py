@@ -8,7 +8,7 @@ Kernels larger than every measured one have a model of their own (`learners.extr
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -99,7 +99,8 @@ class FittedUtilisation(Fitted):
             found |= self.reach.files()
         if self.largest is not None:
             found |= self.largest.files()
-        return found | ({_COLUMNS_FILE: to_text(dict(self.further))} if self.further else {})
+        told = {name: True if columns is None else columns for name, columns in self.further.items()}
+        return found | ({_COLUMNS_FILE: to_text(told)} if told else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +192,13 @@ class Utilisation(Estimator):
             beyond=beyond_from(files),
             reach=reach_from(files),
             largest=largest_from(files),
-            # older bundles say that they use all columns, and name none
-            further={
-                name: None if columns[name] is True else tuple(columns[name]) for name in _FURTHER if columns.get(name)
-            },
+            further={name: _named(columns[name]) for name in _FURTHER if columns.get(name, False) is not False},
         )
+
+
+def _named(columns: Any) -> tuple[str, ...] | None:
+    """Read the names of further columns; bundles up to 1.13.0 say `true` for all of them, some copies `null`."""
+    return None if columns is True or columns is None else tuple(columns)
 
 
 def _extended(inputs: Inputs, name: str, columns: tuple[str, ...] | None) -> Inputs:
