@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 from opmark.predictors.inputs.arrays import from_text, to_text
-from opmark.predictors.learners.covariance import covariance, inverted, negative_log_likelihood, noise_variance
-from opmark.predictors.learners.gaussian_process import GaussianProcess, fit_process, process_from
+from opmark.predictors.learners.covariance import (
+    covariance,
+    inverted,
+    negative_log_likelihood,
+    noise_variance,
+    variances,
+)
+from opmark.predictors.learners.gaussian_process import GaussianProcess, LengthSearch, fit_process, process_from
 
 SOURCE = np.random.default_rng(7)
 ROWS = SOURCE.uniform(-2, 2, (70, 3))
@@ -19,10 +25,15 @@ def no_folds(count: int) -> np.ndarray:
     return np.arange(count) % 5
 
 
-def test_the_gradient_is_the_derivative() -> None:
+ONE_PART = [0.1, 0.8, 0.4, 0.9, 1.5, 0.7, 2.5]
+TWO_PARTS = [*ONE_PART, 0.3, 0.4, 0.9, 0.2]
+
+
+@pytest.mark.parametrize("deviations", [ONE_PART, TWO_PARTS])
+def test_the_gradient_is_the_derivative(deviations: list[float]) -> None:
     rows, target = ROWS[:20], surface(ROWS[:20])
     noise = np.linspace(1, 3, 20)
-    hyper = np.log(np.array([0.1, 0.8, 0.4, 0.9, 1.5, 0.7, 2.5]))
+    hyper = np.log(np.array(deviations))
     _, slope = negative_log_likelihood(hyper, rows, target, noise)
     for index in range(len(hyper)):
         step = np.zeros(len(hyper))
@@ -74,6 +85,28 @@ def test_it_survives_text_and_is_the_same_twice() -> None:
     assert np.array_equal(again.predict(ROWS), process.predict(ROWS))
     _, second = fit_process(ROWS, surface(ROWS), no_folds(70))
     assert np.array_equal(held_out, second)
+
+
+def test_a_second_covariance_follows_a_sum_and_survives_text() -> None:
+    rows = np.random.default_rng(7).uniform(-2, 2, (80, 3))
+    target = 2 * np.sin(rows[:, 0]) * np.cos(rows[:, 1]) + 0.5 * np.sin(6 * rows[:, 2])
+    one, by_one = fit_process(rows, target, no_folds(80))
+    both, by_both = fit_process(rows, target, no_folds(80), search=LengthSearch(start=one.hyper, second=True))
+    assert len(both.hyper) == len(one.hyper) + 4
+    assert np.abs(by_both - target).mean() < 0.2 * np.abs(by_one - target).mean()
+    again = process_from(from_text(to_text(both.values())))
+    assert np.array_equal(again.predict(rows), both.predict(rows))
+    assert both.similarity(rows[:5]) == pytest.approx(np.ones(5), abs=1e-6)
+    points = (rows - both.centre) / both.scale
+    assert np.diag(covariance(points, points, both.hyper)) == pytest.approx(variances(points, both.hyper))
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_lengths_of_some_columns_are_no_process(missing: int) -> None:
+    process, _ = fit_process(ROWS, surface(ROWS), no_folds(70), search=LengthSearch(second=True))
+    told = process.values() | {"hyper": process.hyper[:-missing]}
+    with pytest.raises(ValueError, match="hyper has"):
+        process_from(told)
 
 
 def test_constant_columns_and_a_single_fold_do_no_harm() -> None:

@@ -5,7 +5,7 @@ import pytest
 from tests.predictors import law
 
 from opmark.predictors.inputs.features import Inputs, features
-from opmark.predictors.learners import gaussian_process, residual
+from opmark.predictors.learners import residual
 from opmark.predictors.learners.residual import LEAST_ROWS, fit_residual, residual_from, tried_residual
 from opmark.predictors.learners.roofline import fit_roofline
 from opmark.predictors.learners.trees import ensemble_from, fit_trees, settings
@@ -52,7 +52,6 @@ def test_labels_of_the_same_kernels_share_their_rows() -> None:
 def test_more_rows_find_better_lengths_or_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, target = above_roofline(law.kernels("conv", 90))
     monkeypatch.setattr(residual, "SEARCH_ROWS", 30)
-    monkeypatch.setattr(gaussian_process, "SEARCH_ROWS", 30)
     monkeypatch.setattr(residual, "_REFINED_SEARCH_ROWS", 60)
     tried = tried_residual(inputs, target)
     refined = tried.refined()

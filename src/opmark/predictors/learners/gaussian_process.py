@@ -1,4 +1,4 @@
-"""Gaussian-process regression for tens to thousands of rows: a smooth surface with one length per feature.
+"""Gaussian-process regression for tens to thousands of rows: a smooth surface with one length per feature, or two.
 
 C. E. Rasmussen, C. K. I. Williams: Gaussian Processes for Machine Learning (2006). The covariance and its lengths are
 in `learners.covariance`. Residuals of held-out groups follow from the full fit (section 5.4.2, in blocks).
@@ -11,14 +11,16 @@ import numpy as np
 
 from opmark.predictors.inputs.arrays import Floats, Integers, check_shapes
 from opmark.predictors.learners.covariance import (
-    FIRST_LENGTH,
     covariance,
     initial_hyper,
     inverted,
+    is_complete,
     matern,
+    matern_variance,
     noise_variance,
     searched_hyper,
     student_noise,
+    with_second,
 )
 from opmark.predictors.learners.inducing_rows import InducingRows
 
@@ -31,6 +33,29 @@ _ROBUST_ROUNDS = 2
 _CHUNK = 512
 # Logarithms, as all of `hyper`: beyond, their squares overflow.
 _MOST_HYPER = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LengthSearch:
+    """A search for lengths on so many `rows`, from `start`, the `hyper` of a process of the same columns.
+
+    With `second` the covariance has a second Matérn part, which follows what changes fast.
+    """
+
+    rows: int = SEARCH_ROWS
+    start: Floats | None = None
+    second: bool = False
+
+    def beginning(self, columns: int, target: Floats) -> tuple[Floats, Floats]:
+        """Where the search begins, and what it expects."""
+        expected = initial_hyper(columns, target)
+        begin = expected if self.start is None else self.start
+        if not self.second:
+            return begin, expected
+        return with_second(begin, columns), with_second(expected, columns, shorter=0.0)
+
+
+_USUAL_SEARCH = LengthSearch()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,7 +88,7 @@ class GaussianProcess:
     def similarity(self, matrix: Floats) -> Floats:
         """Find the correlation, 0 to 1, of each row of `matrix` with the training row most like it."""
         points = (matrix - self.centre) / self.scale
-        alike = matern(points, self.rows, self.hyper).max(axis=1) / np.exp(2 * self.hyper[3])
+        alike = matern(points, self.rows, self.hyper).max(axis=1) / matern_variance(self.hyper, points.shape[1])
         clipped: Floats = np.clip(alike, 0.0, 1.0)
         return clipped
 
@@ -81,9 +106,11 @@ def process_from(values: dict[str, Any]) -> GaussianProcess:
         centre=(arrays["centre"], (columns,)),
         rows=(arrays["rows"], arrays["rows"].shape),
         scale=(arrays["scale"], (columns,)),
-        hyper=(arrays["hyper"], (FIRST_LENGTH + columns,)),
+        hyper=(arrays["hyper"], (arrays["hyper"].size,)),
         weights=(arrays["weights"], (len(arrays["rows"]),)),
     )
+    if not is_complete(arrays["hyper"], columns):
+        raise ValueError(f"hyper has {len(arrays['hyper'])} numbers, not those of {columns} columns")
     if not arrays["scale"].all() or np.abs(arrays["hyper"]).max() > _MOST_HYPER:
         raise ValueError("a process cannot have these scales or lengths")
     return GaussianProcess(**arrays, mean=float(values["mean"]))
@@ -96,13 +123,13 @@ def fit_process(
     weight: Floats | None = None,
     *,
     most_rows: int = _MOST_ROWS,
-    search_rows: int | None = None,
+    search: LengthSearch = _USUAL_SEARCH,
 ) -> tuple[GaussianProcess, Floats]:
     """Fit a process to `target`; return it, and predictions of each row made without the row's fold.
 
     A row's noise is the greater, the smaller its `weight`. Reweighting makes errors follow Student's t, so that
     outliers count little. Of more than `most_rows`, an even spread of so many is kept and stands for all
-    (`learners.inducing_rows`). Lengths follow `search_rows`, 480 without it.
+    (`learners.inducing_rows`).
     """
     centre = matrix.mean(axis=0)
     deviation = matrix.std(axis=0)
@@ -118,13 +145,14 @@ def fit_process(
             return _AllRows(points, centred, hyper)
         return InducingRows.of(points, centred, kept, hyper)
 
-    search = _spread(len(target), SEARCH_ROWS if search_rows is None else search_rows)
+    searched = _spread(len(target), search.rows)
     noise = given
-    hyper = searched_hyper(points[search], centred[search], noise[search], initial_hyper(points.shape[1], centred))
+    begin, expected = search.beginning(points.shape[1], centred)
+    hyper = searched_hyper(points[searched], centred[searched], noise[searched], begin, expected=expected)
     first = learner(hyper)
     for _ in range(_ROBUST_ROUNDS):
         noise = given * student_noise(*first.left_out(noise), noise, hyper)
-    hyper = searched_hyper(points[search], centred[search], noise[search], hyper)
+    hyper = searched_hyper(points[searched], centred[searched], noise[searched], hyper)
     last = learner(hyper)
     noise = given * student_noise(*last.left_out(noise), noise, hyper)
     weights, held_out = last.solved(noise, folds)

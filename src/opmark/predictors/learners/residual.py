@@ -14,7 +14,13 @@ from opmark.core.canonical import content_id
 from opmark.predictors.inputs.arrays import Flags, Floats, Integers, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
-from opmark.predictors.learners.gaussian_process import SEARCH_ROWS, GaussianProcess, fit_process, process_from
+from opmark.predictors.learners.gaussian_process import (
+    SEARCH_ROWS,
+    GaussianProcess,
+    LengthSearch,
+    fit_process,
+    process_from,
+)
 from opmark.predictors.learners.tree_ensemble import TreeEnsemble
 from opmark.predictors.learners.trees import (
     compact_trees,
@@ -127,7 +133,12 @@ def smooth_residual(
     codes = _codes(inputs)
     one_fold = np.zeros(len(inputs), dtype=np.int64)
     process, _ = fit_process(
-        _smooth_columns(inputs, codes), target, one_fold, weight, most_rows=most_rows, search_rows=search_rows
+        _smooth_columns(inputs, codes),
+        target,
+        one_fold,
+        weight,
+        most_rows=most_rows,
+        search=LengthSearch(rows=search_rows),
     )
     return Residual(low=low, high=high, median=float(np.median(target)), smooth_share=1.0, codes=codes, process=process)
 
@@ -158,15 +169,18 @@ class TriedResidual:
         return float(np.abs(self.held_out - self.target)[rows].mean())
 
     def refined(self) -> "TriedResidual":
-        """Search the lengths of the process on more rows; itself where that does not predict held-out rows better."""
+        """Search the lengths of the process on more rows, also with a second covariance.
+
+        The result is what predicts held-out rows best, which may be itself.
+        """
         if self.process is None or self.by_trees is None or len(self.target) <= SEARCH_ROWS:
             return self
-        folds = _folds(self.inputs)
-        process, share, held_out = _mixed(
-            self.inputs, self.target, folds, self.by_trees, self.weight, search_rows=_REFINED_SEARCH_ROWS
-        )
-        found = replace(self, process=process, smooth_share=share, held_out=held_out)
-        return found if found.error < self.error else self
+        tried = [self]
+        for second in (False, True):
+            search = LengthSearch(rows=_REFINED_SEARCH_ROWS, start=self.process.hyper, second=second)
+            process, share, held_out = _mixed(self.inputs, self.target, self.by_trees, self.weight, search)
+            tried.append(replace(self, process=process, smooth_share=share, held_out=held_out))
+        return min(tried, key=lambda one: one.error)
 
     def fitted(self) -> Residual:
         """Fit all rows."""
@@ -203,7 +217,7 @@ def tried_residual(
     if not smooth:
         held_out = np.clip(by_trees, *_limits(target))
         return TriedResidual(inputs=inputs, target=target, weight=weight, held_out=held_out, rounds=rounds)
-    process, share, held_out = _mixed(inputs, target, folds, by_trees, weight)
+    process, share, held_out = _mixed(inputs, target, by_trees, weight, LengthSearch(rows=SEARCH_ROWS))
     return TriedResidual(
         inputs=inputs,
         target=target,
@@ -221,17 +235,11 @@ def _folds(inputs: Inputs) -> Integers:
 
 
 def _mixed(
-    inputs: Inputs,
-    target: Floats,
-    folds: Integers,
-    by_trees: Floats,
-    weight: Floats | None,
-    *,
-    search_rows: int | None = None,
+    inputs: Inputs, target: Floats, by_trees: Floats, weight: Floats | None, search: LengthSearch
 ) -> tuple[GaussianProcess, float, Floats]:
     """Fit a process; return it, its share beside the trees, and what both predict of held-out rows."""
     columns = _smooth_columns(inputs, _codes(inputs))
-    process, by_process = fit_process(columns, target, folds, weight, search_rows=search_rows)
+    process, by_process = fit_process(columns, target, _folds(inputs), weight, search=search)
     share = _best_share(target, by_process, by_trees)
     held_out: Floats = np.clip(share * by_process + (1 - share) * by_trees, *_limits(target))
     return process, share, held_out
