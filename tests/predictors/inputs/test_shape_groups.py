@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.predictors import law
 
-from opmark.predictors.inputs.shape_groups import group_folds, shape_groups
+from opmark.predictors.inputs.shape_groups import are_enough, group_folds, shape_groups
 
 
 @given(st.lists(st.sampled_from("abcdefghij"), min_size=1, max_size=60), st.integers(2, 6))
@@ -31,3 +31,10 @@ def test_groups_of_two_kinds_never_coincide() -> None:
     kernels = (*law.kernels("gemm", 20), *law.kernels("conv", 20))
     groups = shape_groups(kernels)
     assert not set(groups[:20]) & set(groups[20:])
+
+
+def test_enough_kernels_are_of_five_groups() -> None:
+    kernels = law.kernels("gemm", 12)
+    assert are_enough(kernels, 12)
+    assert not are_enough(kernels, 13)
+    assert not are_enough(kernels[:1] * 12, 12), "siblings only"

@@ -1,4 +1,4 @@
-"""Operations of one kind are learned apart where each has rows enough and is told better alone."""
+"""Operations of one kind, and forms of a convolution, are learned apart where they are told better alone."""
 
 import numpy as np
 from tests.predictors import law
@@ -48,6 +48,31 @@ def test_operations_with_loops_of_their_own_have_models_of_their_own() -> None:
     again = restore_by_operation(found.files(), LEARNER.restore_group)
     assert np.array_equal(again.predict(inputs).hot_ns, found.predict(inputs).hot_ns)
     assert np.array_equal(again.predict(inputs).rotated_ns, found.predict(inputs).rotated_ns)
+
+
+def test_forms_of_a_convolution_have_models_of_their_own() -> None:
+    sizes = np.random.default_rng(4).integers(8, 160, (180, 2)).tolist()
+    kernels = [
+        convolution(width, 8 * (channels // 8 + 1), depthwise=row % 2 == 0)
+        for row, (width, channels) in enumerate(sizes)
+    ]
+    inputs = features(kernels, None, law.HARDWARE)
+    left = inputs.raw["output_width"] % 16
+    slow = np.where(inputs.raw["groups"] > 1, 1 + left / 4, 1.0)
+    hot_ns: Floats = 1000 + inputs.flops / 40 * slow
+    labels = Latencies(hot_ns=hot_ns, rotated_ns=np.full(len(hot_ns), np.nan))
+    with single_thread():
+        found = fit_by_operation(inputs, labels, LEARNER.fit_group)
+    assert isinstance(found, ByOperation)
+    assert found.column == "form"
+    again = restore_by_operation(found.files(), LEARNER.restore_group)
+    assert np.array_equal(again.predict(inputs).hot_ns, found.predict(inputs).hot_ns)
+
+
+def convolution(width: int, channels: int, *, depthwise: bool) -> Kernel:
+    size = {"batch": 1, "channels_in": channels, "channels_out": channels, "size": (width, width), "kernel": (3, 3)}
+    window = {"stride": (1, 1), "pads": (1, 1, 1, 1), "dilation": (1, 1), "groups": channels if depthwise else 1}
+    return Kernel.of("conv", {**size, **window, "bias": False, "dtype": "float32"})
 
 
 def test_one_operation_is_one_model() -> None:

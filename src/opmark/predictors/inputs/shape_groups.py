@@ -11,6 +11,7 @@ from opmark.predictors.inputs.arrays import Flags, Integers
 
 # One group in this many is held out to judge.
 PARTS = 5
+_ENOUGH_GROUPS = 5
 
 
 def shape_groups(kernels: Sequence[Kernel]) -> tuple[str, ...]:
@@ -20,6 +21,14 @@ def shape_groups(kernels: Sequence[Kernel]) -> tuple[str, ...]:
         kind = kind_of(kernel)
         groups.append(f"{kernel.kind}: {kind.shape_group(kind.parse(kernel))}")
     return tuple(groups)
+
+
+def are_enough(kernels: Sequence[Kernel], least_rows: int) -> bool:
+    """True for `least_rows` kernels of five shape groups.
+
+    With fewer groups, siblings of a row would be held out with it rarely, and its error would look small.
+    """
+    return len(kernels) >= least_rows and len(set(shape_groups(kernels))) >= _ENOUGH_GROUPS
 
 
 def group_folds(groups: Sequence[str], count: int) -> Integers:

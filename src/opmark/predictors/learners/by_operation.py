@@ -1,28 +1,25 @@
-"""A model for each operation of a kind that is told better by itself.
+"""A model for each operation of a kind, or form of a convolution, that is told better by itself.
 
 A kind such as `movement` holds twenty operations, each with loops of its own. One model of all has the same lengths for
 each of them. Operations with rows enough get their own where held-out shape groups say that it is better; the model of
 all rows tells the others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from opmark.predictors.inputs.arrays import Floats, Integers, from_text, to_text
+from opmark.predictors.inputs.arrays import Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
-from opmark.predictors.inputs.shape_groups import shape_groups
+from opmark.predictors.inputs.operations import operation_codes, operation_columns
+from opmark.predictors.inputs.shape_groups import are_enough
 from opmark.predictors.inputs.switches import element_types
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.by_element_type import Fit, Restore, joined, starting_with
 from opmark.predictors.learners.estimator import Fitted
 
-# Columns that hold the code of an operation, and the first that a kind has.
-_OPERATIONS = ("op", "mode")
 _ENOUGH_ROWS = 60
-# With fewer shape groups, siblings of a row would be held out with it rarely, and its error would look small.
-_ENOUGH_GROUPS = 5
 # The operation's own model must reduce its error on held-out shape groups by this share.
 _LEAST_GAIN = 0.03
 _FILE = "operations.json"
@@ -40,7 +37,7 @@ class ByOperation(Fitted):
 
     def predict(self, inputs: Inputs) -> Latencies:
         """Predict both labels of each kernel with the model of its operation."""
-        codes = _codes(inputs, self.column)
+        codes = operation_codes(inputs, self.column)
         codes = np.where(np.isin(codes, list(self.models)), codes, _ALL)
         models = {**self.models, _ALL: self.all_rows}
         parts = {int(code): models[int(code)].predict(inputs.take(codes == code)) for code in np.unique(codes)}
@@ -55,20 +52,28 @@ class ByOperation(Fitted):
 
 def fit_by_operation(inputs: Inputs, labels: Latencies, fit: Fit) -> Fitted:
     """Call `fit` on all rows, and on those of each common operation that it tells better alone."""
-    all_rows = fit(inputs, labels)
-    column = next((name for name in _OPERATIONS if name in inputs.raw), None)
     # rows of several element types stand in for rare types, whose operations are rarer still
-    if column is None or all_rows.held_out is None or len(np.unique(element_types(inputs))) > 1:
+    mixed = len(np.unique(element_types(inputs))) > 1
+    return _fit_by(() if mixed else operation_columns(inputs), inputs, labels, fit)
+
+
+def _fit_by(columns: Sequence[str], inputs: Inputs, labels: Latencies, fit: Fit) -> Fitted:
+    """Take the first of the `columns` apart, and within each of its codes the others."""
+    if not columns:
+        return fit(inputs, labels)
+    column, *others = columns
+    all_rows = _fit_by(others, inputs, labels, fit)
+    if all_rows.held_out is None:
         return all_rows
-    codes = _codes(inputs, column)
+    codes = operation_codes(inputs, column)
     together = _errors(all_rows.held_out, labels)
     models: dict[int, Fitted] = {}
     parts = {_ALL: all_rows.held_out}
     for code in np.unique(codes).tolist():
         own = codes == code
-        if own.all() or own.sum() < _ENOUGH_ROWS or len(set(shape_groups(inputs.take(own).kernels))) < _ENOUGH_GROUPS:
+        if own.all() or not are_enough(inputs.take(own).kernels, _ENOUGH_ROWS):
             continue
-        model = fit(inputs.take(own), labels.take(own))
+        model = _fit_by(others, inputs.take(own), labels.take(own), fit)
         assert model.held_out is not None
         if _errors(model.held_out, labels.take(own)).mean() < (1 - _LEAST_GAIN) * together[own].mean():
             models[code], parts[code] = model, model.held_out
@@ -86,14 +91,12 @@ def restore_by_operation(files: Mapping[str, str], restore: Restore) -> Fitted:
     told = from_text(files[_FILE])
     return ByOperation(
         column=str(told["column"]),
-        models={int(code): restore(starting_with(files, f"operation-{code}.")) for code in told["codes"]},
-        all_rows=restore(starting_with(files, "all.")),
+        models={
+            int(code): restore_by_operation(starting_with(files, f"operation-{code}."), restore)
+            for code in told["codes"]
+        },
+        all_rows=restore_by_operation(starting_with(files, "all."), restore),
     )
-
-
-def _codes(inputs: Inputs, column: str) -> Integers:
-    codes: Integers = inputs.raw[column].astype(np.int64)
-    return codes
 
 
 def _errors(held_out: Latencies, labels: Latencies) -> Floats:

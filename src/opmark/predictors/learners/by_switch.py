@@ -12,7 +12,7 @@ import numpy as np
 
 from opmark.predictors.inputs.arrays import Flags, Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
-from opmark.predictors.inputs.shape_groups import shape_groups
+from opmark.predictors.inputs.shape_groups import are_enough
 from opmark.predictors.inputs.switches import WITHOUT_ONEDNN, switched, switches
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.by_element_type import Fit, Restore, joined, starting_with
@@ -24,8 +24,6 @@ Errors = Callable[[Inputs, Latencies], Floats]
 
 # A side with fewer rows learns more from the other side than it loses by it.
 _ENOUGH_ROWS = 40
-# With fewer shape groups, siblings of a row would be held out with it rarely, and its error would look small.
-_ENOUGH_GROUPS = 5
 # Two models must reduce the error on held-out shape groups by this share: two codes do, luck of small models rarely.
 _LEAST_GAIN = 0.1
 # Learning both sides takes long. It is tried for the switches that divide rooflines best, if they do by this share.
@@ -94,7 +92,7 @@ def _promising(inputs: Inputs, labels: Latencies) -> dict[str, Flags]:
     for name, on in switches(inputs).items():
         # the opposite of a switch divides as it does
         division = (on ^ on[:1]).tobytes()
-        if division in known or not (_is_enough(inputs.take(on)) and _is_enough(inputs.take(~on))):
+        if division in known or not all(are_enough(inputs.take(side).kernels, _ENOUGH_ROWS) for side in (on, ~on)):
             continue
         known.add(division)
         apart = sum(_spread(inputs.take(side), labels.take(side)) for side in (on, ~on))
@@ -109,10 +107,6 @@ def _spread(inputs: Inputs, labels: Latencies) -> float:
     roofline = fit_roofline(inputs.flops, inputs.moved_bytes, labels.hot_ns)
     above = np.log(labels.hot_ns / roofline.latency_ns(inputs.flops, inputs.moved_bytes))
     return float(np.abs(above - np.median(above)).sum())
-
-
-def _is_enough(inputs: Inputs) -> bool:
-    return len(inputs) >= _ENOUGH_ROWS and len(set(shape_groups(inputs.kernels))) >= _ENOUGH_GROUPS
 
 
 def restore_by_switch(files: Mapping[str, str], restore: Restore) -> Fitted:
