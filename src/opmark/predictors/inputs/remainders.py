@@ -9,14 +9,13 @@ import numpy as np
 from opmark.predictors.inputs.alignment import LOOP_SIZES
 from opmark.predictors.inputs.arrays import Floats
 from opmark.predictors.inputs.features import Inputs
+from opmark.predictors.inputs.small_images import IMAGES
 
 _SIZES = LOOP_SIZES | {
     *("height", "width", "output_height", "output_width", "planes", "outer", "elements", "output_elements"),
     *("second_elements", "third_elements", "smallest_run", "source_elements", "kept_elements", "moved"),
     *("query_length", "key_length", "value_size", "products", "classes", "window"),
 }
-# What loops and matrix products over a whole image run over.
-_IMAGES = {"image": ("height", "width"), "output_image": ("output_height", "output_width")}
 _AT_ONCE = (4, 8, 16, 32, 64)
 
 
@@ -26,7 +25,7 @@ def with_remainders(inputs: Inputs) -> Inputs:
     A smooth surface can follow these columns, too.
     """
     sizes = {name: size for name, size in inputs.raw.items() if name in _SIZES}
-    for name, sides in _IMAGES.items():
+    for name, sides in IMAGES.items():
         if all(side in inputs.raw for side in sides):
             sizes[name] = inputs.raw[sides[0]] * inputs.raw[sides[1]]
     columns: dict[str, Floats] = {

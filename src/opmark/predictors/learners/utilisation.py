@@ -17,6 +17,7 @@ from opmark.predictors.inputs.arrays import Flags, Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
 from opmark.predictors.inputs.fresh_results import has_fresh_results, with_fresh_results
 from opmark.predictors.inputs.remainders import with_remainders
+from opmark.predictors.inputs.small_images import with_small_images
 from opmark.predictors.inputs.steps import with_code_path, with_steps, with_wave_losses
 from opmark.predictors.inputs.switches import element_types
 from opmark.predictors.inputs.tables import Latencies
@@ -41,6 +42,7 @@ _FURTHER: Mapping[str, Callable[[Inputs], Inputs]] = {
     "steps": with_steps,
     "code_path": with_code_path,
     "remainders": with_remainders,
+    "small_images": with_small_images,
     "fresh_results": with_fresh_results,
     "wave_losses": with_wave_losses,
 }
@@ -58,9 +60,10 @@ class FittedUtilisation(Fitted):
 
     Both ratios also follow the columns that `further` names, None for all of them: powers of two in sizes
     (`inputs.alignment`), what an implementation repeats and which one it is (`inputs.steps`), what whole vectors leave
-    of sizes (`inputs.remainders`), results that malloc does not keep (`inputs.fresh_results`), and what a GPU computes
-    in vain (`inputs.waves`). Kernels larger than the measured ones have the columns of those in `reach`, and half of
-    what they are told by `beyond` and by the learners is that of the `largest`, where these are known.
+    of sizes (`inputs.remainders`), the positions of small images (`inputs.small_images`), results that malloc does not
+    keep (`inputs.fresh_results`), and what a GPU computes in vain (`inputs.waves`). Kernels larger than the measured
+    ones have the columns of those in `reach`, and half of what they are told by `beyond` and by the learners is that of
+    the `largest`, where these are known.
     """
 
     roofline: Roofline
