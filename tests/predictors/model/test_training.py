@@ -108,3 +108,14 @@ def test_training_on_the_first_rows_by_key() -> None:
         keys = sorted(row.kernel.key for row in rows if row.kernel.kind == kind)
         assert [row.kernel.key for row in kept if row.kernel.kind == kind] == keys[:4]
     assert _first_rows(tuple(reversed(rows)), 4) == kept
+
+
+def test_training_tells_which_kind_is_begun_and_how_many_rows_came_before() -> None:
+    told: list[tuple[str, float]] = []
+    train_on(
+        law.rows(10, ("gemm", "softmax")),
+        law.TARGET,
+        hardware=law.HARDWARE,
+        begun=lambda kind, done: told.append((kind, done)),
+    )
+    assert told == [("gemm", 0.0), ("softmax", 0.5), ("networks", 1.0)]

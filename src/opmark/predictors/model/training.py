@@ -1,6 +1,6 @@
 """Training: one learner per kind from a release's rows, and network constants from its training networks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -43,6 +43,15 @@ if TYPE_CHECKING:
     from opmark.datasets.release.release import Release
 
 
+Beginning = Callable[[str, float], None]
+"""Called when a kind is begun, or the networks at the end, with the share of the rows, 0 to 1, that came before."""
+_NETWORKS = "networks"
+
+
+def silent(kind: str, done: float) -> None:
+    """Tell nobody that a kind is begun."""
+
+
 def train(
     release: "Release",
     target_name: str,
@@ -51,6 +60,7 @@ def train(
     learner: Estimator | None = None,
     graphs: Mapping[str, Graph] | None = None,
     most_rows: int | None = None,
+    begun: Beginning = silent,
 ) -> Bundle:
     """Train a bundle for one target of `release`, each kind on `most_rows` of its rows at most, the first by key.
 
@@ -72,6 +82,7 @@ def train(
         graphs=graphs or {},
         derives=release.manifest.provenance.kind == IMPORTED,
         fusion=fusion_of(release, target_name),
+        begun=begun,
     )
 
 
@@ -111,6 +122,7 @@ def train_on(
     graphs: Mapping[str, Graph] | None = None,
     derives: bool = False,
     fusion: Mapping[str, bool] = MappingProxyType({}),
+    begun: Beginning = silent,
 ) -> Bundle:
     """Train a bundle from given rows; see `train`. `derives` and `fusion` as in `BundleManifest`."""
     hardware = hardware or Hardware()
@@ -122,8 +134,11 @@ def train_on(
         )
     kinds: dict[str, KindPredictor] = {}
     without: dict[Kernel, tuple[float, float]] = {}
+    rows, done = sum(len(table.inputs) for table in found.values()), 0
     with single_thread():
         for kind, table in found.items():
+            begun(kind, done / rows)
+            done += len(table.inputs)
             kinds[kind], held_out = _predictor(kind, table, learner, estimator)
             without.update(by_kernel(table.inputs.kernels, held_out))
     manifest = BundleManifest(
@@ -141,6 +156,7 @@ def train_on(
     bundle = Bundle(manifest=manifest, kinds=kinds)
     if learner.plain_sum:
         return Bundle(manifest=replace(manifest, constants=PLAIN_SUM), kinds=kinds)
+    begun(_NETWORKS, 1.0)
     return with_constants(
         bundle,
         networks,

@@ -30,7 +30,7 @@ from opmark.predictors.model.adapted_learner import (
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.intervals import TrainingRange
 from opmark.predictors.model.manifest import CORRECTED, KindEntry, TransferRecord
-from opmark.predictors.model.training import release_hardware, train
+from opmark.predictors.model.training import Beginning, release_hardware, silent, train
 from opmark.predictors.transfer.choosing import USELESS, Donor, divergence
 
 if TYPE_CHECKING:
@@ -107,14 +107,19 @@ def with_donor_ranges(bundle: Bundle, donor: Bundle) -> Bundle:
 
 
 def train_corrected(
-    release: "Release", target_name: str, donor: Donor, *, graphs: Mapping[str, Graph] | None = None
+    release: "Release",
+    target_name: str,
+    donor: Donor,
+    *,
+    graphs: Mapping[str, Graph] | None = None,
+    begun: Beginning = silent,
 ) -> Bundle:
     """Train a bundle for one target of `release` with a predictor of another device; see `training.train`.
 
     Raises `UnknownNameError` for a target that the release lacks, `NothingSelectedError` without usable rows.
     """
     corrected = Corrected(donor=donor.model.bundle)
-    bundle = train(release, target_name, estimator=TRANSFERRED, learner=corrected, graphs=graphs)
+    bundle = train(release, target_name, estimator=TRANSFERRED, learner=corrected, graphs=graphs, begun=begun)
     bundle = with_donor_ranges(bundle, donor.model.bundle)
     rows = list(tables(release.measurements(target_name), release_hardware(release)).values())
     record = TransferRecord(

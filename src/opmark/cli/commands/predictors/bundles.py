@@ -2,7 +2,7 @@
 
 from math import exp
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,11 @@ from opmark.cli.options import json_option, predictors_workspace, workspace
 from opmark.cli.text.terminal import MISSING, progress_bar, show_json, show_note, show_table
 from opmark.core.errors import UsageError
 from opmark.core.units import format_bytes, format_ns
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from opmark.predictors.model.training import Beginning
 
 
 @click.command(epilog="Example: opmark predictors train --target onnxruntime-cpu-t1")
@@ -79,12 +84,13 @@ def train(
     written = []
     known = donors_by_target(here, donors, names)
     with progress_bar(transient=True) as progress:
-        for name, folder in progress.track(list(folders.items()), description="training"):
+        for name, folder in folders.items():
+            begun = _telling(progress, name, len(found.measurements(name)))
             graphs = training_graphs(here, found, name)
             if name in known:
-                bundle = train_corrected(found, name, known[name], graphs=graphs)
+                bundle = train_corrected(found, name, known[name], graphs=graphs, begun=begun)
             else:
-                bundle = train_target(found, name, estimator=estimator, graphs=graphs, most_rows=most_rows)
+                bundle = train_target(found, name, estimator=estimator, graphs=graphs, most_rows=most_rows, begun=begun)
             save(bundle, folder)
             written.append(_document(folder))
     if as_json:
@@ -96,6 +102,16 @@ def train(
         rows = sum(kind["rows"] for kind in one["kinds"].values())
         if larger := larger_donor(here, found.device, name, rows=rows):
             show_note(f"{name}: `--donor {larger}` may predict better: it knows more kernels, of another device")
+
+
+def _telling(progress: "Progress", target: str, rows: int) -> "Beginning":
+    """A task of the `target`'s own, whose pace is its rows', and a function that tells which kind is begun."""
+    task = progress.add_task(target, total=rows)
+
+    def begun(kind: str, done: float) -> None:
+        progress.update(task, description=f"{target}, {kind}", completed=int(done * rows))
+
+    return begun
 
 
 @click.command(name="list", epilog="Example: opmark predictors list")
