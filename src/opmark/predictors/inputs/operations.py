@@ -8,14 +8,16 @@ from opmark.predictors.inputs.features import Inputs
 # Columns that hold the code of an operation.
 _OPERATIONS = ("op", "mode")
 _FORM = "form"
-_FORM_COLUMNS = ("kernel_height", "kernel_width", "groups")
+_FORM_COLUMNS = ("kernel_height", "kernel_width", "groups", "channels_in")
 _DENSE, _POINTWISE, _GROUPED, _DEPTHWISE = range(4)
 
 
-def operation_columns(inputs: Inputs) -> tuple[str, ...]:
+def operation_column(inputs: Inputs) -> str | None:
     """Name what tells the operations of a kind apart: a column of their codes, or the form of a convolution."""
-    forms = (_FORM,) if all(column in inputs.raw for column in _FORM_COLUMNS) and "channels_in" in inputs.raw else ()
-    return tuple(column for column in _OPERATIONS if column in inputs.raw) or forms
+    found = next((column for column in _OPERATIONS if column in inputs.raw), None)
+    if found is None and all(column in inputs.raw for column in _FORM_COLUMNS):
+        return _FORM
+    return found
 
 
 def operation_codes(inputs: Inputs, column: str) -> Integers:

@@ -5,14 +5,14 @@ each of them. Operations with rows enough get their own where held-out shape gro
 all rows tells the others.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from opmark.predictors.inputs.arrays import Floats, from_text, to_text
 from opmark.predictors.inputs.features import Inputs
-from opmark.predictors.inputs.operations import operation_codes, operation_columns
+from opmark.predictors.inputs.operations import operation_codes, operation_column
 from opmark.predictors.inputs.shape_groups import are_enough
 from opmark.predictors.inputs.switches import element_types
 from opmark.predictors.inputs.tables import Latencies
@@ -52,18 +52,10 @@ class ByOperation(Fitted):
 
 def fit_by_operation(inputs: Inputs, labels: Latencies, fit: Fit) -> Fitted:
     """Call `fit` on all rows, and on those of each common operation that it tells better alone."""
+    all_rows = fit(inputs, labels)
+    column = operation_column(inputs)
     # rows of several element types stand in for rare types, whose operations are rarer still
-    mixed = len(np.unique(element_types(inputs))) > 1
-    return _fit_by(() if mixed else operation_columns(inputs), inputs, labels, fit)
-
-
-def _fit_by(columns: Sequence[str], inputs: Inputs, labels: Latencies, fit: Fit) -> Fitted:
-    """Take the first of the `columns` apart, and within each of its codes the others."""
-    if not columns:
-        return fit(inputs, labels)
-    column, *others = columns
-    all_rows = _fit_by(others, inputs, labels, fit)
-    if all_rows.held_out is None:
+    if column is None or all_rows.held_out is None or len(np.unique(element_types(inputs))) > 1:
         return all_rows
     codes = operation_codes(inputs, column)
     together = _errors(all_rows.held_out, labels)
@@ -73,7 +65,7 @@ def _fit_by(columns: Sequence[str], inputs: Inputs, labels: Latencies, fit: Fit)
         own = codes == code
         if own.all() or not are_enough(inputs.take(own).kernels, _ENOUGH_ROWS):
             continue
-        model = _fit_by(others, inputs.take(own), labels.take(own), fit)
+        model = fit(inputs.take(own), labels.take(own))
         assert model.held_out is not None
         if _errors(model.held_out, labels.take(own)).mean() < (1 - _LEAST_GAIN) * together[own].mean():
             models[code], parts[code] = model, model.held_out
@@ -91,11 +83,8 @@ def restore_by_operation(files: Mapping[str, str], restore: Restore) -> Fitted:
     told = from_text(files[_FILE])
     return ByOperation(
         column=str(told["column"]),
-        models={
-            int(code): restore_by_operation(starting_with(files, f"operation-{code}."), restore)
-            for code in told["codes"]
-        },
-        all_rows=restore_by_operation(starting_with(files, "all."), restore),
+        models={int(code): restore(starting_with(files, f"operation-{code}.")) for code in told["codes"]},
+        all_rows=restore(starting_with(files, "all.")),
     )
 
 
