@@ -9,7 +9,7 @@ import numpy as np
 from opmark.predictors.inputs.alignment import LOOP_SIZES
 from opmark.predictors.inputs.arrays import Floats
 from opmark.predictors.inputs.features import Inputs
-from opmark.predictors.inputs.small_images import IMAGES
+from opmark.predictors.inputs.small_images import image_positions
 
 _SIZES = LOOP_SIZES | {
     *("height", "width", "output_height", "output_width", "planes", "outer", "elements", "output_elements"),
@@ -25,9 +25,8 @@ def with_remainders(inputs: Inputs) -> Inputs:
     A smooth surface can follow these columns, too.
     """
     sizes = {name: size for name, size in inputs.raw.items() if name in _SIZES}
-    for name, sides in IMAGES.items():
-        if all(side in inputs.raw for side in sides):
-            sizes[name] = inputs.raw[sides[0]] * inputs.raw[sides[1]]
+    # loops and matrix products run over a whole image
+    sizes |= image_positions(inputs)
     columns: dict[str, Floats] = {
         f"{name}_over_{count}": np.log1p(np.mod(np.maximum(size, 0.0), count))
         for name, size in sizes.items()

@@ -175,10 +175,13 @@ class TriedResidual:
         """
         if self.process is None or self.by_trees is None or len(self.target) <= SEARCH_ROWS:
             return self
+        folds = _folds(self.inputs)
         tried = [self]
         for second in (False, True):
             search = LengthSearch(rows=_REFINED_SEARCH_ROWS, start=self.process.hyper, second=second)
-            process, share, held_out = _mixed(self.inputs, self.target, self.by_trees, self.weight, search)
+            process, share, held_out = _mixed(
+                self.inputs, self.target, folds, self.by_trees, self.weight, search=search
+            )
             tried.append(replace(self, process=process, smooth_share=share, held_out=held_out))
         return min(tried, key=lambda one: one.error)
 
@@ -217,7 +220,7 @@ def tried_residual(
     if not smooth:
         held_out = np.clip(by_trees, *_limits(target))
         return TriedResidual(inputs=inputs, target=target, weight=weight, held_out=held_out, rounds=rounds)
-    process, share, held_out = _mixed(inputs, target, by_trees, weight, LengthSearch(rows=SEARCH_ROWS))
+    process, share, held_out = _mixed(inputs, target, folds, by_trees, weight, search=LengthSearch(rows=SEARCH_ROWS))
     return TriedResidual(
         inputs=inputs,
         target=target,
@@ -235,11 +238,17 @@ def _folds(inputs: Inputs) -> Integers:
 
 
 def _mixed(
-    inputs: Inputs, target: Floats, by_trees: Floats, weight: Floats | None, search: LengthSearch
+    inputs: Inputs,
+    target: Floats,
+    folds: Integers,
+    by_trees: Floats,
+    weight: Floats | None,
+    *,
+    search: LengthSearch,
 ) -> tuple[GaussianProcess, float, Floats]:
     """Fit a process; return it, its share beside the trees, and what both predict of held-out rows."""
     columns = _smooth_columns(inputs, _codes(inputs))
-    process, by_process = fit_process(columns, target, _folds(inputs), weight, search=search)
+    process, by_process = fit_process(columns, target, folds, weight, search=search)
     share = _best_share(target, by_process, by_trees)
     held_out: Floats = np.clip(share * by_process + (1 - share) * by_trees, *_limits(target))
     return process, share, held_out

@@ -85,7 +85,7 @@ def train(
     known = donors_by_target(here, donors, names)
     with progress_bar(transient=True) as progress:
         for name, folder in folders.items():
-            begun = _telling(progress, name, len(found.measurements(name)))
+            begun = _telling(progress, name, int((found.kernels["target"] == name).sum()))
             graphs = training_graphs(here, found, name)
             if name in known:
                 bundle = train_corrected(found, name, known[name], graphs=graphs, begun=begun)
