@@ -30,7 +30,7 @@ def labelled(kernels: list[Kernel]) -> tuple[Inputs, Latencies]:
 
 def fitted(kernels: list[Kernel]) -> Fitted:
     with single_thread():
-        return fit_by_operation(*labelled(kernels), LEARNER.fit_group)
+        return fit_by_operation(*labelled(kernels), LEARNER.held_out_errors, LEARNER.fit_group)
 
 
 def test_operations_with_loops_of_their_own_have_models_of_their_own() -> None:
@@ -62,7 +62,7 @@ def test_forms_of_a_convolution_have_models_of_their_own() -> None:
     hot_ns: Floats = 1000 + inputs.flops / 40 * slow
     labels = Latencies(hot_ns=hot_ns, rotated_ns=np.full(len(hot_ns), np.nan))
     with single_thread():
-        found = fit_by_operation(inputs, labels, LEARNER.fit_group)
+        found = fit_by_operation(inputs, labels, LEARNER.held_out_errors, LEARNER.fit_group)
     assert isinstance(found, ByOperation)
     assert found.column == "form"
     again = restore_by_operation(found.files(), LEARNER.restore_group)
@@ -89,9 +89,8 @@ def test_kinds_without_operations_are_one_model() -> None:
     products = [Kernel.of("gemm", {"m": m, "k": k, "n": n, "dtype": "float32"}) for m, k, n in sizes]
     inputs = features(products, None, law.HARDWARE)
     with single_thread():
-        found = fit_by_operation(
-            inputs, Latencies(hot_ns=inputs.flops / 50, rotated_ns=inputs.flops / 40), LEARNER.fit_group
-        )
+        labels = Latencies(hot_ns=inputs.flops / 50, rotated_ns=inputs.flops / 40)
+        found = fit_by_operation(inputs, labels, LEARNER.held_out_errors, LEARNER.fit_group)
     assert not isinstance(found, ByOperation)
 
 
@@ -102,3 +101,20 @@ def test_files_of_one_model_are_read_as_before() -> None:
         model = LEARNER.fit_group(inputs, labels)
     again = restore_by_operation(model.files(), LEARNER.restore_group)
     assert np.array_equal(again.predict(inputs).hot_ns, model.predict(inputs).hot_ns)
+
+
+def test_an_operation_that_quick_models_tell_worse_alone_is_not_learned_alone() -> None:
+    kernels = reductions("sum", 90) + reductions("max", 90, seed=1)
+    learned = []
+
+    def fit(inputs: Inputs, labels: Latencies) -> Fitted:
+        learned.append(len(inputs))
+        return LEARNER.fit_group(inputs, labels)
+
+    def errors(inputs: Inputs, labels: Latencies) -> Floats:
+        return np.full(len(inputs), 1.0 if len(inputs) == len(kernels) else 1.1)
+
+    with single_thread():
+        found = fit_by_operation(*labelled(kernels), errors, fit)
+    assert not isinstance(found, ByOperation)
+    assert learned == [len(kernels)]

@@ -1,4 +1,4 @@
-"""The smooth learner: gradient, interpolation, outliers, and held-out predictions without refitting."""
+"""The smooth learner: interpolation, outliers, and held-out predictions without refitting."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,6 @@ import pytest
 from opmark.predictors.inputs.arrays import from_text, to_text
 from opmark.predictors.learners.covariance import (
     covariance,
-    inverted,
-    negative_log_likelihood,
     noise_variance,
     variances,
 )
@@ -23,24 +21,6 @@ def surface(rows: np.ndarray) -> np.ndarray:
 
 def no_folds(count: int) -> np.ndarray:
     return np.arange(count) % 5
-
-
-ONE_PART = [0.1, 0.8, 0.4, 0.9, 1.5, 0.7, 2.5]
-TWO_PARTS = [*ONE_PART, 0.3, 0.4, 0.9, 0.2]
-
-
-@pytest.mark.parametrize("deviations", [ONE_PART, TWO_PARTS])
-def test_the_gradient_is_the_derivative(deviations: list[float]) -> None:
-    rows, target = ROWS[:20], surface(ROWS[:20])
-    noise = np.linspace(1, 3, 20)
-    hyper = np.log(np.array(deviations))
-    _, slope = negative_log_likelihood(hyper, rows, target, noise)
-    for index in range(len(hyper)):
-        step = np.zeros(len(hyper))
-        step[index] = 1e-5
-        above, _ = negative_log_likelihood(hyper + step, rows, target, noise)
-        below, _ = negative_log_likelihood(hyper - step, rows, target, noise)
-        assert slope[index] == pytest.approx((above - below) / 2e-5, rel=1e-4, abs=1e-6)
 
 
 def test_it_learns_a_smooth_surface_from_few_rows() -> None:
@@ -124,16 +104,3 @@ def test_predicting_in_parts_is_the_covariance_times_the_weights() -> None:
     whole = covariance(points, process.rows, process.hyper)
     assert process.predict(asked) == pytest.approx(process.mean + whole @ process.weights, abs=1e-9)
     assert process.predict(asked[:0]).shape == (0,)
-
-
-def test_an_inverse_by_its_factor_is_the_inverse() -> None:
-    root = SOURCE.normal(size=(30, 30))
-    total = root @ root.T + np.eye(30)
-    before = total.copy()
-    inverse, half = inverted(total)
-    assert np.array_equal(total, before)
-    assert inverse == pytest.approx(np.linalg.inv(total), abs=1e-9)
-    assert np.array_equal(inverse, inverse.T)
-    assert 2 * half == pytest.approx(np.linalg.slogdet(total)[1])
-    with pytest.raises(np.linalg.LinAlgError):
-        inverted(-total)

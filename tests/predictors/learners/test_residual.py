@@ -64,6 +64,25 @@ def test_more_rows_find_better_lengths_or_change_nothing(monkeypatch: pytest.Mon
     assert trees.refined() is trees
 
 
+def test_a_brief_trial_tells_nearly_what_a_whole_one_tells() -> None:
+    inputs, target = above_roofline(law.kernels("conv", 90))
+    whole, brief = tried_residual(inputs, target), tried_residual(inputs, target, brief=True)
+    assert brief.error < 1.5 * whole.error
+    assert brief.error < np.abs(target - np.median(target)).mean()
+
+
+def test_a_search_goes_on_from_the_lengths_of_fewer_columns() -> None:
+    inputs, target = above_roofline(law.kernels("conv", 60))
+    fewer = tried_residual(inputs, target, brief=True)
+    more = inputs.with_columns({"noise": np.random.default_rng(0).normal(size=len(inputs))})
+    start = fewer.lengths_for(more)
+    assert start is not None
+    assert fewer.process is not None
+    assert len(start) == len(fewer.process.hyper) + 1
+    assert set(fewer.process.hyper) <= set(start)
+    assert tried_residual(inputs, target, smooth=False).lengths_for(more) is None
+
+
 def test_few_rows_have_been_searched_already() -> None:
     inputs, target = above_roofline(law.kernels("gemm", 40))
     tried = tried_residual(inputs, target)

@@ -17,6 +17,7 @@ from opmark.predictors.inputs.shape_groups import are_enough
 from opmark.predictors.inputs.switches import element_types
 from opmark.predictors.inputs.tables import Latencies
 from opmark.predictors.learners.by_element_type import Fit, Restore, joined, starting_with
+from opmark.predictors.learners.by_switch import Errors
 from opmark.predictors.learners.estimator import Fitted
 
 _ENOUGH_ROWS = 60
@@ -50,20 +51,25 @@ class ByOperation(Fitted):
         return {_FILE: to_text({"column": self.column, "codes": sorted(self.models)})} | files
 
 
-def fit_by_operation(inputs: Inputs, labels: Latencies, fit: Fit) -> Fitted:
-    """Call `fit` on all rows, and on those of each common operation that it tells better alone."""
+def fit_by_operation(inputs: Inputs, labels: Latencies, errors: Errors, fit: Fit) -> Fitted:
+    """Call `fit` on all rows, and on those of each common operation that it tells better alone.
+
+    Learning takes long: `errors` of quick models say first whether it may help.
+    """
     all_rows = fit(inputs, labels)
     column = operation_column(inputs)
     # rows of several element types stand in for rare types, whose operations are rarer still
     if column is None or all_rows.held_out is None or len(np.unique(element_types(inputs))) > 1:
         return all_rows
     codes = operation_codes(inputs, column)
-    together = _errors(all_rows.held_out, labels)
+    together, quickly = _errors(all_rows.held_out, labels), errors(inputs, labels)
     models: dict[int, Fitted] = {}
     parts = {_ALL: all_rows.held_out}
     for code in np.unique(codes).tolist():
         own = codes == code
         if own.all() or not are_enough(inputs.take(own).kernels, _ENOUGH_ROWS):
+            continue
+        if errors(inputs.take(own), labels.take(own)).mean() > quickly[own].mean():
             continue
         model = fit(inputs.take(own), labels.take(own))
         assert model.held_out is not None

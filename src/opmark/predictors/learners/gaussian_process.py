@@ -13,22 +13,24 @@ from opmark.predictors.inputs.arrays import Floats, Integers, check_shapes
 from opmark.predictors.learners.covariance import (
     covariance,
     initial_hyper,
-    inverted,
     is_complete,
     matern,
     matern_variance,
     noise_variance,
-    searched_hyper,
     student_noise,
     with_second,
 )
 from opmark.predictors.learners.inducing_rows import InducingRows
+from opmark.predictors.learners.likelihood import SEARCH_STEPS, inverted, searched_hyper
 
 # A step of the search for lengths costs rows³; this many rows determine them well enough.
 SEARCH_ROWS = 480
 # A prediction costs one covariance per row that is kept, and a fit at least its square per training row.
 _MOST_ROWS = 2000
 _ROBUST_ROUNDS = 2
+# A brief search tells whether a column helps. It costs a tenth of a whole one.
+_BRIEF_STEPS = 25
+_BRIEF_ROWS = 800
 # Rows predicted at once; they and their covariances should stay in cache.
 _CHUNK = 512
 # Logarithms, as all of `hyper`: beyond, their squares overflow.
@@ -39,12 +41,19 @@ _MOST_HYPER = 300.0
 class LengthSearch:
     """A search for lengths on so many `rows`, from `start`, the `hyper` of a process of the same columns.
 
-    With `second` the covariance has a second Matérn part, which follows what changes fast.
+    With `second` the covariance has a second Matérn part, which follows what changes fast. A `brief` search ends early,
+    in a process that keeps fewer rows.
     """
 
     rows: int = SEARCH_ROWS
     start: Floats | None = None
     second: bool = False
+    brief: bool = False
+
+    @property
+    def steps(self) -> int:
+        """The most steps that the search takes."""
+        return _BRIEF_STEPS if self.brief else SEARCH_STEPS
 
     def beginning(self, columns: int, target: Floats) -> tuple[Floats, Floats]:
         """Where the search begins, and what it expects."""
@@ -137,7 +146,7 @@ def fit_process(
     points = (matrix - centre) / scale
     mean = float(np.median(target))
     centred = target - mean
-    kept = _spread(len(target), most_rows)
+    kept = _spread(len(target), min(most_rows, _BRIEF_ROWS) if search.brief else most_rows)
     given = np.ones(len(target)) if weight is None else 1 / weight
 
     def learner(hyper: Floats) -> "_AllRows | InducingRows":
@@ -148,12 +157,15 @@ def fit_process(
     searched = _spread(len(target), search.rows)
     noise = given
     begin, expected = search.beginning(points.shape[1], centred)
-    hyper = searched_hyper(points[searched], centred[searched], noise[searched], begin, expected=expected)
-    first = learner(hyper)
-    for _ in range(_ROBUST_ROUNDS):
-        noise = given * student_noise(*first.left_out(noise), noise, hyper)
-    hyper = searched_hyper(points[searched], centred[searched], noise[searched], hyper)
+    hyper = searched_hyper(
+        points[searched], centred[searched], noise[searched], begin, expected=expected, steps=search.steps
+    )
     last = learner(hyper)
+    if not search.brief:
+        for _ in range(_ROBUST_ROUNDS):
+            noise = given * student_noise(*last.left_out(noise), noise, hyper)
+        hyper = searched_hyper(points[searched], centred[searched], noise[searched], hyper)
+        last = learner(hyper)
     noise = given * student_noise(*last.left_out(noise), noise, hyper)
     weights, held_out = last.solved(noise, folds)
     process = GaussianProcess(centre=centre, scale=scale, hyper=hyper, rows=points[kept], weights=weights, mean=mean)

@@ -120,7 +120,9 @@ class Utilisation(Estimator):
             return fit_by_switch(own, latencies, self.held_out_errors, self.fit_group)
 
         return fit_by_element_type(
-            inputs, labels, lambda own, latencies: fit_by_operation(own, latencies, fit_switched)
+            inputs,
+            labels,
+            lambda own, latencies: fit_by_operation(own, latencies, self.held_out_errors, fit_switched),
         )
 
     def restore(self, files: Mapping[str, str]) -> Fitted:
@@ -135,7 +137,7 @@ class Utilisation(Estimator):
         """Absolute errors on held-out shape groups, in nats, of a quick model of these rows without further columns."""
         roofline = fit_roofline(inputs.flops, inputs.moved_bytes, labels.hot_ns)
         target = np.log(labels.hot_ns / roofline.latency_ns(inputs.flops, inputs.moved_bytes))
-        tried = tried_residual(inputs, target, smooth=self.smooth, weight=labels.weight)
+        tried = tried_residual(inputs, target, smooth=self.smooth, weight=labels.weight, brief=True)
         return np.abs(tried.held_out - target)
 
     def fit_group(self, inputs: Inputs, labels: Latencies) -> FittedUtilisation:
@@ -168,7 +170,7 @@ class Utilisation(Estimator):
         self, inputs: Inputs, target: Floats, weight: Floats | None
     ) -> tuple[Residual, Inputs, dict[str, tuple[str, ...] | None]]:
         """Learn `target` from the usual columns, and from those `_FURTHER` that predict held-out groups better."""
-        best = tried_residual(inputs, target, smooth=self.smooth, weight=weight)
+        best = tried_residual(inputs, target, smooth=self.smooth, weight=weight, brief=True)
         chosen: dict[str, tuple[str, ...] | None] = {}
         mixed = len(np.unique(element_types(inputs))) > 1
         for name in _FURTHER if len(inputs) >= _ENOUGH_ROWS else ():
@@ -177,13 +179,15 @@ class Utilisation(Estimator):
             if not columns or concerned.sum() < _LEAST_CONCERNED:
                 continue
             more = _extended(best.inputs, name, columns)
-            found = tried_residual(more, target, smooth=self.smooth, weight=weight)
+            found = tried_residual(
+                more, target, smooth=self.smooth, weight=weight, brief=True, start=best.lengths_for(more)
+            )
             gain = _LEAST_GAIN_OF_CONCERNED if name in _CONCERNED else _LEAST_GAIN
             if found.error_of(concerned) < (1 - gain) * best.error_of(concerned) and found.error <= best.error:
                 best = found
                 chosen[name] = columns
-        best = best.refined()
-        return best.fitted(), best.inputs, chosen
+        whole = tried_residual(best.inputs, target, smooth=self.smooth, weight=weight).refined()
+        return whole.fitted(), whole.inputs, chosen
 
     def restore_group(self, files: Mapping[str, str]) -> FittedUtilisation:
         """Read one group."""
