@@ -156,25 +156,31 @@ def sha256(path: Path, *, at_most: int | None = None) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def check_listed(path: Path, listing: Path) -> bool:
-    """Compare a file with its row in `listing`, as `sha256sum` writes it; False if there is none.
-
-    Raises `ContentError` naming the file if they differ.
-    """
+def listed_sha256(path: Path, listing: Path) -> str | None:
+    """The SHA-256 of `path`, which need not exist, in its row of `listing`, as `sha256sum` writes it; None without."""
     if not listing.is_file() or not path.is_relative_to(listing.parent):
-        return False
+        return None
     name = path.relative_to(listing.parent).as_posix()
     for row in read_text(listing).splitlines():
         digest, _, listed = row.partition("  ")
         if listed == name:
-            if hashlib.sha256(read_bytes(path)).hexdigest() != digest:
-                raise ContentError(
-                    f"changed since it was written: it does not fit its checksum in {listing.name}",
-                    where=str(path),
-                    hint="copy the folder again",
-                )
-            return True
-    return False
+            return digest
+    return None
+
+
+def check_listed(path: Path, listing: Path) -> bool:
+    """Compare a file with its row in `listing`; False if there is none.
+
+    Raises `ContentError` naming the file if they differ.
+    """
+    digest = listed_sha256(path, listing)
+    if digest is not None and hashlib.sha256(read_bytes(path)).hexdigest() != digest:
+        raise ContentError(
+            f"changed since it was written: it does not fit its checksum in {listing.name}",
+            where=str(path),
+            hint="copy the folder again",
+        )
+    return digest is not None
 
 
 def _sync(path: Path) -> None:

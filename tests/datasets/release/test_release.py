@@ -19,6 +19,7 @@ from tests.sealing import unsealed
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError, UnknownNameError, UsageError
 from opmark.core.files import sha256
 from opmark.core.measurements.measurement import QUANTILES, Measurement
+from opmark.datasets.format.manifest import FILE
 from opmark.datasets.release.building import build, build_from, merge
 from opmark.datasets.release.release import Release, load
 
@@ -136,6 +137,16 @@ def test_versions_count_up_and_none_is_overwritten(tmp_path: Path, release: Rele
     assert build_from([sample.contents()], folder).version == "2.1.0"
     with pytest.raises(UsageError, match="'latest' is not a version"):
         build_from([sample.contents()], folder, version="latest")
+
+
+def test_a_version_that_was_released_elsewhere_is_not_written(tmp_path: Path, release: Release) -> None:
+    folder = tmp_path / "datasets"
+    place = f"{release.device}/3.0.0/{FILE}"
+    (folder / "SHA256SUMS").write_text(f"{'0' * 64}  {place}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"3\.0\.0 was released before") as refused:
+        build_from([sample.contents()], folder, version="3.0.0")
+    assert refused.value.where.endswith("SHA256SUMS")
+    assert not (folder / place).parent.exists()
 
 
 def test_parts_of_different_machines_are_refused_by_fact(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ def write(
 
     The `journals` lie compressed beside the tables. `find` gives the graphs of networks (`network_kernels`).
 
-    Raises `UsageError` for an existing or malformed version, `ContentError` where parts disagree or rows fail a check,
-    `OpMarkError` where the disk is full. Nothing is left behind on an error.
+    Raises `UsageError` for an existing, listed or malformed version, `ContentError` where parts disagree or rows fail a
+    check, `OpMarkError` where the disk is full. Nothing is left behind on an error.
     """
     names = [_packed_name(path) for path in journals]
     repeated = [name.removesuffix(PACKED) for name in names if names.count(name) > 1]
@@ -58,6 +58,12 @@ def write(
             f"{contents.device} {version} exists already, and a release is never changed",
             where=str(final),
             hint=f"build --version {next_version(device_folder)}",
+        )
+    if files.listed_sha256(final / manifest.FILE, folder / manifest.CHECKSUMS) is not None:
+        raise UsageError(
+            f"{contents.device} {version} was released before, and a release is never changed",
+            where=str(folder / manifest.CHECKSUMS),
+            hint="build a version that is not listed there",
         )
     with _temporary_folder(device_folder, version) as temporary:
         beside = [_packed(path, temporary) for path in journals] + _kernels_of_networks(contents, find, temporary)
