@@ -14,7 +14,7 @@ SEARCH_ROWS, SEARCH_STEPS = 80, 25
 @contextmanager
 def short_training() -> Iterator[None]:
     """All training in this process is short meanwhile; tests of learning itself do without."""
-    from opmark.predictors.learners import covariance, gaussian_process, trees
+    from opmark.predictors.learners import gaussian_process, residual, trees
 
     usual = trees.settings
 
@@ -25,8 +25,9 @@ def short_training() -> Iterator[None]:
         patch.setattr(trees, "settings", settings)
         patch.setattr(trees, "_MOST_ROUNDS", ROUNDS_AT_MOST)
         patch.setattr(trees, "_PATIENCE", PATIENCE)
-        patch.setattr(gaussian_process, "SEARCH_ROWS", SEARCH_ROWS)
-        patch.setattr(covariance, "_SEARCH_STEPS", SEARCH_STEPS)
+        patch.setattr(residual, "SEARCH_ROWS", SEARCH_ROWS)
+        patch.setattr(residual, "_REFINED_SEARCH_ROWS", SEARCH_ROWS)
+        patch.setattr(gaussian_process, "SEARCH_STEPS", SEARCH_STEPS)
         yield
 
 

@@ -242,7 +242,7 @@ def tried_residual(
     if not smooth:
         held_out = np.clip(by_trees, *_limits(target))
         return TriedResidual(inputs=inputs, target=target, weight=weight, held_out=held_out, rounds=rounds)
-    search = LengthSearch(start=start, brief=brief)
+    search = LengthSearch(rows=SEARCH_ROWS, start=start, brief=brief)
     process, share, held_out = _mixed(inputs, target, folds, by_trees, weight, search=search)
     return TriedResidual(
         inputs=inputs,
