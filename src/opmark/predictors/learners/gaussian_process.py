@@ -28,7 +28,7 @@ SEARCH_ROWS = 480
 # A prediction costs one covariance per row that is kept, and a fit at least its square per training row.
 _MOST_ROWS = 2000
 _ROBUST_ROUNDS = 2
-# A brief search tells whether a column helps, in a fifth of the time of a whole one.
+# A brief search tells whether a column helps, in a third of the time of a whole one.
 _BRIEF_STEPS = 15
 _BRIEF_ROWS = 800
 # Rows predicted at once; they and their covariances should stay in cache.

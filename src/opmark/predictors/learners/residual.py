@@ -229,7 +229,7 @@ def tried_residual(
 ) -> TriedResidual:
     """Predict held-out rows of `target` as `fit_residual` will, without fitting all of them.
 
-    What is tried `brief`ly is a little worse, takes a fifth of the time, and tells what helps. Lengths are searched
+    What is tried `brief`ly takes a third of the time, and tells what helps. Lengths are searched
     from `start`.
     """
     if len(inputs) < LEAST_ROWS:
