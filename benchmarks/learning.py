@@ -8,12 +8,12 @@ held-out shape groups of a brief one, those of the search for a second covarianc
 
 import argparse
 import json
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from prediction import timed
 
 from opmark.datasets.release.finding import find
 from opmark.predictors.inputs.arrays import single_thread
@@ -22,29 +22,20 @@ from opmark.predictors.inputs.switches import element_types
 from opmark.predictors.inputs.tables import tables
 from opmark.predictors.learners.residual import TriedResidual, tried_residual
 from opmark.predictors.learners.roofline import fit_roofline
+from opmark.predictors.model.metrics import METRICS
 from opmark.predictors.model.training import release_hardware
 
 REPEATS = 5
 
 
-def timed(call: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
-    """The least processor time of `repeats` runs in seconds, and the last result."""
-    times, result = [], None
-    for _ in range(repeats):
-        start = time.process_time()
-        result = call()
-        times.append(time.process_time() - start)
-    return min(times), result
-
-
-def within(tried: TriedResidual, share: float = 0.1) -> float:
-    """The share of held-out kernels within ±10 %."""
-    return float((np.abs(tried.held_out - tried.target) < np.log1p(share)).mean())
-
-
 def told(name: str, seconds: float, tried: TriedResidual) -> dict[str, Any]:
     """One line of the table."""
-    return {"search": name, "seconds": seconds, "error": tried.error, "within_10": within(tried)}
+    return {
+        "search": name,
+        "seconds": seconds,
+        "error": tried.error,
+        "within_10": METRICS["acc10"](np.exp(tried.target), np.exp(tried.held_out)),
+    }
 
 
 def compared(release_name: str, target_name: str, kind: str) -> dict[str, Any]:
