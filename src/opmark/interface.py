@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opmark.core.kernels.graph import Graph
     from opmark.datasets.release.release import Release
     from opmark.leaderboards.search.placer import Placer
+    from opmark.predictors.model.bundle import Bundle
 
     Inputs = Union[torch.Tensor, Sequence[torch.Tensor]]  # noqa: UP007 (torch is not imported here)
     Model = Union[torch.nn.Module, str, Path]  # noqa: UP007
@@ -160,7 +161,7 @@ def predict(
     here = _workspace(workspace)
     path = Path(bundle) if bundle else path_of(with_predictors(here), wanted)
     loaded = load(path, target_name=wanted.rpartition("/")[2])
-    graph = _graph(model, inputs, loaded.target.name, dimensions, here)
+    graph = _graph(model, inputs, loaded, dimensions, here)
     found = CostModel(loaded, missing=missing, exact=True).network(graph)
     kernels = tuple(
         PredictedKernel(
@@ -272,7 +273,11 @@ def _workspace(folder: str | Path | None) -> Workspace | None:
 
 
 def _graph(
-    model: "Model", inputs: "Inputs | None", target: str, dimensions: Mapping[str, int] | None, here: Workspace | None
+    model: "Model",
+    inputs: "Inputs | None",
+    bundle: "Bundle",
+    dimensions: Mapping[str, int] | None,
+    here: Workspace | None,
 ) -> "Graph":
     if isinstance(model, (str, Path)):
         from opmark.models.resolve import graph_to_predict
@@ -280,7 +285,8 @@ def _graph(
         if inputs is not None:
             raise UsageError("inputs belong to a torch module; a file or a name has its own", hint="give dimensions")
         cache = None if here is None else here.cache
-        return graph_to_predict(str(model), target, cache=cache, dimensions=dimensions)[0]
+        target, width = bundle.target.name, bundle.manifest.hardware.block_width
+        return graph_to_predict(str(model), target, cache=cache, dimensions=dimensions, block_width=width)[0]
     import torch
 
     from opmark.models.live_module import graph_of_module
@@ -292,4 +298,4 @@ def _graph(
     given: tuple[Any, ...] = (inputs,) if isinstance(inputs, torch.Tensor) else tuple(inputs)
     if not all(isinstance(one, torch.Tensor) for one in given):
         raise UsageError("inputs must be tensors", hint="predict(module, (tokens, mask))")
-    return graph_of_module(model, given, target)
+    return graph_of_module(model, given, bundle.target.name)

@@ -7,7 +7,6 @@ from functools import cache
 
 import pytest
 
-from opmark.bench.clock.machine import block_width
 from opmark.bench.suite.sampling import Sampler
 from opmark.bench.worker.backend import (
     BACKENDS,
@@ -21,6 +20,7 @@ from opmark.bench.worker.backend import (
 )
 from opmark.core.canonical import canonical_json
 from opmark.core.errors import MeasurementError, UnavailableError
+from opmark.core.hardware.processor import block_width
 from opmark.core.hardware.target import Target
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.kernels.kind import Setting

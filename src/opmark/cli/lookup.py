@@ -112,7 +112,9 @@ def bundle_and_graph(
     loaded = load(bundle or path_of(predictors_workspace(ctx), target), target_name=name)
     cache = cache_folder(ctx) if bundle is None else None
     with long_step(f"capturing the kernels of {model}"):
-        graph, versions = graph_to_predict(model, name, cache=cache, dimensions=sizes)
+        graph, versions = graph_to_predict(
+            model, name, cache=cache, dimensions=sizes, block_width=loaded.manifest.hardware.block_width
+        )
     if versions:
         show_note(
             f"the kernels of {model} are those that {versions} runs; "

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from opmark.core.canonical import content_id
 from opmark.core.files import sha256
+from opmark.core.hardware.processor import block_width as width_here
 from opmark.models.source import ModelSource, zoo_sizes
 from opmark.models.zoo import family_of, models
 
@@ -44,7 +45,8 @@ class GraphOrigin:
     """Everything that determines a graph: two graphs of one origin are equal.
 
     `dimensions` are those of the call, defaults included; `content` is the hash of a file, empty for a network of
-    the zoo; `versions` holds an empty string for a package that is not installed.
+    the zoo; `versions` holds an empty string for a package that is not installed. `block_width` is the floats in a
+    block of ONNX Runtime's blocked layout, which the processor decides, and 0 where a graph has no blocks.
     """
 
     model: str
@@ -54,6 +56,7 @@ class GraphOrigin:
     content: str
     versions: Mapping[str, str]
     code: str
+    block_width: int = 0
 
     @property
     def id(self) -> str:
@@ -66,9 +69,12 @@ class GraphOrigin:
         return tuple(name for name, found in self.versions.items() if not found)
 
 
-def origin_of(source: ModelSource, language: str, threads: int, sizes: Mapping[str, int]) -> GraphOrigin:
+def origin_of(
+    source: ModelSource, language: str, threads: int, sizes: Mapping[str, int], *, block_width: int | None = None
+) -> GraphOrigin:
     """The origin of the graph of `source` in `language`; eager torch makes the same calls with any `threads`.
 
+    `block_width` is that of the processor that runs it, by default this one.
     Raises `UsageError` for a dimension that a network of the zoo does not have.
     """
     family = models().get(source.base)
@@ -91,6 +97,7 @@ def origin_of(source: ModelSource, language: str, threads: int, sizes: Mapping[s
         content="" if source.path is None else sha256(source.path, at_most=_BYTES_AT_MOST[source.path.suffix]),
         versions={package: installed(package) for package in packages},
         code=code,
+        block_width=(block_width or width_here()) if language == "onnx" else 0,
     )
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opmark.core.errors import ContentError, UnavailableError, UsageError
+from opmark.core.hardware.processor import block_width as width_here
 from opmark.core.hardware.target import parse_target_name
 from opmark.core.kernels.graph import Graph
 from opmark.core.registry import require
 from opmark.models.cuda_graph import CUDA_RUNTIME, as_on_gpu
 from opmark.models.exported import exported_program, exported_zoo_model, quantised
 from opmark.models.graphs import encoding
-from opmark.models.graphs.shipped import graphs_folder, other_versions, stored_graph
+from opmark.models.graphs.shipped import graphs_folder, other_versions, stored_graph, stored_path
 from opmark.models.onnx_file import SIZE_AT_MOST
 from opmark.models.origin import GraphOrigin, origin_of
 from opmark.models.source import ModelSource, is_bf16, is_training, source_of, variant_language, zoo_sizes
@@ -35,27 +36,47 @@ _UNRUNNABLE = (RuntimeError, TypeError, ValueError, IndexError, KeyError, Attrib
 
 
 def graph_of(
-    model: str, target_name: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None
+    model: str,
+    target_name: str,
+    *,
+    cache: Path | None = None,
+    dimensions: Mapping[str, int] | None = None,
+    block_width: int | None = None,
 ) -> Graph:
     """The kernels that `target_name` runs for `model`: an `.onnx` or `.pt2` file, or a zoo name, perhaps `@VARIANT`.
 
-    `dimensions` gives the open dimensions of an ONNX file, or `batch` and `size` of a zoo network.
+    `dimensions` gives the open dimensions of an ONNX file, or `batch` and `size` of a zoo network. `block_width` is
+    that of the processor that runs it, by default this one; ONNX Runtime's blocks are as wide as this processor's
+    where no graph with those came with OpMark, because only a processor that has them captures them.
     A graph shipped with OpMark is used where a capture would give the same one, or where nothing can be captured.
     Graphs and exports are kept in `cache`, by default the user's cache folder.
     Raises `UsageError` for an impossible pair, `ContentError` for a damaged or wrong file.
     """
-    return _graph(model, target_name, cache, dict(dimensions or {}), graphs_folder())[0]
+    return _graph(model, target_name, cache, dict(dimensions or {}), graphs_folder(), block_width=block_width)[0]
 
 
 def graph_to_predict(
-    model: str, target_name: str, *, cache: Path | None = None, dimensions: Mapping[str, int] | None = None
+    model: str,
+    target_name: str,
+    *,
+    cache: Path | None = None,
+    dimensions: Mapping[str, int] | None = None,
+    block_width: int | None = None,
 ) -> tuple[Graph, str]:
     """The graph as `graph_of` gives it, but a shipped one also where other versions of the packages captured it.
 
     A capture takes up to minutes, and predictors were learned with those versions. The second value names them, like
     `onnxruntime 1.31.1`; it is empty for a graph of the versions installed here. Raises as `graph_of` does.
     """
-    return _graph(model, target_name, cache, dict(dimensions or {}), graphs_folder(), any_version=True)
+    return _graph(
+        model,
+        target_name,
+        cache,
+        dict(dimensions or {}),
+        graphs_folder(),
+        any_version=True,
+        block_width=block_width,
+    )
 
 
 def captured_graph(
@@ -76,11 +97,16 @@ def is_captured(
     return _cached_path(source_of(model), origin, cache or default_cache()).is_file()
 
 
-def graph_origin(model: str, target_name: str, *, dimensions: Mapping[str, int] | None = None) -> GraphOrigin:
-    """The origin of the graph of `model` on `target_name`. Raises `UsageError` for an impossible pair."""
+def graph_origin(
+    model: str, target_name: str, *, dimensions: Mapping[str, int] | None = None, block_width: int | None = None
+) -> GraphOrigin:
+    """The origin of the graph of `model` on `target_name`. Raises `UsageError` for an impossible pair.
+
+    `block_width` is that of the processor that runs it, by default this one.
+    """
     source = source_of(model)
     runtime, threads = parse_target_name(target_name)
-    return origin_of(source, _language(source, runtime), threads, dimensions or {})
+    return origin_of(source, _language(source, runtime), threads, dimensions or {}, block_width=block_width)
 
 
 def _graph(
@@ -91,12 +117,15 @@ def _graph(
     shipped: Path | None,
     *,
     any_version: bool = False,
+    block_width: int | None = None,
 ) -> tuple[Graph, str]:
     """The graph, and the packages of other versions that captured it, if any."""
     source, folder = source_of(model), cache or default_cache()
-    origin = graph_origin(model, target_name, dimensions=sizes)
     # GPU time is expensive: measuring starts at once, with calls captured by any version of torch.
     on_gpu = parse_target_name(target_name)[0] == CUDA_RUNTIME
+    origin = graph_origin(model, target_name, dimensions=sizes, block_width=block_width)
+    if block_width not in (None, width_here()) and stored_path(origin, shipped, any_version=any_version) is None:
+        origin = graph_origin(model, target_name, dimensions=sizes)
     path, versions = _cached_path(source, origin, folder), ""
     try:
         graph = encoding.load(path)

@@ -4,6 +4,7 @@ import pytest
 
 from opmark.bench.clock import machine as machine_module
 from opmark.bench.clock.machine import Caches, device_slug, parse_cache_size
+from opmark.core.hardware import processor as processor_module
 
 AMD = (
     "processor: 0\nvendor_id: AuthenticAMD\ncpu family: 26\nmodel: 2\nstepping: 1\n"
@@ -15,13 +16,14 @@ ARM = "processor: 0\nCPU implementer: 0x41\nCPU variant: 0x3\nCPU part: 0xd0c\nF
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder that stands for sysfs and procfs."""
-    monkeypatch.setattr(machine_module, "_CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(processor_module, "_CPUINFO", tmp_path / "cpuinfo")
     monkeypatch.setattr(machine_module, "_CACHES", tmp_path / "cache")
     monkeypatch.setattr(machine_module, "_STAT", tmp_path / "stat")
     monkeypatch.setattr(machine_module, "processors", lambda: 2)
-    for cached in (machine_module.processor, machine_module.caches):
+    for module, cached in ((processor_module, processor_module.processor), (machine_module, machine_module.caches)):
         cached.cache_clear()
-        monkeypatch.setattr(machine_module, cached.__name__, cached.__wrapped__)
+        monkeypatch.setattr(module, cached.__name__, cached.__wrapped__)
+    monkeypatch.setattr(machine_module, "processor", processor_module.processor)
     return tmp_path
 
 
@@ -40,14 +42,14 @@ def test_the_slug_says_processor_count_and_last_level_cache(machine: Path) -> No
     )
     assert machine_module.caches() == Caches(level1_bytes=48 << 10, level2_bytes=1 << 20, last_level_bytes=32 << 20)
     assert device_slug() == "amd-26-2-1-2vcpu-l3-32m"
-    assert machine_module.block_width() == 16
+    assert processor_module.block_width() == 16
 
 
 def test_an_arm_machine_has_a_slug_too(machine: Path) -> None:
     (machine / "cpuinfo").write_text(ARM)
     give_caches(machine, (2, "Unified", "8M"))
     assert device_slug() == "arm-0x41-0xd0c-0x3-2vcpu-l3-8m"
-    assert machine_module.block_width() == 8
+    assert processor_module.block_width() == 8
     assert machine_module.caches().level2_bytes == 8 << 20
 
 

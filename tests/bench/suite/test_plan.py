@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opmark.bench.clock.machine import block_width
 from opmark.bench.suite.order import parse_shard
 from opmark.bench.suite.plan import plan
 from opmark.bench.suite.sampling import Sampler
@@ -19,6 +18,7 @@ from opmark.core.errors import (
     UnknownNameError,
     UsageError,
 )
+from opmark.core.hardware.processor import block_width
 from opmark.core.kernels.kind import Choice, Setting
 from opmark.kinds import KINDS
 from opmark.models.resolve import graph_of

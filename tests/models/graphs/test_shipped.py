@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from opmark.core.errors import MissingExtraError
+from opmark.core.hardware import processor
 from opmark.core.reading import read_json
 from opmark.models import origin, resolve
-from opmark.models.capture.onnx_session import block_width
+from opmark.models.capture import onnx_session
 from opmark.models.graphs.refresh import TARGETS
 from opmark.models.graphs.shipped import (
     graph_path,
@@ -25,8 +26,6 @@ from opmark.models.graphs.shipped import (
 from opmark.models.resolve import captured_graph, graph_of, graph_origin, graph_to_predict
 from opmark.models.source import source_of
 
-# ONNX Runtime's with AVX-512; graphs that came with OpMark were captured on such processors.
-_SHIPPED_BLOCK = 16
 PAIRS = [("encoder-tiny", "torch-eager-t1"), ("plain-tiny", "onnxruntime-cpu-t1")]
 
 
@@ -67,14 +66,14 @@ def test_a_stored_graph_equals_a_captured_one(model, target, cache, travelling, 
 def test_what_came_with_opmark_is_what_is_captured(model, target, cache):
     here = graph_origin(model, target)
     folder = graphs_folder()
-    if folder is None or not graph_path(here, folder).is_file():
+    paths = [] if folder is None else [graph_path(one, folder) for one in (here, replace(here, block_width=0))]
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
         pytest.skip("no graphs came with this installation")
-    content = json.loads(gzip.decompress(graph_path(here, folder).read_bytes()))
+    content = json.loads(gzip.decompress(path.read_bytes()))
     minor = {name: text.rpartition(".")[0] for name, text in content["origin"]["versions"].items()}
     if minor != {name: text.rpartition(".")[0] for name, text in here.versions.items()}:
         pytest.skip("the graphs that came with OpMark were captured by other versions")
-    if target.startswith("onnxruntime") and block_width() != _SHIPPED_BLOCK:
-        pytest.skip(f"the graphs that came with OpMark have channels in blocks of {_SHIPPED_BLOCK}, others here")
     # Whatever has changed in the code since, the graph must not have: else run `opmark models store --all`.
     found = stored_graph(replace(here, code=content["origin"]["code"]), folder)
     fresh = captured_graph(model, target, cache=cache)
@@ -160,13 +159,59 @@ def test_a_damaged_file_is_as_good_as_none(cache, travelling, tmp_path, monkeypa
 
 
 def test_files_are_named_by_what_is_unusual(tmp_path):
-    def name(model, target="torch-eager-t1", **sizes):
-        return graph_path(graph_origin(model, target, dimensions=sizes), tmp_path).relative_to(tmp_path).as_posix()
+    def name(model, target="torch-eager-t1", width=16, **sizes):
+        here = graph_origin(model, target, dimensions=sizes, block_width=width)
+        return graph_path(here, tmp_path).relative_to(tmp_path).as_posix()
 
     assert name("plain-tiny") == name("plain-tiny", batch=1) == "aten/plain-tiny.json.gz"
     assert name("plain-tiny", batch=8) == "aten/plain-tiny-batch8.json.gz"
     assert name("plain-tiny@bf16", size=64) == "aten/plain-tiny@bf16-size64.json.gz"
     assert name("light-vgg19", "onnxruntime-cpu-t1") == "onnx/light-vgg19.json.gz"
+    assert name("light-vgg19", "onnxruntime-cpu-t1", width=8) == "onnx-8/light-vgg19.json.gz"
+
+
+def test_the_width_of_blocks_is_that_of_the_runtime() -> None:
+    if onnx_session.block_width() == 0:
+        pytest.skip("ONNX Runtime has no blocked layout on this processor")
+    assert processor.block_width() == onnx_session.block_width()
+
+
+def test_a_processor_with_other_blocks_has_graphs_of_its_own(cache, travelling, tmp_path, monkeypatch):
+    model, target = PAIRS[1]
+    here = graph_origin(model, target)
+    own = captured_graph(model, target, cache=cache)
+    other = 16 if here.block_width == 8 else 8
+    theirs = replace(own, nodes=own.nodes[:-1])
+    save(own, here, travelling)
+    save(theirs, replace(here, block_width=other), travelling)
+    counted = captures(monkeypatch)
+    empty = tmp_path / "empty"
+    assert graph_of(model, target, cache=empty) == own
+    assert graph_of(model, target, cache=empty, block_width=other) == theirs
+    assert graph_to_predict(model, target, cache=empty, block_width=other) == (theirs, "")
+    assert {path.parent.name for path in travelling.rglob("*.gz")} == {"onnx", "onnx-8"}
+    assert {graph.id for graph in sized_graphs(model, travelling)} == {own.id, theirs.id}
+    assert not counted
+
+
+def test_blocks_that_nobody_captured_are_those_of_this_processor(cache, travelling, tmp_path, monkeypatch):
+    model, target = PAIRS[1]
+    other = 16 if processor.block_width() == 8 else 8
+    counted = captures(monkeypatch)
+    assert (
+        graph_of(model, target, cache=tmp_path, block_width=other).id == captured_graph(model, target, cache=cache).id
+    )
+    assert len(counted) == 1
+
+
+def test_a_graph_without_blocks_is_that_of_every_processor(cache, tmp_path):
+    model, target = "encoder-tiny", "onnxruntime-cpu-t1"
+    here = graph_origin(model, target)
+    path = save(captured_graph(model, target, cache=cache), here, tmp_path)
+    assert path.parent.name == "onnx"
+    for width in (8, 16):
+        assert is_stored(graph_origin(model, target, block_width=width), tmp_path)
+        assert needs_no_capture(graph_origin(model, target, block_width=width), tmp_path)
 
 
 def test_the_origin_tells_files_threads_and_variants_apart():
@@ -208,10 +253,10 @@ def test_every_module_that_captures_decides_some_origin():
 def test_what_came_with_opmark_is_of_this_code() -> None:
     """A stale graph would be captured again by every prediction in a new workspace, for half a minute each."""
     stale = []
-    for target in TARGETS:
-        for path in sorted((graphs_folder() / ("onnx" if target.startswith("onnx") else "aten")).glob("*.json.gz"))[
-            ::9
-        ]:
+    for target, folder in ((TARGETS[0], "onnx"), (TARGETS[0], "onnx-8"), (TARGETS[1], "aten")):
+        paths = sorted((graphs_folder() / folder).glob("*.json.gz"))
+        assert paths
+        for path in paths[::9]:
             parts = re.fullmatch(r"(.+?)((?:-(?:batch|size)\d+)*)\.json\.gz", path.name)
             assert parts is not None
             sizes = {name: int(value) for name, value in re.findall(r"-(batch|size)(\d+)", parts[2])}

@@ -1,20 +1,19 @@
-"""Facts about this machine: processor, caches, device slug and hypervisor."""
+"""Facts about this machine: processors, caches, device slug and hypervisor."""
 
 import os
-import platform
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from opmark.core.errors import ContentError
+from opmark.core.hardware.processor import flags, processor
 from opmark.core.reading import parse_json
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-_CPUINFO = Path("/proc/cpuinfo")
 _STAT = Path("/proc/stat")
 _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -52,27 +51,6 @@ def parse_cache_size(text: str) -> int:
     """The bytes of a size from sysfs, such as `32768K`; 0 for other text."""
     match = re.fullmatch(r"(\d+)([KMG]?)", text)
     return int(match[1]) * _UNITS.get(match[2], 1) if match else 0
-
-
-@cache
-def processor() -> Mapping[str, str]:
-    """The first entry of /proc/cpuinfo, or Python's own answer if there is none."""
-    text = _read(_CPUINFO)
-    first = text.split("\n\n")[0]
-    pairs = (line.partition(":") for line in first.splitlines())
-    found = {name.strip(): value.strip() for name, _, value in pairs if name.strip()}
-    return found or {"model name": platform.processor() or platform.machine()}
-
-
-def flags() -> frozenset[str]:
-    """The processor's instruction sets."""
-    known = processor()
-    return frozenset((known.get("flags") or known.get("Features") or "").split())
-
-
-def block_width() -> int:
-    """The floats in a vector register: the channel block of ONNX Runtime's blocked convolutions."""
-    return 16 if "avx512f" in flags() else 8
 
 
 def device_slug() -> str:

@@ -8,15 +8,14 @@ from collections.abc import Iterable, Sequence
 from opmark.bench.clock.machine import (
     caches,
     device_slug,
-    flags,
     governor,
     hypervisor,
-    processor,
     processors,
     stolen_share,
 )
 from opmark.bench.clock.scheduling import cpu_pressure, may_use_fifo
 from opmark.bench.worker.backend import Backend
+from opmark.core.hardware.processor import flags, processor
 from opmark.core.measurements.environment import Environment, Fact
 
 # Instruction sets that change which kernels a runtime picks.

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from opmark.bench.clock.machine import block_width
 from opmark.bench.suite.capturing import Capture, CaptureCount, PlanListener, capture_ahead, nobody
 from opmark.bench.suite.kernel_set import KernelSet, judging_kernels
 from opmark.bench.suite.order import in_shard, spread
@@ -14,6 +13,7 @@ from opmark.bench.worker.backend import Backend, available_target, backend_of
 from opmark.bench.worker.calls import call_in
 from opmark.core.canonical import content_id
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError, UsageError
+from opmark.core.hardware.processor import block_width
 from opmark.core.hardware.target import Target, parse_target_name
 from opmark.core.kernels.graph import Graph, Node
 from opmark.core.kernels.kernel import Kernel

@@ -64,7 +64,7 @@ class Sources:
 
     def must_capture(self, model: str, table: DeviceTable, dimensions: Mapping[str, int]) -> bool:
         """True for a network of the zoo whose graph is neither cached nor shipped. Raises as `graph_of` does."""
-        from opmark.models.graphs.shipped import graph_path, graphs_folder
+        from opmark.models.graphs.shipped import USUAL_WIDTH, graph_path, graphs_folder
         from opmark.models.resolve import graph_origin, is_captured
         from opmark.models.source import source_of
 
@@ -72,18 +72,25 @@ class Sources:
             return False
         runtime = table.bundle.rpartition("/")[2] or table.runtime
         shipped = graphs_folder()
-        if shipped is not None and graph_path(graph_origin(model, runtime, dimensions=dimensions), shipped).is_file():
+        if (
+            shipped is not None
+            and graph_path(
+                graph_origin(model, runtime, dimensions=dimensions, block_width=USUAL_WIDTH), shipped
+            ).is_file()
+        ):
             return False
         return not is_captured(model, runtime, cache=self.workspace.cache, dimensions=dimensions)
 
     def _graph(self, model: str, runtime: str, dimensions: Mapping[str, int], seed: int) -> Graph:
         from opmark.models.cuda_graph import CUDA_RUNTIME, as_on_gpu
+        from opmark.models.graphs.shipped import USUAL_WIDTH
         from opmark.models.resolve import graph_of
 
         if is_drawn(model):
             drawn = drawn_network(model, seed)
             return as_on_gpu(drawn) if runtime.startswith(CUDA_RUNTIME) else drawn
-        return graph_of(model, runtime, cache=self.workspace.cache, dimensions=dimensions)
+        # the same problem on any processor
+        return graph_of(model, runtime, cache=self.workspace.cache, dimensions=dimensions, block_width=USUAL_WIDTH)
 
     def _unmeasured(self, table: DeviceTable) -> tuple[TargetCosts, str]:
         words = f"{table.provenance}: {' '.join(table.source.split())}"

@@ -58,7 +58,13 @@ def problem_of_model(
         bundle = given.get(target) or load_bundle(path_of(workspace, device.target), target_name=target)
         costs[device.target] = CostModel(bundle, missing=missing, exact=True)
         sources[device.target] = f"{bundle.target} {bundle.manifest.content_id}"
-        graphs[device.target] = graph_of(model, target, cache=workspace.cache, dimensions=dimensions)
+        graphs[device.target] = graph_of(
+            model,
+            target,
+            cache=workspace.cache,
+            dimensions=dimensions,
+            block_width=bundle.manifest.hardware.block_width,
+        )
     title = name or f"{Path(model).stem}-{cluster.name}"
     problem = make_problem(title, graphs, cluster, costs, model=model, bundles=sources)
     origins = {target: cost.bundle.manifest.origin.device for target, cost in costs.items()}

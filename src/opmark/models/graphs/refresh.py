@@ -76,8 +76,9 @@ def further_pairs(folder: Path) -> tuple[tuple[str, str, Mapping[str, int]], ...
     usual = set(shipped_pairs())
     found: list[tuple[str, str, Mapping[str, int]]] = []
     for target in TARGETS:
-        for path in sorted((folder / _language(target)).glob(f"*{_ENDING}")):
-            parts = _SIZED.fullmatch(path.name.removesuffix(_ENDING))
+        # with blocks of any width
+        for file in sorted({path.name for path in folder.glob(f"{_language(target)}*/*{_ENDING}")}):
+            parts = _SIZED.fullmatch(file.removesuffix(_ENDING))
             assert parts is not None
             name, sizes = parts["name"], {key: int(value) for key, value in _SIZE.findall(parts["sizes"])}
             if name.partition("@")[0] in models() and (sizes or (name, target) not in usual):

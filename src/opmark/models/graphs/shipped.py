@@ -1,8 +1,9 @@
 """Captured graphs shipped with OpMark, for machines without the runtimes.
 
-One gzip file per network, language and size. A graph is used where capturing would give the same one: the same
-network, dimensions, threads, versions (major.minor) and code. Where a package for capturing is not installed, the
-network and its dimensions alone must match.
+One gzip file per network, language and size; graphs of ONNX Runtime with blocks of channels that a narrower
+processor makes have a folder of their own. A graph is used where capturing would give the same one: the same network,
+dimensions, threads, blocks, versions (major.minor) and code. Where a package for capturing is not installed, the
+network, its dimensions and its blocks alone must match.
 """
 
 import contextlib
@@ -25,6 +26,9 @@ from opmark.models.graphs import encoding
 from opmark.models.origin import GraphOrigin
 from opmark.models.zoo import models
 
+# Graphs with blocks of this width, or without blocks, lie in the language's own folder.
+USUAL_WIDTH = 16
+
 
 def graphs_folder() -> Path | None:
     """The folder of the graphs that came with this installation, or None."""
@@ -41,32 +45,35 @@ def stored_graph(origin: GraphOrigin, folder: Path | None, *, any_version: bool 
     """
     if folder is None:
         return None
-    path = graph_path(origin, folder)
-    try:
-        content = _read(path)
-        return encoding.decode(content, path) if _fits(content, path, origin, any_version=any_version) else None
-    except ContentError:  # missing or damaged: captured instead
-        return None
+    for path in _candidates(origin, folder):
+        with contextlib.suppress(ContentError):  # missing or damaged: captured instead
+            content = _read(path)
+            if _fits(content, path, origin, any_version=any_version):
+                return encoding.decode(content, path)
+    return None
 
 
 def needs_no_capture(origin: GraphOrigin, folder: Path | None) -> bool:
     """True if `folder` holds a file for the graph that `stored_graph` gives; its nodes are not read."""
-    if folder is None:
-        return False
-    path = graph_path(origin, folder)
-    try:
-        return _fits(_read(path), path, origin, any_version=False)
-    except ContentError:
-        return False
+    return stored_path(origin, folder) is not None
+
+
+def stored_path(origin: GraphOrigin, folder: Path | None, *, any_version: bool = False) -> Path | None:
+    """The file in `folder` that holds the graph of `origin`, as `stored_graph` chooses it, or None."""
+    for path in () if folder is None else _candidates(origin, folder):
+        with contextlib.suppress(ContentError):
+            if _fits(_read(path), path, origin, any_version=any_version):
+                return path
+    return None
 
 
 def other_versions(origin: GraphOrigin, folder: Path) -> str:
     """The packages that captured the graph in `folder`, where this machine has others: `onnxruntime 1.31.1`.
 
-    Packages that are not installed here do not count. Raises `ContentError` where there is no such graph.
+    Packages that are not installed here do not count; without such a graph the text is empty.
     """
-    path = graph_path(origin, folder)
-    made = _origin(_read(path), path).versions
+    path = stored_path(origin, folder, any_version=True)
+    made = {} if path is None else _origin(_read(path), path).versions
     return " and ".join(
         f"{name} {version}"
         for name, version in made.items()
@@ -87,15 +94,17 @@ def sized_graphs(model: str, folder: Path | None) -> Iterator[Graph]:
 
 def is_stored(origin: GraphOrigin, folder: Path) -> bool:
     """True if `folder` holds the graph of exactly this origin."""
-    try:
-        path = graph_path(origin, folder)
-        return _origin(_read(path), path) == origin
-    except ContentError:
-        return False
+    for path in _candidates(origin, folder):
+        with contextlib.suppress(ContentError):
+            if _with_width(_origin(_read(path), path), origin) == origin:
+                return True
+    return False
 
 
 def save(graph: Graph, origin: GraphOrigin, folder: Path) -> Path:
     """Write `graph` into `folder`; the same graph gives the same bytes. Returns the file."""
+    if not any(node.kernel.params.get("block") for node in graph.nodes):
+        origin = replace(origin, block_width=0)
     content = {**encoding.encode(graph), "origin": plain(origin)}
     text = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     path = graph_path(origin, folder)
@@ -109,7 +118,14 @@ def graph_path(origin: GraphOrigin, folder: Path) -> Path:
     family = models().get(base)
     usual = {} if family is None else {"batch": family.default_batch, "size": family.sizes[base]}
     unusual = [f"-{name}{size}" for name, size in origin.dimensions.items() if usual.get(name) != size]
-    return folder / origin.language / f"{origin.model}{''.join(unusual)}.json.gz"
+    width = f"-{origin.block_width}" if origin.block_width not in (0, USUAL_WIDTH) else ""
+    return folder / f"{origin.language}{width}" / f"{origin.model}{''.join(unusual)}.json.gz"
+
+
+def _candidates(origin: GraphOrigin, folder: Path) -> tuple[Path, ...]:
+    """Where the graph of `origin` may lie: among those of its blocks, or among those without blocks."""
+    own, without = (graph_path(one, folder) for one in (origin, replace(origin, block_width=0)))
+    return (own,) if own == without else (own, without)
 
 
 def _fits(content: dict[str, Any], path: Path, wanted: GraphOrigin, *, any_version: bool) -> bool:
@@ -123,10 +139,16 @@ def _fits(content: dict[str, Any], path: Path, wanted: GraphOrigin, *, any_versi
 def _comparable(found: GraphOrigin, wanted: GraphOrigin) -> GraphOrigin:
     """`found` without the fields that need not match `wanted`."""
     versions = {name: _release(text) for name, text in found.versions.items()}
+    found = _with_width(found, wanted)
     if not wanted.missing:
         return replace(found, versions=versions)
     # A file that shares a zoo network's name still differs by its hash.
     return replace(found, versions={}, code="", threads=1)
+
+
+def _with_width(found: GraphOrigin, wanted: GraphOrigin) -> GraphOrigin:
+    """`found` with the blocks that are `wanted`, if it has none itself."""
+    return found if found.block_width else replace(found, block_width=wanted.block_width)
 
 
 def _release(version: str) -> str:

@@ -47,6 +47,11 @@ class Hardware:
         return max(self.cache_bytes)
 
     @property
+    def block_width(self) -> int:
+        """The floats in a vector register: the channel block of ONNX Runtime's blocked convolutions."""
+        return self.vector_bytes // DTYPE_BYTES["float32"]
+
+    @property
     def level2_share(self) -> float:
         """The second-nearest cache over the largest, 0 where they are the same or there is one only."""
         nearer = sorted(self.cache_bytes)[1:-1]

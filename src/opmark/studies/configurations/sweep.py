@@ -248,7 +248,13 @@ def _language(target: Target) -> str:
 def _predicted(asked: SweepRequest, model: CostModel, type_name: str, sizes: Mapping[str, int]) -> Configuration:
     target = model.bundle.target
     name = asked.model if type_name == FLOAT32 else f"{asked.model}@{type_name}"
-    graph, _versions = graph_to_predict(name, target.name, cache=asked.cache, dimensions=sizes)
+    graph, _versions = graph_to_predict(
+        name,
+        target.name,
+        cache=asked.cache,
+        dimensions=sizes,
+        block_width=model.bundle.manifest.hardware.block_width,
+    )
     found = model.network(graph)
     return Configuration(
         target=str(target),
