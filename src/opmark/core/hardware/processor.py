@@ -1,4 +1,4 @@
-"""What the operating system says of this machine's processor."""
+"""Facts about the processor of this machine."""
 
 import platform
 from collections.abc import Mapping
