@@ -67,12 +67,12 @@ def test_it_survives_text_and_is_the_same_twice() -> None:
     assert np.array_equal(held_out, second)
 
 
-def test_a_second_covariance_follows_a_sum_and_survives_text() -> None:
+def test_further_covariances_follow_a_sum_and_survive_text() -> None:
     rows = np.random.default_rng(7).uniform(-2, 2, (80, 3))
     target = 2 * np.sin(rows[:, 0]) * np.cos(rows[:, 1]) + 0.5 * np.sin(6 * rows[:, 2])
     one, by_one = fit_process(rows, target, no_folds(80))
-    both, by_both = fit_process(rows, target, no_folds(80), search=LengthSearch(start=one.hyper, second=True))
-    assert len(both.hyper) == len(one.hyper) + 4
+    both, by_both = fit_process(rows, target, no_folds(80), search=LengthSearch(start=one.hyper, further=True))
+    assert len(both.hyper) == len(one.hyper) + 8
     assert np.abs(by_both - target).mean() < 0.2 * np.abs(by_one - target).mean()
     again = process_from(from_text(to_text(both.values())))
     assert np.array_equal(again.predict(rows), both.predict(rows))
@@ -83,7 +83,7 @@ def test_a_second_covariance_follows_a_sum_and_survives_text() -> None:
 
 @pytest.mark.parametrize("missing", [1, 2])
 def test_lengths_of_some_columns_are_no_process(missing: int) -> None:
-    process, _ = fit_process(ROWS, surface(ROWS), no_folds(70), search=LengthSearch(second=True))
+    process, _ = fit_process(ROWS, surface(ROWS), no_folds(70), search=LengthSearch(further=True))
     told = process.values() | {"hyper": process.hyper[:-missing]}
     with pytest.raises(ValueError, match="hyper has"):
         process_from(told)

@@ -1,6 +1,6 @@
-"""The covariance of a Gaussian process: linear plus one Matérn 5/2 or two, each with a length per column.
+"""The covariance of a Gaussian process: linear plus one Matérn 5/2 or three, each with a length per column.
 
-C. E. Rasmussen, C. K. I. Williams: Gaussian Processes for Machine Learning (2006), chapter 4. Two tell apart what
+C. E. Rasmussen, C. K. I. Williams: Gaussian Processes for Machine Learning (2006), chapter 4. Three tell apart what
 changes slowly with a size and what changes fast.
 """
 
@@ -16,9 +16,10 @@ _MOST_NOISE = 400.0
 # `hyper` is the log of [noise deviation, constant, linear deviation], and for each Matérn covariance [deviation, one
 # length per column].
 _BEFORE_PARTS = 3
-# A second Matérn covariance begins with half the deviation of the first, and a third of its lengths.
+# Each further Matérn covariance begins with half the deviation of the one before.
 _SMALLER = float(np.log(2.0))
-_SHORTER = 1.0
+# Its lengths begin apart from those of the first by these logarithms: one changes faster than the first, one slower.
+_FURTHER = (-1.0, 0.5)
 
 
 def initial_hyper(columns: int, target: Floats) -> Floats:
@@ -29,10 +30,14 @@ def initial_hyper(columns: int, target: Floats) -> Floats:
     return start
 
 
-def with_second(hyper: Floats, columns: int, *, shorter: float = _SHORTER) -> Floats:
-    """Append a second Matérn covariance, smaller than the first and with lengths `shorter` by that logarithm."""
-    first = parts_of(hyper, columns)[0]
-    return np.concatenate([hyper, first[:1] - _SMALLER, first[1:] - shorter])
+def with_further(hyper: Floats, columns: int, *, apart: bool = True) -> Floats:
+    """Append two Matérn covariances, smaller than the first, with other lengths or, unless `apart`, the same ones."""
+    deviation, *lengths = parts_of(hyper, columns)[0]
+    parts = [
+        [deviation - number * _SMALLER, *(np.array(lengths) + offset * apart)]
+        for number, offset in enumerate(_FURTHER, start=1)
+    ]
+    return np.concatenate([hyper, *parts])
 
 
 def is_complete(hyper: Floats, columns: int) -> bool:

@@ -1,4 +1,4 @@
-"""Gaussian-process regression for tens to thousands of rows: a smooth surface with one length per feature, or two.
+"""Gaussian-process regression for tens to thousands of rows: a smooth surface with one length per feature, or three.
 
 C. E. Rasmussen, C. K. I. Williams: Gaussian Processes for Machine Learning (2006). The covariance and its lengths are
 in `learners.covariance`. Residuals of held-out groups follow from the full fit (section 5.4.2, in blocks).
@@ -18,7 +18,7 @@ from opmark.predictors.learners.covariance import (
     matern_variance,
     noise_variance,
     student_noise,
-    with_second,
+    with_further,
 )
 from opmark.predictors.learners.inducing_rows import InducingRows
 from opmark.predictors.learners.likelihood import SEARCH_STEPS, inverted, searched_hyper
@@ -41,13 +41,13 @@ _MOST_HYPER = 300.0
 class LengthSearch:
     """A search for lengths on so many `rows`, from `start`, the `hyper` of a process of the same columns.
 
-    With `second` the covariance has a second Matérn part, which follows what changes fast. A `brief` search ends early,
-    in a process that keeps fewer rows.
+    With `further` the covariance has three Matérn parts, which follow what changes slowly and what changes fast. A
+    `brief` search ends early, in a process that keeps fewer rows.
     """
 
     rows: int = SEARCH_ROWS
     start: Floats | None = None
-    second: bool = False
+    further: bool = False
     brief: bool = False
 
     @property
@@ -59,9 +59,9 @@ class LengthSearch:
         """Where the search begins, and what it expects."""
         expected = initial_hyper(columns, target)
         begin = expected if self.start is None else self.start
-        if not self.second:
+        if not self.further:
             return begin, expected
-        return with_second(begin, columns), with_second(expected, columns, shorter=0.0)
+        return with_further(begin, columns), with_further(expected, columns, apart=False)
 
 
 _USUAL_SEARCH = LengthSearch()

@@ -170,14 +170,14 @@ class TriedResidual:
         return float(np.abs(self.held_out - self.target)[rows].mean())
 
     def refined(self) -> "TriedResidual":
-        """Search the lengths of a process with a second covariance, on more rows.
+        """Search the lengths of a process with three covariances, on more rows.
 
         The result is what predicts held-out rows better, which may be itself.
         """
         if self.process is None or self.by_trees is None or len(self.target) <= SEARCH_ROWS:
             return self
         folds = _folds(self.inputs)
-        search = LengthSearch(rows=_REFINED_SEARCH_ROWS, start=self.process.hyper, second=True)
+        search = LengthSearch(rows=_REFINED_SEARCH_ROWS, start=self.process.hyper, further=True)
         process, share, held_out = _mixed(self.inputs, self.target, folds, self.by_trees, self.weight, search=search)
         return min(
             self, replace(self, process=process, smooth_share=share, held_out=held_out), key=lambda one: one.error
