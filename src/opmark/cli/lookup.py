@@ -68,14 +68,17 @@ def evidence_by_target(
     """The release's evidence for each target; `networks` adds the graphs of the measured networks."""
     from opmark.predictors.inputs.graphs import graphs_of
     from opmark.predictors.judging.evidence import development, evidence_of
+    from opmark.predictors.model.training import release_hardware
 
     found = release_named(ctx, release)
-    cache = workspace(ctx).cache
+    cache, width = workspace(ctx).cache, release_hardware(found).block_width
     return {
         name: evidence_of(
             found,
             name,
-            graphs_of(development(found, name), name, cache=cache, warn=show_note) if networks else {},
+            graphs_of(development(found, name), name, cache=cache, warn=show_note, block_width=width)
+            if networks
+            else {},
         )
         for name in targets_named(found, targets)
     }
@@ -92,9 +95,11 @@ def graph_finder(ctx: click.Context) -> "GraphFinder":
 def training_graphs(here: "Workspace", release: "Release", target: str) -> "Mapping[str, Graph]":
     """The graphs of the release's networks that predictors of `target` learn from."""
     from opmark.predictors.inputs.graphs import graphs_of
+    from opmark.predictors.model.training import release_hardware
 
+    width = release_hardware(release).block_width
     training = [one for one in release.network_measurements(target) if one.role == "training"]
-    return graphs_of(training, target, cache=here.cache, warn=show_note)
+    return graphs_of(training, target, cache=here.cache, warn=show_note, block_width=width)
 
 
 def bundle_and_graph(

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tests.predictors import law
 
 from opmark.core.kernels.graph import Graph, Node
@@ -61,6 +62,13 @@ def test_a_network_of_one_size_is_found_whatever_kernels_it_had_before(tmp_path:
     found = graphs_of(both, "onnxruntime-cpu-t1", cache=tmp_path, warn=heard.append)
     assert set(found) == {"0" * 16, "1" * 16}
     assert len({graph.id for graph in found.values()}) == 1
+
+
+@pytest.mark.parametrize("width", [8, 16])
+def test_other_kernels_still_have_the_blocks_of_the_measured_processor(width: int, tmp_path: Path) -> None:
+    measured = [network("vgg-small", "0" * 16)]
+    [found] = graphs_of(measured, "onnxruntime-cpu-t1", cache=tmp_path, warn=lambda _: None, block_width=width).values()
+    assert {node.kernel.params.get("block", 0) for node in found.nodes} - {0} == {width}
 
 
 def looked_up(weight_bytes: int, *, free: bool = False) -> Graph:

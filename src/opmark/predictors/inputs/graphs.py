@@ -19,12 +19,18 @@ _USUAL = "float32"
 
 
 def graphs_of(
-    networks: Iterable[NetworkMeasurement], target_name: str, *, cache: Path | None, warn: Callable[[str], None]
+    networks: Iterable[NetworkMeasurement],
+    target_name: str,
+    *,
+    cache: Path | None,
+    warn: Callable[[str], None],
+    block_width: int | None = None,
 ) -> dict[str, Graph]:
     """Find the graph of each network, by the id under which it was measured.
 
     Graphs come from the cache, from those stored with OpMark, or are captured again by name; a captured graph counts
     even if its kernels are now told apart differently. `warn` receives a sentence for every graph that cannot be had.
+    `block_width` is that of the measured processor, as `graph_of` takes it.
     """
     networks = list(networks)
     sizes: dict[tuple[str, int], set[str]] = {}
@@ -43,7 +49,7 @@ def graphs_of(
         if graph is None:
             try:
                 dimensions = {} if one.size is None else {"batch": one.batch, "size": one.size}
-                graph = graph_of(one.network, target_name, cache=cache, dimensions=dimensions)
+                graph = graph_of(one.network, target_name, cache=cache, dimensions=dimensions, block_width=block_width)
             except OpMarkError as error:
                 warn(f"{one.network} is left out: {error}")
                 continue

@@ -44,7 +44,9 @@ def _results(ctx: click.Context, release: str | None, targets: Sequence[str]) ->
         rows = [one for one in networks if one.role == SEALED]
         if rows:
             bundle = load(find_bundle(predictors_workspace(ctx), name, device=here.device), target_name=name)
-            graphs = graphs_of(rows, name, cache=cache_folder(ctx), warn=show_note)
+            graphs = graphs_of(
+                rows, name, cache=cache_folder(ctx), warn=show_note, block_width=bundle.manifest.hardware.block_width
+            )
             results.append(judge_sealed(rows, networks, bundle, graphs))
     if not results:
         raise NothingSelectedError(
