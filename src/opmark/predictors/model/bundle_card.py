@@ -31,11 +31,13 @@ def card(manifest: BundleManifest) -> str:
         *_transfer(manifest),
         "## Kernels",
         "",
-        "Errors are those of hot latencies, predicted without the kernel's shape group: nothing was learned from "
-        "similar kernels, such as the same convolution with other channels. Nine in ten measured latencies should lie "
-        "between the predicted one divided by the interval's factor and multiplied by it; the factor is larger for "
-        "kernels beyond the measured range. Label noise is the share of the interval's variance that comes from the "
-        "standard errors of the labels; releases before schema 2 have none.",
+        "Errors are those of hot latencies, predicted from kernels of other shape groups: from no similar one, such "
+        "as the same convolution with other channels. What a model searches, columns and lengths, follows all "
+        "kernels, these included. `opmark predictors evaluate` searches without them, and finds larger errors. Nine "
+        "in ten measured latencies should lie between the predicted one divided by the interval's factor and "
+        "multiplied by it; the factor is larger for kernels beyond the measured range. Label noise is the share of "
+        "the interval's variance that comes from the standard errors of the labels; releases before schema 2 have "
+        "none.",
         "",
         "| kind | rows | shape groups | median error | within ±10 % | 90 % interval | beyond the range | label noise |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
