@@ -72,12 +72,8 @@ class Sources:
             return False
         runtime = table.bundle.rpartition("/")[2] or table.runtime
         shipped = graphs_folder()
-        if (
-            shipped is not None
-            and graph_path(
-                graph_origin(model, runtime, dimensions=dimensions, block_width=USUAL_WIDTH), shipped
-            ).is_file()
-        ):
+        origin = graph_origin(model, runtime, dimensions=dimensions, block_width=USUAL_WIDTH)
+        if shipped is not None and graph_path(origin, shipped).is_file():
             return False
         return not is_captured(model, runtime, cache=self.workspace.cache, dimensions=dimensions)
 
