@@ -1,9 +1,9 @@
 """Measure what a brief trial of columns saves and loses, and what further covariances gain and cost.
 
 Learns float32 kernels of one kind of a release on one core. Prints, beside a whole trial: the time and the error on
-held-out shape groups of a brief one, those of the search for further covariances, and the time of predictions with
-them. The lengths of a trial follow all rows. The errors on unseen groups are those of the same learner when it knew
-nothing of one shape group in five.
+held-out shape groups of a brief one, those of a whole one with the search for further covariances after it, and the
+time of predictions with them. The lengths of a trial follow all rows. The errors on unseen groups are those of the same
+learner when it knew nothing of one shape group in five.
 
     python benchmarks/learning.py [--release DEVICE/VERSION] [--target TARGET] [--kind KIND] [--json]
 """
@@ -58,14 +58,13 @@ def compared(release_name: str, target_name: str, kind: str) -> dict[str, Any]:
     roofline = fit_roofline(inputs.flops, inputs.moved_bytes, labels.hot_ns)
     above = np.log(labels.hot_ns / roofline.latency_ns(inputs.flops, inputs.moved_bytes))
     unseen = held_out_groups(inputs.kernels)
-    found: dict[str, tuple[float, TriedResidual]] = {}
-    lines = []
+    processes, lines = {}, []
     for name, search in _SEARCHES.items():
         seconds, tried = timed(lambda search=search: search(inputs, above, labels.weight))
         known = search(inputs.take(~unseen), above[~unseen], labels.take(~unseen).weight)
         lines.append(told(name, seconds, tried, (known.fitted().predict(inputs.take(unseen)), above[unseen])))
-        found[name] = seconds, tried
-    whole, further = found["whole"][1].process, found["further"][1].process
+        processes[name] = tried.process
+    whole, further = processes["whole"], processes["further"]
     assert whole is not None
     assert further is not None
     points = whole.rows * whole.scale + whole.centre

@@ -1,6 +1,6 @@
 """Find the releases, predictors and graphs that a command line names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from opmark.core.errors import NothingSelectedError, UsageError
 if TYPE_CHECKING:
     from opmark.core.hardware.target import Target
     from opmark.core.kernels.graph import Graph
+    from opmark.core.measurements.measurement import NetworkMeasurement
     from opmark.core.workspace import Workspace
     from opmark.datasets.release.network_kernels import GraphFinder
     from opmark.datasets.release.release import Release
@@ -66,19 +67,15 @@ def evidence_by_target(
     ctx: click.Context, release: str | None, targets: Sequence[str], *, networks: bool = True
 ) -> "dict[str, Evidence]":
     """The release's evidence for each target; `networks` adds the graphs of the measured networks."""
-    from opmark.predictors.inputs.graphs import graphs_of
     from opmark.predictors.judging.evidence import development, evidence_of
-    from opmark.predictors.model.training import release_hardware
 
     found = release_named(ctx, release)
-    cache, width = workspace(ctx).cache, release_hardware(found).block_width
+    cache = workspace(ctx).cache
     return {
         name: evidence_of(
             found,
             name,
-            graphs_of(development(found, name), name, cache=cache, warn=show_note, block_width=width)
-            if networks
-            else {},
+            release_graphs(found, development(found, name), name, cache=cache) if networks else {},
         )
         for name in targets_named(found, targets)
     }
@@ -94,12 +91,19 @@ def graph_finder(ctx: click.Context) -> "GraphFinder":
 
 def training_graphs(here: "Workspace", release: "Release", target: str) -> "Mapping[str, Graph]":
     """The graphs of the release's networks that predictors of `target` learn from."""
+    training = [one for one in release.network_measurements(target) if one.role == "training"]
+    return release_graphs(release, training, target, cache=here.cache)
+
+
+def release_graphs(
+    release: "Release", networks: Iterable["NetworkMeasurement"], target: str, *, cache: Path | None
+) -> "Mapping[str, Graph]":
+    """The graphs of some `networks` of a release, with the blocks of the processor that it measured."""
     from opmark.predictors.inputs.graphs import graphs_of
     from opmark.predictors.model.training import release_hardware
 
     width = release_hardware(release).block_width
-    training = [one for one in release.network_measurements(target) if one.role == "training"]
-    return graphs_of(training, target, cache=here.cache, warn=show_note, block_width=width)
+    return graphs_of(networks, target, cache=cache, warn=show_note, block_width=width)
 
 
 def bundle_and_graph(

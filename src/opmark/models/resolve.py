@@ -14,7 +14,7 @@ from opmark.core.registry import require
 from opmark.models.cuda_graph import CUDA_RUNTIME, as_on_gpu
 from opmark.models.exported import exported_program, exported_zoo_model, quantised
 from opmark.models.graphs import encoding
-from opmark.models.graphs.shipped import graphs_folder, other_versions, stored_graph, stored_path
+from opmark.models.graphs.shipped import graphs_folder, other_versions, stored_graph
 from opmark.models.onnx_file import SIZE_AT_MOST
 from opmark.models.origin import GraphOrigin, origin_of
 from opmark.models.source import ModelSource, is_bf16, is_training, source_of, variant_language, zoo_sizes
@@ -124,13 +124,13 @@ def _graph(
     # GPU time is expensive: measuring starts at once, with calls captured by any version of torch.
     on_gpu = parse_target_name(target_name)[0] == CUDA_RUNTIME
     origin = graph_origin(model, target_name, dimensions=sizes, block_width=block_width)
-    if block_width not in (None, width_here()) and stored_path(origin, shipped, any_version=any_version) is None:
-        origin = graph_origin(model, target_name, dimensions=sizes)
     path, versions = _cached_path(source, origin, folder), ""
     try:
         graph = encoding.load(path)
     except ContentError:  # missing or damaged: made again
         found = stored_graph(origin, shipped, any_version=on_gpu or any_version)
+        if found is None and block_width not in (None, width_here()):
+            return _graph(model, target_name, cache, sizes, shipped, any_version=any_version)
         if found is None:
             for package in origin.missing:
                 require(package)

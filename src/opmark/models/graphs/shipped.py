@@ -43,28 +43,15 @@ def stored_graph(origin: GraphOrigin, folder: Path | None, *, any_version: bool 
 
     With `any_version`, graphs captured by other versions of the packages are accepted too.
     """
-    if folder is None:
-        return None
-    for path in _candidates(origin, folder):
-        with contextlib.suppress(ContentError):  # missing or damaged: captured instead
-            content = _read(path)
-            if _fits(content, path, origin, any_version=any_version):
-                return encoding.decode(content, path)
+    for path, content in _fitting(origin, folder, any_version=any_version):
+        with contextlib.suppress(ContentError):  # damaged: captured instead
+            return encoding.decode(content, path)
     return None
 
 
 def needs_no_capture(origin: GraphOrigin, folder: Path | None) -> bool:
     """True if `folder` holds a file for the graph that `stored_graph` gives; its nodes are not read."""
-    return stored_path(origin, folder) is not None
-
-
-def stored_path(origin: GraphOrigin, folder: Path | None, *, any_version: bool = False) -> Path | None:
-    """The file in `folder` that holds the graph of `origin`, as `stored_graph` chooses it, or None."""
-    for path in () if folder is None else _candidates(origin, folder):
-        with contextlib.suppress(ContentError):
-            if _fits(_read(path), path, origin, any_version=any_version):
-                return path
-    return None
+    return next(_fitting(origin, folder), None) is not None
 
 
 def other_versions(origin: GraphOrigin, folder: Path) -> str:
@@ -72,8 +59,8 @@ def other_versions(origin: GraphOrigin, folder: Path) -> str:
 
     Packages that are not installed here do not count; without such a graph the text is empty.
     """
-    path = stored_path(origin, folder, any_version=True)
-    made = {} if path is None else _origin(_read(path), path).versions
+    fitting = next(_fitting(origin, folder, any_version=True), None)
+    made = {} if fitting is None else _origin(fitting[1], fitting[0]).versions
     return " and ".join(
         f"{name} {version}"
         for name, version in made.items()
@@ -126,6 +113,17 @@ def _candidates(origin: GraphOrigin, folder: Path) -> tuple[Path, ...]:
     """Where the graph of `origin` may lie: among those of its blocks, or among those without blocks."""
     own, without = (graph_path(one, folder) for one in (origin, replace(origin, block_width=0)))
     return (own,) if own == without else (own, without)
+
+
+def _fitting(
+    origin: GraphOrigin, folder: Path | None, *, any_version: bool = False
+) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The files in `folder`, with their contents, that hold the graph of `origin`; missing and damaged ones do not."""
+    for path in () if folder is None else _candidates(origin, folder):
+        with contextlib.suppress(ContentError):
+            content = _read(path)
+            if _fits(content, path, origin, any_version=any_version):
+                yield path, content
 
 
 def _fits(content: dict[str, Any], path: Path, wanted: GraphOrigin, *, any_version: bool) -> bool:

@@ -33,7 +33,7 @@ def card(manifest: BundleManifest) -> str:
         "",
         "Errors are those of hot latencies, predicted from kernels of other shape groups: from no similar one, such "
         "as the same convolution with other channels. What a model searches, columns and lengths, follows all "
-        "kernels, these included. `opmark predictors evaluate` searches without them, and finds larger errors. Nine "
+        "kernels, these included. `opmark predictors evaluate` searches without them; its errors may be larger. Nine "
         "in ten measured latencies should lie between the predicted one divided by the interval's factor and "
         "multiplied by it; the factor is larger for kernels beyond the measured range. Label noise is the share of "
         "the interval's variance that comes from the standard errors of the labels; releases before schema 2 have "

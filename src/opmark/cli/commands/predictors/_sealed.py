@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opmark.cli.lookup import release_named, targets_named
+from opmark.cli.lookup import release_graphs, release_named, targets_named
 from opmark.cli.options import cache_folder, predictors_workspace
-from opmark.cli.text.terminal import MISSING, show_json, show_note, show_table
+from opmark.cli.text.terminal import MISSING, show_json, show_table
 from opmark.core.errors import NothingSelectedError, UsageError
 from opmark.core.units import counted, format_ns
 
@@ -32,7 +32,6 @@ def show_sealed(ctx: click.Context, release: str | None, targets: Sequence[str],
 
 def _results(ctx: click.Context, release: str | None, targets: Sequence[str]) -> "list[SealedResult]":
     from opmark.core.measurements.measurement import SEALED
-    from opmark.predictors.inputs.graphs import graphs_of
     from opmark.predictors.judging.sealed import judge_sealed
     from opmark.predictors.model.bundle import load
     from opmark.predictors.model.bundle_paths import find_bundle
@@ -44,9 +43,7 @@ def _results(ctx: click.Context, release: str | None, targets: Sequence[str]) ->
         rows = [one for one in networks if one.role == SEALED]
         if rows:
             bundle = load(find_bundle(predictors_workspace(ctx), name, device=here.device), target_name=name)
-            graphs = graphs_of(
-                rows, name, cache=cache_folder(ctx), warn=show_note, block_width=bundle.manifest.hardware.block_width
-            )
+            graphs = release_graphs(here, rows, name, cache=cache_folder(ctx))
             results.append(judge_sealed(rows, networks, bundle, graphs))
     if not results:
         raise NothingSelectedError(
