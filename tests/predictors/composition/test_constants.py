@@ -230,3 +230,26 @@ def test_a_class_keeps_its_own_doubt() -> None:
     assert constants.of("training").composition_deviation == 0.3
     assert constants.of("training").interval_scale == 1.5
     assert constants.of("float32").composition_deviation == NetworkConstants().composition_deviation
+
+
+@pytest.mark.parametrize("scale", [0.8, 1.15])
+def test_kernels_of_another_state_than_their_networks_are_scaled(scale: float) -> None:
+    truth = NetworkConstants(kernel_scale=scale, gap_ns=900)
+    found = fit_constants(networks(truth, 30))
+    assert found.kernel_scale == pytest.approx(scale, rel=0.03)
+    for one in networks(truth, 30):
+        assert one.total_ns(found) == pytest.approx(one.latency_ns, rel=0.03)
+
+
+def test_two_networks_scale_kernels_less_than_thirty() -> None:
+    truth = NetworkConstants(kernel_scale=0.8)
+    few, many = (fit_constants(networks(truth, count)).kernel_scale for count in (2, 30))
+    assert 0.78 < many < few < 0.98
+
+
+def test_a_class_scales_kernels_nearly_as_all_networks_do() -> None:
+    sums = networks(NetworkConstants(kernel_scale=1.1), 20) + networks(
+        NetworkConstants(kernel_scale=0.9), 4, "training"
+    )
+    found = fit_constants(sums)
+    assert 0.93 < found.of("training").kernel_scale < found.of("float32").kernel_scale < 1.12

@@ -12,7 +12,7 @@ from opmark.predictors.inputs.graphs import footprint_bytes
 from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import CostModel
 from opmark.predictors.model.network import replaced
-from opmark.predictors.model.training import train_on
+from opmark.predictors.model.training import network_sums, train_on
 
 UNKNOWN = law.kernels("pool", 2)
 
@@ -82,6 +82,26 @@ def test_a_network_is_the_sum_that_the_design_says(bundle: Bundle) -> None:
     assert sum(row.total_ns for row in found.rows) == pytest.approx(found.total_ns)
     again = CostModel(bundle).network(one)
     assert (again.low_ns, again.high_ns) == (found.low_ns, found.high_ns)
+
+
+def test_constants_are_fitted_to_the_sum_that_predicts(bundle: Bundle) -> None:
+    one = law.graph("net", law.kernels("gemm", 6), weight_bytes=40 << 20, free=2)
+    constants = replace(
+        bundle.constants,
+        kernel_scale=1.25,
+        activation_share=0.4,
+        gap_ns=3_000.0,
+        matrix_gap_ns=5_000.0,
+        ns_per_fault=200.0,
+        faults_per_byte=1e-4,
+    )
+    model = CostModel(Bundle(manifest=replace(bundle.manifest, constants=constants), kinds=bundle.kinds))
+    (fitted,) = network_sums(model, [law.network(one, share=0.5)], {one.id: one})
+    predicted = model.network(one)
+    assert fitted.total_ns(constants) == pytest.approx(predicted.total_ns)
+    unscaled = fitted.total_ns(replace(constants, kernel_scale=1.0))
+    kernels_ns = fitted.total_ns(replace(constants, gap_ns=0.0, matrix_gap_ns=0.0, ns_per_fault=0.0))
+    assert predicted.total_ns - unscaled == pytest.approx(kernels_ns * (1 - 1 / 1.25))
 
 
 def test_errors_of_many_groups_average_out(bundle: Bundle) -> None:

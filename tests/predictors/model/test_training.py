@@ -1,18 +1,22 @@
 """Training on rows at hand: which rows count, what a bundle says, and constants from training networks only."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.datasets import sample
 from tests.predictors import law
 
 from opmark.core.errors import ContentError, NothingSelectedError, UnknownNameError
 from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.measurement import FAILED, LOW_QUALITY, Measurement
+from opmark.datasets.release.building import build_from
 from opmark.kinds import work_of
 from opmark.predictors.inputs.tables import tables
+from opmark.predictors.model.bundle import Bundle
 from opmark.predictors.model.cost_model import CostModel
-from opmark.predictors.model.training import _first_rows, network_sums, train_on
+from opmark.predictors.model.training import _first_rows, network_sums, train_on, with_constants_of
 
 
 def failed(row: Measurement) -> Measurement:
@@ -73,6 +77,28 @@ def test_constants_come_from_training_networks_alone() -> None:
     for one, row in zip((*hot, *cold), measured, strict=True):
         assert model.network(one).total_ns == pytest.approx(row.latency_ns, rel=0.12)
     assert bundle.constants.rotated_share(0.01) < 0.2 < 1.0 < bundle.constants.rotated_share(6)
+
+
+def test_networks_alone_tell_constants_anew(tmp_path: Path) -> None:
+    graphs = [law.graph(f"a{n}", law.kernels("gemm", 40)[n : n + 12]) for n in range(5)]
+    alone = [law.network(one, share=0.0) for one in graphs]
+    measured = [replace(one, latency_ns=1.3 * (one.latency_ns or 0.0)) for one in alone]
+    rows = law.rows(60, noise=0.001)
+    before = train_on(rows, law.TARGET, hardware=law.HARDWARE)
+    careful = replace(before.constants, interval_scale=2.5)
+    before = Bundle(manifest=replace(before.manifest, constants=careful), kinds=before.kinds)
+    named = {one.id: one for one in graphs}
+    release = build_from([sample.contents(rows, measured)], tmp_path)
+    after = with_constants_of(before, release, graphs=named)
+    assert after.kinds is before.kinds
+    assert after.constants.networks == tuple(sorted(one.name for one in graphs))
+    assert after.constants.interval_scale == 2.5
+    model, unaware = CostModel(after), CostModel(before)
+    for one, row in zip(graphs, measured, strict=True):
+        assert model.network(one).total_ns == pytest.approx(row.latency_ns, rel=0.1)
+        assert unaware.network(one).total_ns < 0.88 * row.latency_ns
+    with pytest.raises(NothingSelectedError, match="no training network of"):
+        with_constants_of(before, release, graphs={})
 
 
 def test_a_family_in_both_roles_is_refused() -> None:

@@ -26,8 +26,10 @@ _GAP_DEVIATION_NS = 1000.0
 _GAP_DEVIATIONS_NS = {"torch-eager": 10_000.0}
 # A function of modules takes some 600 ns.
 _PYTHON_DEVIATION_NS = 1000.0
-# Deviations of the weak priors of log midpoint, log steepness, w, v, both times between calls, faults, Python calls.
-_DEVIATIONS = np.array([0.7, 0.5, 0.4, 0.3, 1.0, 1.0, 1.0, 1.0])
+# Deviations of the weak priors of log midpoint, log steepness, w, v, both times between calls, faults, Python calls,
+# log k. What makes kernels take longer in a network hardly differs between classes of networks (decision 0064).
+_DEVIATIONS = np.array([0.7, 0.5, 0.4, 0.3, 1.0, 1.0, 1.0, 1.0, 0.1])
+_CLASS_DEVIATIONS = _DEVIATIONS * np.array([*[1.0] * 8, 0.3])
 _LEAST_CLASS_NETWORKS, _LEAST_CLASS_FAMILIES = 3, 2
 # The share of the traffic of activations that may count in the footprint; by how much it must reduce the error on
 # families that were left out, and in how many of so many draws of these families: a single one must not decide.
@@ -43,8 +45,8 @@ _NORMAL_90 = 1.6449
 _OPINION_RATIOS = [0.13, 0.39, 0.67, 1.04, 1.64]
 # Never narrower than stated: the training networks' kernels have siblings among the training rows (decision 0030).
 _LEAST_SCALE, _MOST_SCALE = 1.0, 4.0
-_LOWER = np.array([np.log(0.05), np.log(0.3), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-_UPPER = np.array([np.log(50.0), np.log(8.0), MOST_ROTATED, MOST_ROTATED, 20.0, 20.0, 20.0, 20.0])
+_LOWER = np.array([np.log(0.05), np.log(0.3), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -np.log(2.0)])
+_UPPER = np.array([np.log(50.0), np.log(8.0), MOST_ROTATED, MOST_ROTATED, 20.0, 20.0, 20.0, 20.0, np.log(2.0)])
 
 
 def fit_constants(
@@ -166,6 +168,7 @@ def _solve_all(sums: Sequence[NetworkSum], choices: _Choices) -> NetworkConstant
             0.0,
             fault_ns / _FAULT_DEVIATION_NS,
             0.0,
+            0.0,
         ]
     )
     scale = _Scale(
@@ -182,7 +185,7 @@ def _solve_all(sums: Sequence[NetworkSum], choices: _Choices) -> NetworkConstant
         if len(own) < _LEAST_CLASS_NETWORKS or len({one.family for one in own}) < _LEAST_CLASS_FAMILIES:
             continue
         if len(own) < len(sums):
-            at = scale.constants(_solve(own, point, _DEVIATIONS, scale))
+            at = scale.constants(_solve(own, point, _CLASS_DEVIATIONS, scale))
             classes[name] = ClassConstants(**{field: getattr(at, field) for field in CLASS_FIELDS}, networks=len(own))
     return replace(scale.constants(point), classes=classes)
 
@@ -250,7 +253,7 @@ def _interval_scale(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scale:
     """Turns a point of the solver (log midpoint, log steepness, ceiling, v; both times between calls, faults and Python
-    calls in deviations) into constants.
+    calls in deviations; log k) into constants.
     """
 
     gap_ns: float
@@ -273,6 +276,7 @@ class _Scale:
             faults_per_byte=self.faults_per_byte,
             python_call_ns=float(point[7]) * _PYTHON_DEVIATION_NS if self.python_calls_per_node else 0.0,
             python_calls_per_node=self.python_calls_per_node,
+            kernel_scale=float(np.exp(point[8])),
         )
 
 
@@ -308,7 +312,8 @@ def _solve(sums: Sequence[NetworkSum], prior: Floats, deviations: Floats, scale:
         extra = share * weights + point[3] * activations
         # kernels that are faster rotated than hot must not make a network take no time
         gaps = (calls * point[4] + matrix_calls * point[5]) * scale.gap_ns
-        total = np.maximum(hot + extra + gaps + point[6] * faults_ns + point[7] * python_ns, 0.1 * hot)
+        total = np.exp(point[8]) * (hot + extra) + gaps + point[6] * faults_ns + point[7] * python_ns
+        total = np.maximum(total, 0.1 * hot)
         return np.concatenate([np.log(measured / total) / doubt, (point - prior) / deviations])
 
     start = np.clip(prior + 0.01, _LOWER + 1e-3, _UPPER - 1e-3)

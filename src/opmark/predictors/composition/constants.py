@@ -1,7 +1,9 @@
 """The constants that turn kernel latencies into a network's: cache pressure, time between calls, page faults.
 
-A network = Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] + calls · gap + matrix calls · c · matrix gap
+A network = k · Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] + calls · gap + matrix calls · c · matrix gap
 + Python calls · ns per Python call + faults · ns per fault, where s is the share of weights in a kernel's bytes.
+k is the time of a kernel inside a network over its label: the machine may be in another state there, and a kernel runs
+among others (decision 0064).
 Weights were last read one whole network earlier; the share of them that has left the cache is w, a monotone function of
 (weight bytes read + peak activation bytes + traffic share · bytes of activations that kernels read and write) over the
 last-level cache: results that nobody wants any more still lie there (decision 0056). Activations were just written; the
@@ -40,6 +42,7 @@ class ClassConstants:
     networks: int
     matrix_gap_ns: float = 0.0
     python_call_ns: float = 0.0
+    kernel_scale: float = 1.0
 
 
 # The fields that a class has instead of those of all networks.
@@ -50,15 +53,15 @@ CLASS_FIELDS = tuple(one.name for one in fields(ClassConstants) if one.name != "
 class NetworkConstants:
     """w(x) = ceiling / (1 + (midpoint / x)^steepness); the defaults hold where no training network was measured.
 
-    `activation_share` is v, `traffic_share` the share of all traffic of activations that counts in the footprint x.
-    `composition_deviation` is the error of the sum, in nats. `interval_scale` widens the log interval of a network, so
-    that it covers nine in ten training networks whose family was left out of the fit. Values below 1, in older bundles,
-    do not narrow it. `python_calls_per_node` is the median of the training networks, for graphs of eager torch whose
-    Python calls nobody counted. Matrix calls wait half of their gap in a network whose footprint is
-    `matrix_gap_midpoint`, and all of it everywhere in older bundles, which have 0. `classes` holds the constants of
-    single element types and of training steps, drawn towards those of all networks; a class without constants of its
-    own uses those of all. `host` holds the constants of a host that enqueues the calls of a device of its own, None
-    where the processor itself computes.
+    `kernel_scale` is k, 1 in older bundles; `activation_share` is v, `traffic_share` the share of all traffic of
+    activations that counts in the footprint x. `composition_deviation` is the error of the sum, in nats.
+    `interval_scale` widens the log interval of a network, so that it covers nine in ten training networks whose
+    family was left out of the fit. Values below 1, in older bundles, do not narrow it. `python_calls_per_node` is
+    the median of the training networks, for graphs of eager torch whose Python calls nobody counted. Matrix calls
+    wait half of their gap in a network whose footprint is `matrix_gap_midpoint`, and all of it everywhere in older
+    bundles, which have 0. `classes` holds the constants of single element types and of training steps, drawn
+    towards those of all networks; a class without constants of its own uses those of all. `host` holds the
+    constants of a host that enqueues the calls of a device of its own, None where the processor itself computes.
     """
 
     ceiling: float = 0.9
@@ -69,6 +72,7 @@ class NetworkConstants:
     matrix_gap_ns: float = 0.0
     matrix_gap_midpoint: float = 0.0
     python_call_ns: float = 0.0
+    kernel_scale: float = 1.0
     python_calls_per_node: float = 0.0
     traffic_share: float = 0.0
     ns_per_fault: float = 0.0
@@ -165,8 +169,8 @@ class NetworkSum:
         own = constants.of(self.network_class)
         footprint = self.footprint + own.traffic_share * self.traffic
         kernels = self.hot_ns + own.rotated_share(footprint) * self.weights_ns
-        activations = own.activation_share * self.activations_ns
+        kernels = own.kernel_scale * (kernels + own.activation_share * self.activations_ns)
         gaps = self.calls * own.gap_ns
         gaps += self.matrix_calls * own.evicted_code_share(footprint) * own.matrix_gap_ns
         gaps += own.python_calls(self.python_calls, self.calls) * own.python_call_ns
-        return kernels + activations + gaps + own.faults_per_byte * self.footprint_bytes * own.ns_per_fault
+        return kernels + gaps + own.faults_per_byte * self.footprint_bytes * own.ns_per_fault

@@ -7,9 +7,10 @@ from opmark.predictors.composition.constants import ClassConstants, NetworkConst
 from opmark.predictors.model.manifest import CORRECTED, BundleManifest
 
 _SUM = (
-    "A network is Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] over its kernels, `gap` for every call, views "
+    "A network is k · Σ [hot + (w · s + v · (1 − s)) · (rotated − hot)] over its kernels, `gap` for every call, views "
     "included, c · `matrix gap` for every one that does matrix work, and on eager torch `Python call` for every Python "
-    "function that a forward pass enters. s is the share of weights in a kernel's bytes; "
+    "function that a forward pass enters. k is the time of kernels in a network over their labels; s is the share of "
+    "weights in a kernel's bytes; "
     "w = ceiling / (1 + (midpoint / x)^steepness) of x = (weight bytes read + peak activation bytes{traffic}) / "
     "last-level cache is the share of weights that have left the cache when the network reads them again; v is the "
     "share of the rotated cost that activations keep; c, the share of the library's code that has left the level-2 "
@@ -76,8 +77,9 @@ def _networks(constants: NetworkConstants) -> list[str]:
             traffic=f" + {share:.1f} · bytes of activations that kernels read and write" if share else "",
         ),
         "",
-        "| networks | fitted on | ceiling | midpoint | steepness | v | gap | matrix gap | Python call | error of sum |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| networks | fitted on | k | ceiling | midpoint | steepness | v | gap | matrix gap | Python call "
+        "| error of sum |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
         *(f"| {name} | {count} | {_constants(own)} |" for name, count, own in rows),
         "",
         *([f"Page faults add {format_ns(1e6 * faults)} per MB of the network's footprint.", ""] if faults else []),
@@ -104,9 +106,9 @@ def _host(constants: NetworkConstants) -> list[str]:
 
 
 def _constants(own: NetworkConstants | ClassConstants) -> str:
-    shape = f"{own.ceiling:.2f} | {own.midpoint:.2f} | {own.steepness:.1f} | {own.activation_share:.2f}"
+    rotation = f"{own.ceiling:.2f} | {own.midpoint:.2f} | {own.steepness:.1f} | {own.activation_share:.2f}"
     gaps = f"{format_ns(own.gap_ns)} | {format_ns(own.matrix_gap_ns)} | {format_ns(own.python_call_ns)}"
-    return f"{shape} | {gaps} | {_percent(own.composition_deviation, 1)}"
+    return f"{own.kernel_scale:.3f} | {rotation} | {gaps} | {_percent(own.composition_deviation, 1)}"
 
 
 def _transfer(manifest: BundleManifest) -> list[str]:

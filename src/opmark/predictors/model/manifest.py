@@ -25,6 +25,7 @@ _NS = (0.0, 1e15)
 _LIMITS = {
     **dict.fromkeys(("ceiling", "activation_share", "traffic_share"), (0.0, 10.0)),
     "midpoint": (1e-9, 1e9),
+    "kernel_scale": (1e-3, 1e3),
     "matrix_gap_midpoint": (0.0, 1e9),
     "steepness": (0.0, 1e3),
     **dict.fromkeys(("gap_ns", "matrix_gap_ns", "python_call_ns", "ns_per_fault", "constant_ns", "least_ns"), _NS),

@@ -119,8 +119,8 @@ class NetworkPrediction:
 
 
 def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> NetworkPrediction:
-    """Sum hot + (w · s + v · (1 − s)) · (rotated − hot) over the graph's kernels, s being the share of weights in their
-    bytes; add the time between calls, more of it before matrix work of a large network, and page faults where the
+    """Sum k · [hot + (w · s + v · (1 − s)) · (rotated − hot)] over the graph's kernels, s being the share of weights in
+    their bytes; add the time between calls, more of it before matrix work of a large network, and page faults where the
     target has them. On a device of its own, views take no time, and the host's time is the least.
 
     Time of Python calls is spread evenly over the nodes.
@@ -135,7 +135,7 @@ def predict_network(graph: Graph, parts: Parts, manifest: BundleManifest) -> Net
     nodes = len(graph.nodes)
     python_ns = constants.python_calls(counted_python_calls(graph), nodes) * constants.python_call_ns
     gap_ns = constants.gap_ns + python_ns / max(nodes, 1)
-    each = parts.hot_ns + cold * (parts.rotated_ns - parts.hot_ns) + gap_ns
+    each = constants.kernel_scale * (parts.hot_ns + cold * (parts.rotated_ns - parts.hot_ns)) + gap_ns
     each = each + parts.matrix * constants.evicted_code_share(footprint) * constants.matrix_gap_ns
     counts = parts.counts
     kernel_ns = each * counts

@@ -199,6 +199,26 @@ def with_constants(
     return Bundle(manifest=replace(bundle.manifest, constants=constants), kinds=bundle.kinds)
 
 
+def with_constants_of(bundle: Bundle, release: "Release", *, graphs: Mapping[str, Graph]) -> Bundle:
+    """Fit the network constants of a trained `bundle` anew on the training networks of `release`, and keep its kinds.
+
+    Intervals stay at least as wide as training calibrated them: it knew predictions made without a network's kernels.
+    Raises `UnknownNameError` where the release lacks the bundle's target, `NothingSelectedError` without a training
+    network.
+    """
+    name = bundle.target.name
+    rows, networks = release.measurements(name), release.network_measurements(name)
+    known, enqueue_ns = measured_kernels(rows), usual_enqueue_ns(rows)
+    found = with_constants(bundle, networks, graphs, measured=known, enqueue_ns=enqueue_ns)
+    if not found.constants.networks:
+        raise NothingSelectedError(
+            f"{release.name} holds no training network of {name}", hint="measure some: `opmark bench run`"
+        )
+    widened = max(found.constants.interval_scale, bundle.constants.interval_scale)
+    constants = replace(found.constants, interval_scale=widened)
+    return Bundle(manifest=replace(bundle.manifest, constants=constants), kinds=bundle.kinds)
+
+
 def network_sums(
     model: CostModel,
     networks: Sequence[NetworkMeasurement],

@@ -30,6 +30,32 @@ def test_training_writes_a_bundle_that_list_and_show_know(root: Path) -> None:
     assert "softmax" in opmark(root, "predictors", "show", "onnxruntime-cpu-t1").stdout
 
 
+def test_networks_measured_later_tell_constants_without_training(root: Path, tmp_path: Path) -> None:
+    here = tmp_path / "later"
+    shutil.copytree(root, here)
+    rows = [sample.measurement(kernel) for kind in KINDS for kernel in law.kernels(kind, 40)]
+    contents = sample.contents(rows, [sample.network("squeeze-small")])
+    release = build_from([contents], here / "datasets").name
+    train = ("predictors", "train", release, "--kernels-of", "1.0.0")
+    (found,) = answered(here, *train, "--version", "1.0.1")
+    assert found["note"] == "network constants fitted on squeeze-small"
+    assert found["path"].endswith(f"{sample.DEVICE}/1.0.1/onnxruntime-cpu-t1")
+    (before,) = (one for one in answered(here, "predictors", "list") if "/1.0.0/" in one["name"])
+    for name in sorted(path.name for path in Path(before["path"]).glob("*.gz")):
+        assert (Path(found["path"]) / name).read_bytes() == (Path(before["path"]) / name).read_bytes()
+    assert opmark(here, *train).exit_code == 2, "a version never changes"
+    assert opmark(here, *train, "--version", "1.0.1").exit_code == 3
+    assert opmark(here, *train, "--version", "1.0.2", "--most-rows", "9").exit_code == 2
+    nothing = opmark(
+        here, "predictors", "train", f"{sample.DEVICE}/1.0.0", "--kernels-of", "1.0.0", "--version", "1.0.2"
+    )
+    assert nothing.exit_code == 5
+    assert "no training network" in nothing.stderr
+    unknown = opmark(here, *train[:-1], "7.0.0", "--version", "1.0.2")
+    assert unknown.exit_code == 3
+    assert "7.0.0" in unknown.stderr
+
+
 @pytest.mark.parametrize("command", [("predict",), ("predictors", "predict")])
 def test_a_network_is_predicted_with_its_parts(root: Path, command: tuple[str, ...]) -> None:
     model = str(root / "classifier.onnx")

@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     "or DEVICE/VERSION/TARGET; one for each target.",
 )
 @click.option(
+    "--kernels-of",
+    metavar="VERSION",
+    help="Keep what the stored predictors of this version know of kernels, and fit only the network constants.",
+)
+@click.option(
     "--version", help="Store the predictors under this version, which must be new. Default: the version of RELEASE."
 )
 @json_option
@@ -53,26 +58,34 @@ def train(
     estimator: str,
     most_rows: int | None,
     donors: tuple[str, ...],
+    kernels_of: str | None,
     version: str | None,
     as_json: bool,
 ) -> None:
     """Train predictors on RELEASE and store them in the workspace.
 
     With --donor, every kind also learns how much longer kernels take than the donor says, and keeps what predicts
-    held-out shape groups better.
+    held-out shape groups better. With --kernels-of, nothing is learned about kernels: the networks of RELEASE alone
+    tell the constants of their sums, which takes seconds.
     A released predictor never changes: one that a better learner makes of the same RELEASE gets a --version of its own.
     """
     from opmark.core.workspace import version_key
     from opmark.predictors.estimators import ESTIMATORS
     from opmark.predictors.model.adapted_learner import LEARNER
-    from opmark.predictors.model.bundle import save
-    from opmark.predictors.model.bundle_paths import bundle_path, refuse_known_version
+    from opmark.predictors.model.bundle import load, save
+    from opmark.predictors.model.bundle_paths import bundle_path, path_of, refuse_known_version
     from opmark.predictors.model.training import train as train_target
+    from opmark.predictors.model.training import with_constants_of
     from opmark.predictors.transfer.corrected import train_corrected
 
     ESTIMATORS.load(estimator)
     if donors and (estimator != LEARNER or most_rows is not None):
         raise UsageError(f"--donor goes with the estimator {LEARNER} and all rows", hint="leave the other option out")
+    if kernels_of is not None and (donors or estimator != LEARNER or most_rows is not None or version is None):
+        raise UsageError(
+            "--kernels-of goes with --version, and with no other way to train",
+            hint="give the predictors a new --version",
+        )
     found = release_named(ctx, release)
     here = workspace(ctx)
     if version is not None:
@@ -87,7 +100,10 @@ def train(
         for name, folder in folders.items():
             begun = _telling(progress, name, int((found.kernels["target"] == name).sum()))
             graphs = training_graphs(here, found, name)
-            if name in known:
+            if kernels_of is not None:
+                stored = load(path_of(here, f"{found.device}/{kernels_of}/{name}"), target_name=name)
+                bundle = with_constants_of(stored, found, graphs=graphs)
+            elif name in known:
                 bundle = train_corrected(found, name, known[name], graphs=graphs, begun=begun)
             else:
                 bundle = train_target(found, name, estimator=estimator, graphs=graphs, most_rows=most_rows, begun=begun)
@@ -98,7 +114,7 @@ def train(
     else:
         for one in written:
             _show(one)
-    for name, one in zip(names, written, strict=True) if estimator == LEARNER and not donors else ():
+    for name, one in zip(names, written, strict=True) if estimator == LEARNER and not (donors or kernels_of) else ():
         rows = sum(kind["rows"] for kind in one["kinds"].values())
         if larger := larger_donor(here, found.device, name, rows=rows):
             show_note(f"{name}: `--donor {larger}` may predict better: it knows more kernels, of another device")
