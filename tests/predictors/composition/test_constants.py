@@ -253,3 +253,29 @@ def test_a_class_scales_kernels_nearly_as_all_networks_do() -> None:
     )
     found = fit_constants(sums)
     assert 0.93 < found.of("training").kernel_scale < found.of("float32").kernel_scale < 1.12
+
+
+def test_a_few_networks_begin_from_another_machine_with_the_same_runtime() -> None:
+    truth = NetworkConstants(gap_ns=6_000.0, matrix_gap_ns=2_000.0, python_call_ns=1_100.0, activation_share=0.3)
+    calls = [float(count) for count in np.random.default_rng(3).integers(100, 900, 12)]
+    few = [replace(one, hot_ns=one.hot_ns / 10) for one in networks(truth, 3, python_calls=calls)]
+    few = [replace(one, latency_ns=one.total_ns(truth)) for one in few]
+    # it spends more time between kernels, and its kernels were measured in a slow hour
+    elsewhere = replace(truth, gap_ns=7_000.0, kernel_scale=1.3, networks=("other",), classes={})
+    alone = fit_constants(few, backend="torch-eager")
+    begun = fit_constants(few, backend="torch-eager", prior=elsewhere)
+    assert abs(begun.python_call_ns - 1_100) < abs(alone.python_call_ns - 1_100)
+    assert begun.kernel_scale == pytest.approx(1.0, abs=0.05), "the state is of a machine's own hour"
+    assert begun.networks == tuple(one.network for one in few)
+
+
+def test_constants_beyond_all_bounds_still_begin_a_fit() -> None:
+    odd = NetworkConstants(steepness=0.0, ceiling=9.0, midpoint=1e-9, gap_ns=1e12, networks=("other",))
+    found = fit_constants(networks(NetworkConstants(), 12), prior=odd)
+    assert 0 <= found.ceiling <= MOST_ROTATED
+
+
+def test_a_share_of_traffic_is_taken_from_another_machine() -> None:
+    sums = [replace(one, traffic=1.0) for one in networks(NetworkConstants(), 4)]
+    assert fit_constants(sums, prior=NetworkConstants(traffic_share=0.3)).traffic_share == 0.3
+    assert fit_constants(sums).traffic_share == 0.0

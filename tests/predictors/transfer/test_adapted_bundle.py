@@ -139,7 +139,7 @@ def test_training_networks_give_the_constants_else_a_donor_of_the_same_runtime()
     fitted = made(slower(30), networks=networks, graphs=graphs)
     assert fitted.constants.networks == ("a", "b", "c")
     assert fitted.manifest.transfer is not None
-    assert fitted.manifest.transfer.constants == ""
+    assert (fitted.manifest.transfer.constants, fitted.manifest.transfer.prior) == ("", "")
     taken = few()
     assert taken.constants == donor().model.bundle.constants
     assert taken.manifest.transfer is not None
@@ -148,6 +148,33 @@ def test_training_networks_give_the_constants_else_a_donor_of_the_same_runtime()
     other = transferred(slower(30), torch, [donor()], hardware=SMALLER, origin=ORIGIN, samples=20)
     assert other.manifest.transfer is not None
     assert other.manifest.transfer.constants == ""
+
+
+def test_few_training_networks_move_the_constants_of_a_donor_with_the_same_runtime() -> None:
+    graph = law.graph("a", law.kernels("gemm", 30, 0), weight_bytes=64 << 20)
+    knowing = replace(donor().model.bundle.constants, ceiling=0.3, networks=("many",))
+    manifest = replace(donor().model.bundle.manifest, constants=knowing)
+    begun = Donor(name="there", model=CostModel(Bundle(manifest=manifest, kinds=donor().model.bundle.kinds)))
+    torch = replace(HERE, backend="torch-eager", provider="")
+    fitted, alone, other = (
+        transferred(
+            slower(30),
+            target,
+            [one],
+            hardware=SMALLER,
+            origin=ORIGIN,
+            networks=[law.network(graph, share=0.5)],
+            graphs={"a": graph},
+        )
+        for one, target in ((begun, HERE), (donor(), HERE), (begun, torch))
+    )
+    assert fitted.constants.networks == ("a",)
+    assert fitted.manifest.transfer is not None
+    assert (fitted.manifest.transfer.constants, fitted.manifest.transfer.prior) == ("", "there")
+    assert fitted.constants.ceiling < alone.constants.ceiling
+    assert "fitted around those of there" in card(fitted.manifest)
+    assert other.manifest.transfer is not None
+    assert other.manifest.transfer.prior == ""
 
 
 def test_what_was_transferred_can_be_transferred_on() -> None:

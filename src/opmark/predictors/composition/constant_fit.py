@@ -1,5 +1,6 @@
 """The fit of network constants on training networks; those of a class are drawn towards those of all."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -56,9 +57,11 @@ def fit_constants(
     matrix_gap_midpoint: float = 0.0,
     held_out_families: Sequence[str] = (),
     predicted: Sequence[NetworkSum] = (),
+    prior: NetworkConstants | None = None,
 ) -> NetworkConstants:
     """Fit constants to the relative errors of training networks, with weak priors.
 
+    Priors lie around usual constants, or around those of another machine with the same runtime (`prior`), k's around 1.
     `backend` sets the prior of the time between calls, `matrix_gap_midpoint` is the level-2 cache over the last one.
     `predicted` are sums of the same networks over predictions made without their kernels; intervals are calibrated on
     them, or on `sums` where there are none.
@@ -69,9 +72,13 @@ def fit_constants(
     if not sums:
         return NetworkConstants()
     gap_ns = _GAP_DEVIATIONS_NS.get(backend, _GAP_DEVIATION_NS)
-    choices = _Choices(gap_ns=gap_ns, matrix_gap_midpoint=matrix_gap_midpoint)
+    ((usual_class, _),) = Counter(one.network_class for one in sums).most_common(1)
+    around = (prior or NetworkConstants()).of(usual_class)
+    choices = _Choices(
+        around=around, gap_ns=gap_ns, matrix_gap_midpoint=matrix_gap_midpoint, traffic_share=around.traffic_share
+    )
     without = _without_family(sums, choices)
-    if any(one.traffic for one in sums):
+    if not choices.traffic_share and any(one.traffic for one in sums):
         counting = replace(choices, traffic_share=_TRAFFIC_SHARE)
         with_traffic = _without_family(sums, counting)
         if _is_better(sums, with_traffic, without):
@@ -104,6 +111,7 @@ def fit_queue(
     matrix_gap_midpoint: float = 0.0,
     held_out_families: Sequence[str] = (),
     predicted: Sequence[NetworkSum] = (),
+    prior: NetworkConstants | None = None,
 ) -> NetworkConstants:
     """Fit the constants of a device of its own to its time, and those of its host to the host's (`host_time`).
 
@@ -117,6 +125,7 @@ def fit_queue(
         matrix_gap_midpoint=matrix_gap_midpoint,
         held_out_families=held_out_families,
         predicted=_device_sums(predicted),
+        prior=prior,
     )
     known = [one for one in sums if one.host is not None]
     names = tuple(sorted({one.network for one in known}))
@@ -144,11 +153,12 @@ def _device_sums(sums: Sequence[NetworkSum]) -> list[NetworkSum]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choices:
-    """The choices that are made before the constants are fitted."""
+    """The choices that are made before the constants are fitted; priors lie `around` constants."""
 
+    around: NetworkConstants
     gap_ns: float
     matrix_gap_midpoint: float
-    traffic_share: float = 0.0
+    traffic_share: float
 
 
 def _solve_all(sums: Sequence[NetworkSum], choices: _Choices) -> NetworkConstants:
@@ -156,18 +166,18 @@ def _solve_all(sums: Sequence[NetworkSum], choices: _Choices) -> NetworkConstant
     rates = [one.faults / one.footprint_bytes for one in sums if one.faults and one.footprint_bytes > 0]
     faults_per_byte = float(np.median(rates)) if len(rates) * 2 > len(sums) else 0.0
     ratios = [one.python_calls / max(one.calls, 1) for one in sums if one.python_calls is not None]
-    usual = NetworkConstants()
-    fault_ns = _USUAL_FAULT_NS if faults_per_byte else 0.0
+    around = choices.around
+    fault_ns = (around.ns_per_fault or _USUAL_FAULT_NS) if faults_per_byte else 0.0
     prior = np.array(
         [
-            np.log(usual.midpoint),
-            np.log(usual.steepness),
-            usual.ceiling,
-            usual.activation_share,
-            0.0,
-            0.0,
+            np.log(around.midpoint),
+            np.log(max(around.steepness, 1e-9)),
+            around.ceiling,
+            around.activation_share,
+            around.gap_ns / choices.gap_ns,
+            around.matrix_gap_ns / choices.gap_ns,
             fault_ns / _FAULT_DEVIATION_NS,
-            0.0,
+            around.python_call_ns / _PYTHON_DEVIATION_NS,
             0.0,
         ]
     )
@@ -178,7 +188,7 @@ def _solve_all(sums: Sequence[NetworkSum], choices: _Choices) -> NetworkConstant
         faults_per_byte=faults_per_byte,
         python_calls_per_node=float(np.median(ratios)) if ratios else 0.0,
     )
-    point = _solve(sums, prior, _DEVIATIONS, scale)
+    point = _solve(sums, np.clip(prior, _LOWER, _UPPER), _DEVIATIONS, scale)
     classes = {}
     for name in sorted({one.network_class for one in sums}):
         own = [one for one in sums if one.network_class == name]

@@ -131,6 +131,7 @@ def _transfer(manifest: BundleManifest) -> list[str]:
         if made.donor
         else f"Made by transfer from {made.samples} kernels of this device; validation chose {donor}.",
         *([f"Network constants are those of {made.constants}."] if made.constants else []),
+        *([f"Network constants were fitted around those of {made.prior}."] if made.prior else []),
         "",
         "| method | validation error | |",
         "|---|---:|---|",

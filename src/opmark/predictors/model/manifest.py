@@ -71,7 +71,7 @@ class TransferRecord:
 
     `validation` maps every method that was tried to its mean absolute log error (at most log 2) on held-out shape
     groups of the samples; `method` has the least. `constants` names the predictor that network constants come from, if
-    any.
+    any, `prior` the one whose constants a fit on few networks began from.
     """
 
     samples: int
@@ -81,6 +81,7 @@ class TransferRecord:
     divergence: float
     validation: Mapping[str, float]
     constants: str = ""
+    prior: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

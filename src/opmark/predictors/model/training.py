@@ -175,12 +175,14 @@ def with_constants(
     measured: Mapping[Kernel, tuple[float, float]] | None = None,
     without: Mapping[Kernel, tuple[float, float]] | None = None,
     enqueue_ns: Mapping[str, float] = MappingProxyType({}),
+    prior: NetworkConstants | None = None,
 ) -> Bundle:
     """Fit the network constants of `bundle` on the training networks among `networks` that have a graph.
 
     Constants are fitted to sums of `measured` kernels (hot, rotated) where there are any. Intervals are calibrated on
     sums of predictions made `without` the kernel's own shape group, because the bundle learned from the kernels.
     Where the networks ran on a device of its own, its host has constants too, from the usual `enqueue_ns` of each kind.
+    `prior` are the constants of another machine with this runtime, which few networks move little.
     """
     held_out = sorted({one.family for one in networks if one.role != "training"})
     training = [one for one in networks if one.role == "training" and one.status in USABLE]
@@ -195,6 +197,7 @@ def with_constants(
         matrix_gap_midpoint=midpoint,
         held_out_families=held_out,
         predicted=predicted,
+        prior=prior,
     )
     return Bundle(manifest=replace(bundle.manifest, constants=constants), kinds=bundle.kinds)
 

@@ -72,10 +72,10 @@ def transferred(
 ) -> Bundle:
     """Make a bundle of `target` from `samples` of its rows, or from all, and the donor that diverges least.
 
-    Validation on the samples chooses one of the `methods`, and the bundle contains the donor only if the method needs
-    it. Kinds without a sample come from the donor. Network constants are fitted on training networks if there are any,
-    else taken from a donor of the same runtime. Raises `NothingSelectedError` without donors, without rows, or with
-    fewer rows than asked for.
+    Validation on the samples chooses one of the `methods`, and the bundle contains the donor only if the method
+    needs it. Kinds without a sample come from the donor. Network constants are those of a donor with the same
+    runtime, moved by training networks if there are any. Raises `NothingSelectedError` without donors, without
+    rows, or with fewer rows than asked for.
     """
     pool = _pool(measurements, target, hardware, samples) if donors else []
     if not pool:
@@ -87,7 +87,9 @@ def transferred(
     given = nearest.model.bundle.manifest
     training = [one for one in networks if one.role == "training" and one.status in USABLE and one.latency_ns]
     # the time between two kernels belongs to the runtime, and differs less between machines than between runtimes
-    alike = given.target.backend == target.backend and not training
+    alike = given.target.backend == target.backend
+    inherited = alike and not training
+    prior = given.constants if alike and training and given.constants.networks else None
     manifest = BundleManifest(
         target=target,
         estimator=TRANSFERRED,
@@ -95,9 +97,9 @@ def transferred(
         origin=origin,
         kinds={kind: predictor.entry for kind, predictor in kinds.items()},
         anything=anything_of(chosen),
-        constants=given.constants if alike else NetworkConstants(),
+        constants=given.constants if inherited else NetworkConstants(),
         versions=versions(),
-        transfer=replace(record, constants=nearest.name if alike else ""),
+        transfer=replace(record, constants=nearest.name if inherited else "", prior=nearest.name if prior else ""),
     )
     bundle = Bundle(manifest=manifest, kinds=kinds)
     if not training:
@@ -107,7 +109,15 @@ def transferred(
     known = [row for row in measurements if row.kernel in without]
     measured = measured_kernels(known)
     enqueue_ns = usual_enqueue_ns(known)
-    return with_constants(bundle, networks, graphs or {}, measured=measured, without=without, enqueue_ns=enqueue_ns)
+    return with_constants(
+        bundle,
+        networks,
+        graphs or {},
+        measured=measured,
+        without=without,
+        enqueue_ns=enqueue_ns,
+        prior=prior,
+    )
 
 
 def transfer_release(
