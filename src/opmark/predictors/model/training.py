@@ -202,7 +202,9 @@ def with_constants(
     return Bundle(manifest=replace(bundle.manifest, constants=constants), kinds=bundle.kinds)
 
 
-def with_constants_of(bundle: Bundle, release: "Release", *, graphs: Mapping[str, Graph]) -> Bundle:
+def with_constants_of(
+    bundle: Bundle, release: "Release", *, graphs: Mapping[str, Graph], begun: Beginning = silent
+) -> Bundle:
     """Fit the network constants of a trained `bundle` anew on the training networks of `release`, and keep its kinds.
 
     Intervals stay at least as wide as training calibrated them: it knew predictions made without a network's kernels.
@@ -211,6 +213,7 @@ def with_constants_of(bundle: Bundle, release: "Release", *, graphs: Mapping[str
     """
     name = bundle.target.name
     rows, networks = release.measurements(name), release.network_measurements(name)
+    begun(_NETWORKS, 1.0)
     known, enqueue_ns = measured_kernels(rows), usual_enqueue_ns(rows)
     found = with_constants(bundle, networks, graphs, measured=known, enqueue_ns=enqueue_ns)
     if not found.constants.networks:
@@ -219,7 +222,9 @@ def with_constants_of(bundle: Bundle, release: "Release", *, graphs: Mapping[str
         )
     widened = max(found.constants.interval_scale, bundle.constants.interval_scale)
     constants = replace(found.constants, interval_scale=widened)
-    return Bundle(manifest=replace(bundle.manifest, constants=constants), kinds=bundle.kinds)
+    made = bundle.manifest.transfer
+    transfer = None if made is None else replace(made, constants="", prior="")
+    return Bundle(manifest=replace(bundle.manifest, constants=constants, transfer=transfer), kinds=bundle.kinds)
 
 
 def network_sums(

@@ -66,7 +66,7 @@ def train(
 
     With --donor, every kind also learns how much longer kernels take than the donor says, and keeps what predicts
     held-out shape groups better. With --kernels-of, nothing is learned about kernels: the networks of RELEASE alone
-    tell the constants of their sums, which takes seconds.
+    tell the constants of their sums, which takes a minute or two.
     A released predictor never changes: one that a better learner makes of the same RELEASE gets a --version of its own.
     """
     from opmark.core.workspace import version_key
@@ -102,7 +102,7 @@ def train(
             graphs = training_graphs(here, found, name)
             if kernels_of is not None:
                 stored = load(path_of(here, f"{found.device}/{kernels_of}/{name}"), target_name=name)
-                bundle = with_constants_of(stored, found, graphs=graphs)
+                bundle = with_constants_of(stored, found, graphs=graphs, begun=begun)
             elif name in known:
                 bundle = train_corrected(found, name, known[name], graphs=graphs, begun=begun)
             else:
