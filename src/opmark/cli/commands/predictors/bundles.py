@@ -15,8 +15,14 @@ from opmark.core.errors import UsageError
 from opmark.core.units import format_bytes, format_ns
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rich.progress import Progress
 
+    from opmark.core.kernels.graph import Graph
+    from opmark.core.workspace import Workspace
+    from opmark.datasets.release.release import Release
+    from opmark.predictors.model.bundle import Bundle
     from opmark.predictors.model.training import Beginning
 
 
@@ -72,20 +78,17 @@ def train(
     from opmark.core.workspace import version_key
     from opmark.predictors.estimators import ESTIMATORS
     from opmark.predictors.model.adapted_learner import LEARNER
-    from opmark.predictors.model.bundle import load, save
-    from opmark.predictors.model.bundle_paths import bundle_path, path_of, refuse_known_version
+    from opmark.predictors.model.bundle import save
+    from opmark.predictors.model.bundle_paths import bundle_path, refuse_known_version
     from opmark.predictors.model.training import train as train_target
-    from opmark.predictors.model.training import with_constants_of
     from opmark.predictors.transfer.corrected import train_corrected
 
     ESTIMATORS.load(estimator)
-    if donors and (estimator != LEARNER or most_rows is not None):
+    usual = estimator == LEARNER and most_rows is None
+    if donors and not usual:
         raise UsageError(f"--donor goes with the estimator {LEARNER} and all rows", hint="leave the other option out")
-    if kernels_of is not None and (donors or estimator != LEARNER or most_rows is not None or version is None):
-        raise UsageError(
-            "--kernels-of goes with --version, and with no other way to train",
-            hint="give the predictors a new --version",
-        )
+    if kernels_of is not None and (donors or not usual or version is None):
+        raise UsageError("--kernels-of goes with --version alone", hint="give the predictors a new --version")
     found = release_named(ctx, release)
     here = workspace(ctx)
     if version is not None:
@@ -101,23 +104,44 @@ def train(
             begun = _telling(progress, name, int((found.kernels["target"] == name).sum()))
             graphs = training_graphs(here, found, name)
             if kernels_of is not None:
-                stored = load(path_of(here, f"{found.device}/{kernels_of}/{name}"), target_name=name)
-                bundle = with_constants_of(stored, found, graphs=graphs, begun=begun)
+                bundle = _composed(here, found, f"{found.device}/{kernels_of}/{name}", graphs, begun)
             elif name in known:
                 bundle = train_corrected(found, name, known[name], graphs=graphs, begun=begun)
             else:
                 bundle = train_target(found, name, estimator=estimator, graphs=graphs, most_rows=most_rows, begun=begun)
             save(bundle, folder)
             written.append(_document(folder))
+    _show_all(written, as_json)
+    if estimator == LEARNER and not (donors or kernels_of):
+        _name_larger_donors(here, found.device, dict(zip(names, written, strict=True)))
+
+
+def _show_all(written: "Sequence[dict[str, Any]]", as_json: bool) -> None:
     if as_json:
         show_json(written)
     else:
         for one in written:
             _show(one)
-    for name, one in zip(names, written, strict=True) if estimator == LEARNER and not (donors or kernels_of) else ():
+
+
+def _name_larger_donors(here: "Workspace", device: str, written: "Mapping[str, dict[str, Any]]") -> None:
+    """Note the predictors of other devices that know more kernels than those `written` of `device`, by target."""
+    for name, one in written.items():
         rows = sum(kind["rows"] for kind in one["kinds"].values())
-        if larger := larger_donor(here, found.device, name, rows=rows):
+        if larger := larger_donor(here, device, name, rows=rows):
             show_note(f"{name}: `--donor {larger}` may predict better: it knows more kernels, of another device")
+
+
+def _composed(
+    here: "Workspace", release: "Release", name: str, graphs: "Mapping[str, Graph]", begun: "Beginning"
+) -> "Bundle":
+    """The stored predictor `name` with network constants fitted anew on `release`."""
+    from opmark.predictors.model.bundle import load
+    from opmark.predictors.model.bundle_paths import path_of
+    from opmark.predictors.model.training import with_constants_of
+
+    stored = load(path_of(here, name), target_name=name.rpartition("/")[2])
+    return with_constants_of(stored, release, graphs=graphs, begun=begun)
 
 
 def _telling(progress: "Progress", target: str, rows: int) -> "Beginning":
