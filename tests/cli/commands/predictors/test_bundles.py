@@ -40,7 +40,11 @@ def test_networks_measured_later_tell_constants_without_training(root: Path, tmp
     (found,) = answered(here, *train, "--version", "1.0.1")
     assert found["note"] == "network constants fitted on squeeze-small"
     assert found["path"].endswith(f"{sample.DEVICE}/1.0.1/onnxruntime-cpu-t1")
+    assert found["constants"]["kernel_scale"] != 1
+    told = f"kernels take {found['constants']['kernel_scale']:.3f} times their label"
+    assert told in opmark(here, "predictors", "show", found["path"]).stderr
     (before,) = (one for one in answered(here, "predictors", "list") if "/1.0.0/" in one["name"])
+    assert "their label" not in opmark(here, "predictors", "show", before["path"]).stderr
     for name in sorted(path.name for path in Path(before["path"]).glob("*.gz")):
         assert (Path(found["path"]) / name).read_bytes() == (Path(before["path"]) / name).read_bytes()
     assert opmark(here, *train).exit_code == 2, "a version never changes"

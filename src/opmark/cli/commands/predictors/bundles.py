@@ -88,7 +88,9 @@ def train(
     if donors and not usual:
         raise UsageError(f"--donor goes with the estimator {LEARNER} and all rows", hint="leave the other option out")
     if kernels_of is not None and (donors or not usual or version is None):
-        raise UsageError("--kernels-of goes with --version alone", hint="give the predictors a new --version")
+        raise UsageError(
+            "--kernels-of goes with --version alone", hint="give a new --version, and leave other ways to train out"
+        )
     found = release_named(ctx, release)
     here = workspace(ctx)
     if version is not None:
@@ -251,6 +253,8 @@ def _show(one: dict[str, Any]) -> None:
     extra = format_ns(constants.matrix_gap_ns)
     small = " of large networks" if constants.matrix_gap_ns and constants.matrix_gap_midpoint else ""
     python = f", {format_ns(constants.python_call_ns)} for each Python function" if constants.python_call_ns else ""
+    scaled = "" if constants.kernel_scale == 1 else f"kernels take {constants.kernel_scale:.3f} times their label, "
     click.echo(
-        f"{one['note']}; time between kernels {between}, {extra} more before matrix work{small}{python}", err=True
+        f"{one['note']}; {scaled}time between kernels {between}, {extra} more before matrix work{small}{python}",
+        err=True,
     )
