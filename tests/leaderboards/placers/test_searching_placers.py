@@ -45,6 +45,19 @@ def test_opmark_finds_the_proven_optima(problem: Problem, optimum: int) -> None:
     assert attempt(replace(problem, profile="contention_free"), "opmark", budget_s=30).evaluation.cost == optimum
 
 
+@pytest.mark.parametrize("others", [0, 4])
+def test_opmark_orders_units_that_have_no_choice_of_devices(others: int) -> None:
+    # `last` leads by upward rank; `first` should, as its output takes 20 more on the way to the host: 20 + 20, not 60
+    cluster = pair(duration_ns=0)
+    host, other = cluster.devices
+    cluster = replace(cluster, devices=(replace(other, type="y"), host), host=host.name)
+    fixed = [Unit(name="last", exec_ns={"y": 20.0}), Unit(name="first", exec_ns={"y": 20.0})]
+    movable = [Unit(name=f"u{number}", exec_ns={"x": 0.0, "y": 0.0}) for number in range(others)]
+    output = Tensor(name="output", size_bytes=0, producer="first", output=True, boundary_ns={"x": 20.0})
+    problem = Problem(name="outputs", cluster=cluster, units=(*fixed, *movable), tensors=(output,))
+    assert attempt(problem, "opmark", budget_s=10).evaluation.cost == 40
+
+
 @pytest.mark.parametrize("name", ["flexflow-mcmc", "opmark"])
 def test_queueing_links_change_nothing_about_the_optimum_of_peft(name: str) -> None:
     assert attempt(peft_canonical(), name, budget_s=30).evaluation.cost == 113

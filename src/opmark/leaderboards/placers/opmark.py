@@ -81,7 +81,7 @@ class OpMark(Placer):
             proved = incumbent.value is not None and incumbent.value <= bound
             return proved or incumbent.left_s < reserved_s
 
-        if search.movable and not done():
+        if search.free and not done():
             states += enumerated(search)
             anneal_in_rounds(Annealer(search, seed, steps_at_most=steps), states, seed, done)
         if problem.replication:

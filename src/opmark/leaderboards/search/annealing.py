@@ -85,9 +85,8 @@ class Annealer:
 
         The same for a seed as long as the time does not cut it short.
         """
-        cooling = cooling._replace(
-            penalty_factor=self._penalty_factor, reorder=cooling.reorder if self.search.ordered else 0.0
-        )
+        reorder = (cooling.reorder if self.search.movable else 1.0) if self.search.ordered else 0.0
+        cooling = cooling._replace(penalty_factor=self._penalty_factor, reorder=reorder)
         run = self._begin(state, steps, cooling)
         tally, incumbent = run.state.tally[0], self.search.incumbent
         reported = math.inf

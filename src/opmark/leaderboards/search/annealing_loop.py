@@ -107,8 +107,10 @@ def put_groups(run, back):  # type: ignore[no-untyped-def]
 
 @internal
 def first_group(run):  # type: ignore[no-untyped-def]
-    """The group that a move starts from: any, or one of the busiest device."""
+    """The group that a move starts from: any with a choice of devices, or one of the busiest device."""
     movable, random = run.moves.hood.movable, run.moves.random
+    if len(movable) == 0:
+        return 0
     busiest = run.state.tally[0].busiest
     if busiest >= 0 and uniform(random) < GUIDED:
         for _ in range(TRIES):
@@ -149,6 +151,9 @@ def propose(run):  # type: ignore[no-untyped-def]
     for _ in range(2 if uniform(random) < run.cooling.twice else 1):
         first = first_group(run)
         if run.cooling.reorder > 0.0 and journal.unit[0] < 0 and uniform(random) < run.cooling.reorder:
+            if len(run.moves.hood.movable) < len(state.chosen):
+                # The order of units without a choice of devices counts as well.
+                first = below(random, len(state.chosen))
             move_unit(state.order, state.rank, first, run.moves)
         else:
             move_groups(state.chosen, first, run.moves, run.cooling.regions)

@@ -52,6 +52,11 @@ class Search:
         """True where some group has a choice of devices."""
         return bool((self.groups.allowed.sum(axis=1) > 1).any())
 
+    @property
+    def free(self) -> bool:
+        """True where a search can change anything: a device, or the order of several units."""
+        return self.movable or (self.ordered and len(self.problem.units) > 1)
+
     def starts(self, rows: Integers) -> list[State]:
         """Rows of devices per group with the default priorities, judged."""
         return self.states(rows, spread_ranks(self.problem, None)[None, :])
