@@ -29,6 +29,7 @@ def label(error: float, processes: int = 2) -> Label:
     return Label(
         latency_ns=1000.0,
         standard_error=error,
+        shared=0.0,
         effects=(0.7, 0.3),
         ratio=1.0,
         between=error * processes**0.5,

@@ -142,7 +142,7 @@ def _owed(found: TrialLabels, protocol: MeasuringProtocol) -> tuple[str, ...]:
     for which, label in found.labels.items():
         enough = 2 * protocol.enough if which == ROTATED else protocol.enough
         few = label.processes < protocol.processes
-        if label.processes < protocol.most_looks and (few or label.standard_error > enough):
+        if label.processes < protocol.most_looks and (few or label.reducible_error > enough):
             owed.append(which)
     return tuple(owed)
 

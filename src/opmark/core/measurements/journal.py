@@ -17,13 +17,14 @@ from opmark.core.measurements.calm_readings import calm_and_fastest_readings, is
 from opmark.core.measurements.counted_blocks import counted_blocks
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.estimate import median
-from opmark.core.measurements.labelling import HOT_EFFECT, LASTING_EFFECT, Label, labels_of
+from opmark.core.measurements.labelling import HOT_EFFECT, LASTING_EFFECT, ROTATED_SHARED, Label, labels_of
 from opmark.core.measurements.lines import records_of
 from opmark.core.measurements.measurement import USABLE, Measurement, NetworkMeasurement
 from opmark.core.measurements.records import (
     HOT,
     LABELS,
     NETWORK,
+    ROTATED,
     Block,
     CorunTrial,
     CorunTurns,
@@ -313,7 +314,8 @@ def labels_of_trials(
             }
             groups = {key: _group(trials[key]) for key in own}
             lasting = HOT_EFFECT if which == HOT else LASTING_EFFECT
-            for key, found in labels_of(looks, groups, lasting=lasting, calm=at_calm).items():
+            shared = ROTATED_SHARED if which == ROTATED else 0.0
+            for key, found in labels_of(looks, groups, lasting=lasting, calm=at_calm, shared=shared).items():
                 labels[key][which] = found
     return {
         key: TrialLabels(labels=found, blocks=blocks[key])

@@ -1,4 +1,4 @@
-"""Estimate labels at one state of the machine, with their standard errors (decisions 0022 and 0035).
+"""Estimate labels at one state of the machine, with their standard errors (decisions 0022, 0035 and 0065).
 
 Four steps lead from looks to a label; `looks` has the first.
 
@@ -7,8 +7,7 @@ Four steps lead from looks to a label; `looks` has the first.
 2. A robust regression gives the effect of the state on each kernel. Few samples of one kernel cannot tell this effect,
    so it is drawn towards the effect on its group (kernels of its kind), and that towards the effect on all.
 3. The label is the mean over processes at the calm state, those that are slower than the fastest counting less.
-4. Its standard error comes from the differences between processes, moderated by those of the group (Smyth, Statistical
-   Applications in Genetics and Molecular Biology 2004, section 4).
+4. Its standard error comes from the differences between processes: `process_variances`.
 
 Labels at the usual state are told alike, but all processes are equally calm, and those far from their middle count
 less.
@@ -22,7 +21,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from opmark.core.measurements.looks import (
-    LEAST_DEVIATION,
     Look,
     LookTable,
     calm_numbers,
@@ -33,6 +31,14 @@ from opmark.core.measurements.looks import (
     medians,
     usual_numbers,
 )
+from opmark.core.measurements.process_variances import (
+    Processes,
+    Weigh,
+    from_median,
+    process_variances,
+    student,
+    weigh_alike,
+)
 
 K = TypeVar("K", bound=Hashable)
 
@@ -42,15 +48,13 @@ _EFFECT_DEVIATION = 0.15
 # kernel whose tensors are in the caches follows compute alone, and more than the sentinel does (decision 0031).
 LASTING_EFFECT = (0.7, 0.3)
 HOT_EFFECT = (1.0, 0.1)
+# Rotated labels of two hours differ by more than either hour can see: so much in each (decision 0065).
+ROTATED_SHARED = 0.02
 # The deviation of restless looks from what their state tells.
 _RESTLESS = 0.2
 # The share of a trial's processes up to which they count as fast.
 _FAST_PROCESSES = 0.25
 _ROUNDS = 3
-# Degrees of freedom of the group's variance between processes in that of one kernel.
-_GROUP_FREEDOM = 4.0
-# Kernels of a group that the variance of all kernels counts for.
-_GROUP_STRENGTH = 8.0
 # Between processes where no kernel was measured in two of them.
 _UNKNOWN_BETWEEN = 0.03
 # A shorter time is noise of the clock.
@@ -61,20 +65,27 @@ _RESOLUTION_NS = 1.0
 class Label:
     """A latency in ns at the calm state, or the usual one, with its standard error as a fraction of it.
 
-    `effects` tell by which share of a change of each sentinel the latency changes, and `ratio` how many times longer
-    the samples took than at that state. `between` is the deviation between calm processes, as a fraction, and
-    `effective` the number of calm processes that would tell the label as well. `by_process_ns` is the label of each
-    process alone, and `told_ns` are the samples, all at that state.
+    `shared` is the part of that error which more looks cannot reduce. `effects` tell by which share of a change of each
+    sentinel the latency changes, and `ratio` how many times longer the samples took than at that state. `between` is
+    the deviation between calm processes, as a fraction, and `effective` the number of calm processes that would tell
+    the label as well. `by_process_ns` is the label of each process alone, and `told_ns` are the samples, all at that
+    state.
     """
 
     latency_ns: float
     standard_error: float
+    shared: float
     effects: tuple[float, ...]
     ratio: float
     between: float
     effective: float
     by_process_ns: tuple[float, ...]
     told_ns: tuple[float, ...]
+
+    @property
+    def reducible_error(self) -> float:
+        """The part of the standard error that more looks can reduce."""
+        return math.sqrt(max(self.standard_error**2 - self.shared**2, 0.0))
 
     @property
     def processes(self) -> int:
@@ -93,17 +104,18 @@ def labels_of(
     *,
     lasting: tuple[float, ...] = LASTING_EFFECT,
     calm: bool = True,
+    shared: float = 0.0,
 ) -> dict[K, Label]:
     """The label of every key with looks; kernels of one group (their kind) help each other.
 
     `lasting` is the effect of a lasting change of each state before anything was measured. States are relative to the
-    calm one, or else to the usual one.
+    calm one, or else to the usual one. `shared` is the deviation that all labels of a run have in common.
     """
     keys = [key for key, found in looks.items() if found]
     if not keys:
         return {}
     table = LookTable.of([looks[key] for key in keys], [(groups or {}).get(key, "") for key in keys])
-    return dict(zip(keys, _labels(table, np.array(lasting), calm=calm), strict=True))
+    return dict(zip(keys, _labels(table, np.array(lasting), calm=calm, shared=shared), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,10 +162,30 @@ class _Units:
 
     def weights(self, told: Any) -> tuple[Any, Any]:
         """The weight of each process in its label, and the deviation between processes by trial."""
-        between = _between(told, self.trial, self.calmness, self.group, self.alone)
-        if self.calm:
-            return self.calmness * fast_weights(told, self.trial, self.calmness, self.slower, _FAST_PROCESSES), between
-        return huber_weights((told - medians(told, self.trial)[self.trial]) / between[self.trial]), between
+        found = Processes(value=told, calmness=self.calmness, trial=self.trial, group=self.group)
+        weigh = self._fastest(told) if self.calm else self._middle(told, found)
+        between = np.sqrt(process_variances(found, weigh, alone=self.alone))
+        return weigh(np.arange(len(told)), self.trial), between
+
+    def _fastest(self, told: Any) -> Weigh:
+        """Calm processes that are slower than the fastest count less."""
+
+        def weigh(chosen: Any, index: Any) -> Any:
+            slower = means(self.slower[self.trial[chosen]], index, np.ones(len(chosen)))
+            calmness = self.calmness[chosen]
+            return calmness * fast_weights(told[chosen], index, calmness, slower, _FAST_PROCESSES)
+
+        return weigh
+
+    def _middle(self, told: Any, found: Processes) -> Weigh:
+        """Processes far from the middle count less."""
+        between = np.sqrt(process_variances(found, weigh_alike, alone=self.alone))
+
+        def weigh(chosen: Any, index: Any) -> Any:
+            middle = medians(told[chosen], index)[index]
+            return huber_weights((told[chosen] - middle) / between[self.trial[chosen]])
+
+        return weigh
 
     def effects(self, lasting: Any) -> Any:
         """The effect of each state on every trial."""
@@ -178,7 +210,7 @@ class _Units:
         return effects
 
 
-def _labels(table: LookTable, lasting: Any, *, calm: bool) -> list[Label]:
+def _labels(table: LookTable, lasting: Any, *, calm: bool, shared: float) -> list[Label]:
     numbers = calm_numbers(table, lasting) if calm else usual_numbers(table)
     units = _Units.of(table, numbers, lasting, calm=calm)
     trial, processes = units.trial, np.bincount(units.trial)
@@ -190,9 +222,8 @@ def _labels(table: LookTable, lasting: Any, *, calm: bool) -> list[Label]:
     # The state of few looks is far from that of labels, and the effect of the difference is known roughly.
     away = means_of(units.state, trial, weight)
     spread = _EFFECT_DEVIATION**2 / processes
-    # Few processes: the quantile of Student's distribution that 1.645 of these errors must reach, to first order.
-    freedom = _GROUP_FREEDOM + processes - 1
-    error = np.sqrt(between**2 / effective * (1 + 0.93 / freedom) ** 2 + (away**2).sum(axis=1) * spread)
+    variance = (student(processes) * between) ** 2 / effective + from_median(told, trial, mean) ** 2
+    error = np.sqrt(variance + (away**2).sum(axis=1) * spread + shared**2)
     # A latency that the clock cannot resolve is not known at all.
     error = np.where(np.exp(mean) <= _RESOLUTION_NS, 1.0, error)
     slower = (numbers[1] * effects[table.trial]).sum(axis=1)
@@ -207,6 +238,7 @@ def _labels(table: LookTable, lasting: Any, *, calm: bool) -> list[Label]:
         Label(
             latency_ns=float(np.exp(mean[at])),
             standard_error=float(error[at]),
+            shared=shared,
             effects=tuple(float(value) for value in effects[at]),
             ratio=float(ratio[at]),
             between=float(between[at]),
@@ -247,44 +279,6 @@ def _drawn(moments: tuple[Any, Any], prior: Any) -> Any:
     return np.linalg.solve(square + penalty * np.eye(square.shape[1]), (product + penalty * prior)[..., None])[..., 0]
 
 
-def _between(values: Any, trial: Any, calm: Any, group: Any, alone: float) -> Any:
-    """The deviation between calm processes of every trial, moderated by that of its group."""
-    processes = np.bincount(trial)
-    squares = np.bincount(trial, calm * (values - means(values, trial, calm)[trial]) ** 2)
-    freedom = processes - 1
-    several = freedom > 0
-    if not several.any():
-        return np.full(len(processes), alone)
-    own = np.where(several, squares / np.maximum(freedom, 1), 0.0)
-    everyone = _typical(own[several], freedom[several])
-    by_group = np.full(group.max() + 1, everyone)
-    for number in range(len(by_group)):
-        chosen = several & (group == number)
-        if chosen.any():
-            count = chosen.sum()
-            found = _typical(own[chosen], freedom[chosen])
-            by_group[number] = (count * found + _GROUP_STRENGTH * everyone) / (count + _GROUP_STRENGTH)
-    by_group *= _tails(values, trial, calm, np.sqrt(np.maximum(by_group, LEAST_DEVIATION**2))[group])
-    moderated = (_GROUP_FREEDOM * by_group[group] + squares) / (_GROUP_FREEDOM + freedom)
-    return np.sqrt(np.maximum(moderated, LEAST_DEVIATION**2))
-
-
-def _tails(values: Any, trial: Any, calm: Any, deviation: Any) -> float:
-    """By how much the variance between processes must grow for nine of ten differences to lie within 1.645 deviations.
-
-    Differences of normal deviates need no growth. Those of a noisy machine have long tails, which a mean of variances
-    without its largest ones leaves out.
-    """
-    place = np.arange(len(values)) - np.flatnonzero(np.diff(trial, prepend=-1))[trial]
-    # Of every trial, the first process with the second, the third with the fourth, and so on.
-    second = np.flatnonzero(place % 2 == 1)
-    expected = deviation[trial[second]] * np.sqrt(1 / calm[second] + 1 / calm[second - 1])
-    differences = np.abs(values[second] - values[second - 1]) / expected
-    # Never the largest of few differences: one kernel must not decide for all.
-    growth = max(1.0, float(np.quantile(differences, 0.9, method="lower")) / 1.645) ** 2
-    return 1.0 + (growth - 1.0) * len(second) / (len(second) + _GROUP_STRENGTH)
-
-
 def _moves(table: LookTable) -> Any:
     """1 for every look with readings beside its samples, in which the state moves; 0 for the others."""
     first = np.flatnonzero(np.diff(table.look, prepend=-1))
@@ -304,9 +298,3 @@ def _alone(values: Any, unit: Any) -> float:
     off = np.abs(values - means(values, unit, np.ones(len(values)))[unit])[several]
     deviation = 1.4826 * float(np.median(off)) / math.sqrt(1 - 1 / float(np.median(looks[looks > 1])))
     return math.hypot(_UNKNOWN_BETWEEN, deviation / math.sqrt(float(np.median(looks))))
-
-
-def _typical(variances: Any, freedom: Any) -> float:
-    """A mean of variances in which no kernel counts more than nine times the median."""
-    most = 9.0 * np.median(variances)
-    return float(np.average(np.minimum(variances, most) if most > 0 else variances, weights=freedom))
