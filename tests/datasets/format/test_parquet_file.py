@@ -34,8 +34,9 @@ def test_numbers_texts_and_lists_are_read(tmp_path: Path, codec: str, version: s
     assert found.schema.field("name").type == pa.string()
 
 
-def test_a_table_without_rows_is_read(tmp_path: Path) -> None:
-    assert read_parquet(written(tmp_path / "a.parquet", pa.table(ROWS)[:0])).num_rows == 0
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_a_table_without_rows_is_read(tmp_path: Path, dictionary: bool) -> None:
+    assert read_parquet(written(tmp_path / "a.parquet", pa.table(ROWS)[:0], use_dictionary=dictionary)).num_rows == 0
 
 
 STRANGE: dict[str, tuple[Callable[[], pa.Table], str]] = {

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from tests.datasets import sample
 
@@ -20,6 +21,15 @@ def test_a_release_is_written_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="never changed"):
         writer.write([sample.contents()], tmp_path, version="1.0.0")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_bytes_of_one_place_in_all_numbers_stand_together(tmp_path: Path) -> None:
+    folder = writer.write([sample.contents()], tmp_path, version="1.0.0")
+    group = pq.ParquetFile(folder / "kernels.parquet").metadata.row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    numbers = {column.path_in_schema for column in columns if column.physical_type == "DOUBLE"}
+    apart = {column.path_in_schema for column in columns if "BYTE_STREAM_SPLIT" in column.encodings}
+    assert {"latency_hot_ns", "hot_quantiles_ns.list.element"} <= numbers == apart
 
 
 def test_nothing_is_left_behind_when_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The variance of a label's processes, from their own differences, those of the group, and those of halves (0065).
+"""The variance of a label's processes: from their differences, those of the group, and those of halves (decision 0065).
 
 Three steps lead to it.
 
@@ -38,7 +38,7 @@ _LEAST_FREEDOM = 0.2
 class Processes:
     """One number per process of a trial, the `value`, a logarithm; `calmness` and `trial` of each; `group` by trial.
 
-    Processes of one trial stand next to each other. A label at the calm state has calm processes; elsewhere all are.
+    Processes of one trial stand next to each other. Labels at the usual state count all processes as calm.
     """
 
     value: Any

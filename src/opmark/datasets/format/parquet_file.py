@@ -166,6 +166,8 @@ def _unpacked_bytes(content: bytes, metadata: "pyarrow.parquet.FileMetaData") ->
     for group in range(metadata.num_row_groups):
         for place in range(metadata.num_columns):
             column = metadata.row_group(group).column(place)
+            if not column.num_values:
+                continue
             starts = (column.dictionary_page_offset, column.data_page_offset)
             at = min(start for start in starts if start)
             end = at + column.total_compressed_size

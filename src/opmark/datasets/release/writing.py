@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from opmark.core import files
 from opmark.core.errors import ContentError, NothingSelectedError, OpMarkError, UsageError
@@ -18,12 +19,16 @@ from opmark.core.workspace import version_key, versions
 from opmark.datasets.format import manifest
 from opmark.datasets.format.columns import LINKS, NETWORKS, TABLES, link_of, network_of, table_of
 from opmark.datasets.format.manifest import FileEntry, ReleaseManifest
+from opmark.datasets.format.parquet_file import is_list
 from opmark.datasets.release import card, croissant
 from opmark.datasets.release.contents import Contents, gather, without_impossible
 from opmark.datasets.release.network_kernels import NETWORK_KERNELS, GraphFinder, network_kernels
 from opmark.datasets.release.statistics import statistics
 from opmark.datasets.validation.check import CHECKS, ERROR, ReleaseTables
 from opmark.datasets.validation.peaks import peaks
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 def write(
@@ -89,8 +94,6 @@ def today() -> str:
 
 
 def _fill(folder: Path, contents: Contents, version: str, beside: Sequence[Path]) -> None:
-    import pyarrow.parquet
-
     tables = {
         table.name: table_of(table, contents.table(table))
         for table in TABLES.values()
@@ -99,7 +102,7 @@ def _fill(folder: Path, contents: Contents, version: str, beside: Sequence[Path]
     entries = []
     for name, content in tables.items():
         path = folder / TABLES[name].file
-        pyarrow.parquet.write_table(content, path, compression="zstd", compression_level=12)
+        _write_table(content, path)
         entries.append(_entry(path, rows=content.num_rows))
     described = ReleaseManifest(
         name=f"opmark-{contents.device}",
@@ -151,8 +154,6 @@ def _packed(journal: Path, folder: Path) -> Path:
 
 def _kernels_of_networks(contents: Contents, find: GraphFinder | None, folder: Path) -> list[Path]:
     """Write the table of the kernels of networks, if `find` has a graph of any."""
-    import pyarrow.parquet
-
     networks = [network_of(row) for row in contents.table(NETWORKS)]
     if find is None or not networks:
         return []
@@ -161,8 +162,28 @@ def _kernels_of_networks(contents: Contents, find: GraphFinder | None, folder: P
     except NothingSelectedError:
         return []
     path = folder / f"{NETWORK_KERNELS}.parquet"
-    pyarrow.parquet.write_table(table, path, compression="zstd", compression_level=12)
+    _write_table(table, path)
     return [path]
+
+
+def _write_table(table: "pyarrow.Table", path: Path) -> None:
+    """Write a table. Bytes of one place in all numbers of a column stand together, which zstd packs a sixth smaller."""
+    import pyarrow.parquet
+
+    numbers: list[str] = []
+    others: list[str] = []
+    for field in table.schema:
+        kind = field.type.value_type if is_list(field.type) else field.type
+        leaf = f"{field.name}.list.element" if is_list(field.type) else field.name
+        (numbers if pyarrow.types.is_floating(kind) else others).append(leaf)
+    pyarrow.parquet.write_table(
+        table,
+        path,
+        compression="zstd",
+        compression_level=12,
+        use_dictionary=others,
+        use_byte_stream_split=numbers,
+    )
 
 
 def _entry(path: Path, *, rows: int | None = None) -> FileEntry:
