@@ -160,12 +160,14 @@ class _Units:
         """The values at the state of labels."""
         return self.value - (self.state * effects[self.trial]).sum(axis=1)
 
-    def weights(self, told: Any) -> tuple[Any, Any]:
-        """The weight of each process in its label, and the deviation between processes by trial."""
+    def weigh(self, told: Any) -> Weigh:
+        """The weights of processes in labels."""
+        return self._fastest(told) if self.calm else self._middle(told)
+
+    def between(self, told: Any, weigh: Weigh) -> Any:
+        """The deviation between processes by trial."""
         found = Processes(value=told, calmness=self.calmness, trial=self.trial, group=self.group)
-        weigh = self._fastest(told) if self.calm else self._middle(told, found)
-        between = np.sqrt(process_variances(found, weigh, alone=self.alone))
-        return weigh(np.arange(len(told)), self.trial), between
+        return np.sqrt(process_variances(found, weigh, alone=self.alone))
 
     def _fastest(self, told: Any) -> Weigh:
         """Calm processes that are slower than the fastest count less."""
@@ -177,9 +179,9 @@ class _Units:
 
         return weigh
 
-    def _middle(self, told: Any, found: Processes) -> Weigh:
+    def _middle(self, told: Any) -> Weigh:
         """Processes far from the middle count less."""
-        between = np.sqrt(process_variances(found, weigh_alike, alone=self.alone))
+        between = self.between(told, weigh_alike)
 
         def weigh(chosen: Any, index: Any) -> Any:
             middle = medians(told[chosen], index)[index]
@@ -193,10 +195,11 @@ class _Units:
         effects = np.tile(lasting, (trials, 1))
         for _ in range(_ROUNDS):
             told = self.told(effects)
-            weight, between = self.weights(told)
+            weigh = self.weigh(told)
+            weight = weigh(np.arange(len(told)), self.trial)
             # Restless looks tell what the state does, and calm ones what the kernel takes without it.
             centre = [means(column, self.trial, weight)[self.trial] for column in (*self.state.T, self.value)]
-            deviation = np.full(len(told), _RESTLESS) if self.calm else between[self.trial]
+            deviation = np.full(len(told), _RESTLESS) if self.calm else self.between(told, weigh)[self.trial]
             off = told - means(told, self.trial, weight)[self.trial]
             kept = huber_weights(off / deviation) if self.calm else weight
             moments = _moments(
@@ -216,7 +219,8 @@ def _labels(table: LookTable, lasting: Any, *, calm: bool, shared: float) -> lis
     trial, processes = units.trial, np.bincount(units.trial)
     effects = units.effects(lasting)
     told = units.told(effects)
-    weight, between = units.weights(told)
+    weigh = units.weigh(told)
+    weight, between = weigh(np.arange(len(told)), trial), units.between(told, weigh)
     mean = means(told, trial, weight)
     effective = np.bincount(trial, weight)
     # The state of few looks is far from that of labels, and the effect of the difference is known roughly.
