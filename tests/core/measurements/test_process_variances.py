@@ -34,7 +34,7 @@ def fastest(found: Processes) -> Weigh:
 
     def weigh(chosen: Any, index: Any) -> Any:
         calm = found.calmness[chosen]
-        return fast_weights(found.value[chosen], index, calm, np.zeros(index.max() + 1), 0.25)
+        return fast_weights(found.value[chosen], index, calm, np.zeros(index.max() + 1), share=0.4)
 
     return weigh
 

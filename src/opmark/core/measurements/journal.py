@@ -17,9 +17,18 @@ from opmark.core.measurements.calm_readings import calm_and_fastest_readings, is
 from opmark.core.measurements.counted_blocks import counted_blocks
 from opmark.core.measurements.environment import Environment
 from opmark.core.measurements.estimate import median
-from opmark.core.measurements.labelling import HOT_EFFECT, LASTING_EFFECT, ROTATED_SHARED, Label, labels_of
+from opmark.core.measurements.labelling import (
+    HOT_EFFECT,
+    LASTING_EFFECT,
+    ROTATED_FAST,
+    ROTATED_SHARED,
+    Label,
+    labels_of,
+)
 from opmark.core.measurements.lines import records_of
+from opmark.core.measurements.looks import FAST
 from opmark.core.measurements.measurement import USABLE, Measurement, NetworkMeasurement
+from opmark.core.measurements.own_work import beside_own_work
 from opmark.core.measurements.records import (
     HOT,
     LABELS,
@@ -313,9 +322,18 @@ def labels_of_trials(
                 for key in own
             }
             groups = {key: _group(trials[key]) for key in own}
-            lasting = HOT_EFFECT if which == HOT else LASTING_EFFECT
-            shared = ROTATED_SHARED if which == ROTATED else 0.0
-            for key, found in labels_of(looks, groups, lasting=lasting, calm=at_calm, shared=shared).items():
+            if at_calm:
+                looks, beyond = beside_own_work(looks, groups)
+                groups = beyond if which == HOT else groups
+            told = labels_of(
+                looks,
+                groups,
+                lasting=HOT_EFFECT if which == HOT else LASTING_EFFECT,
+                calm=at_calm,
+                shared=ROTATED_SHARED if which == ROTATED else 0.0,
+                fast=ROTATED_FAST if which == ROTATED else FAST,
+            )
+            for key, found in told.items():
                 labels[key][which] = found
     return {
         key: TrialLabels(labels=found, blocks=blocks[key])

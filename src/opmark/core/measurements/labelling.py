@@ -1,4 +1,4 @@
-"""Estimate labels at one state of the machine, with their standard errors (decisions 0022, 0035 and 0065).
+"""Estimate labels at one state of the machine, with their standard errors (decisions 0022, 0035, 0065, 0066).
 
 Four steps lead from looks to a label; `looks` has the first.
 
@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from opmark.core.measurements.looks import (
+    FAST,
     Look,
     LookTable,
     calm_numbers,
@@ -47,13 +48,15 @@ _EFFECT_DEVIATION = 0.15
 # The effect of a lasting change before anything was measured: most of compute, some of memory, together all of it. A
 # kernel whose tensors are in the caches follows compute alone, and more than the sentinel does (decision 0031).
 LASTING_EFFECT = (0.7, 0.3)
-HOT_EFFECT = (1.0, 0.1)
+HOT_EFFECT = (0.9, 0.2)
 # Rotated labels of two hours differ by more than either hour can see: so much in each (decision 0065).
 ROTATED_SHARED = 0.02
+# Memory that is shared with others differs between looks that nothing disturbs, and by more than caches do.
+ROTATED_FAST = 0.05
 # The deviation of restless looks from what their state tells.
 _RESTLESS = 0.2
 # The share of a trial's processes up to which they count as fast.
-_FAST_PROCESSES = 0.25
+_FAST_PROCESSES = 0.4
 _ROUNDS = 3
 # Between processes where no kernel was measured in two of them.
 _UNKNOWN_BETWEEN = 0.03
@@ -105,17 +108,19 @@ def labels_of(
     lasting: tuple[float, ...] = LASTING_EFFECT,
     calm: bool = True,
     shared: float = 0.0,
+    fast: float = FAST,
 ) -> dict[K, Label]:
     """The label of every key with looks; kernels of one group (their kind) help each other.
 
     `lasting` is the effect of a lasting change of each state before anything was measured. States are relative to the
-    calm one, or else to the usual one. `shared` is the deviation that all labels of a run have in common.
+    calm one, or else to the usual one. `shared` is the deviation that all labels of a run have in common. At the calm
+    state, what is slower than the fastest by `fast` counts half.
     """
     keys = [key for key, found in looks.items() if found]
     if not keys:
         return {}
     table = LookTable.of([looks[key] for key in keys], [(groups or {}).get(key, "") for key in keys])
-    return dict(zip(keys, _labels(table, np.array(lasting), calm=calm, shared=shared), strict=True))
+    return dict(zip(keys, _labels(table, np.array(lasting), calm=calm, shared=shared, fast=fast), strict=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +140,10 @@ class _Units:
     alone: float
     beside: Any
     calm: bool
+    fast: float
 
     @classmethod
-    def of(cls, table: LookTable, numbers: tuple[Any, Any, Any], lasting: Any, *, calm: bool) -> "_Units":
+    def of(cls, table: LookTable, numbers: tuple[Any, Any, Any], lasting: Any, *, calm: bool, fast: float) -> "_Units":
         """The processes behind the `numbers` of all looks."""
         values, states, weight = numbers
         units, unit = np.unique(np.stack([table.trial, table.process]), axis=1, return_inverse=True)
@@ -154,6 +160,7 @@ class _Units:
             # Readings far from the samples say too little about them to fit their effect.
             beside=np.bincount(unit, _moves(table)) > 0,
             calm=calm,
+            fast=fast,
         )
 
     def told(self, effects: Any) -> Any:
@@ -175,7 +182,8 @@ class _Units:
         def weigh(chosen: Any, index: Any) -> Any:
             slower = means(self.slower[self.trial[chosen]], index, np.ones(len(chosen)))
             calmness = self.calmness[chosen]
-            return calmness * fast_weights(told[chosen], index, calmness, slower, _FAST_PROCESSES)
+            share, fast = _FAST_PROCESSES, self.fast
+            return calmness * fast_weights(told[chosen], index, calmness, slower, share=share, fast=fast)
 
         return weigh
 
@@ -213,9 +221,9 @@ class _Units:
         return effects
 
 
-def _labels(table: LookTable, lasting: Any, *, calm: bool, shared: float) -> list[Label]:
-    numbers = calm_numbers(table, lasting) if calm else usual_numbers(table)
-    units = _Units.of(table, numbers, lasting, calm=calm)
+def _labels(table: LookTable, lasting: Any, *, calm: bool, shared: float, fast: float) -> list[Label]:
+    numbers = calm_numbers(table, lasting, fast) if calm else usual_numbers(table)
+    units = _Units.of(table, numbers, lasting, calm=calm, fast=fast)
     trial, processes = units.trial, np.bincount(units.trial)
     effects = units.effects(lasting)
     told = units.told(effects)

@@ -16,7 +16,9 @@ STATES = ("compute", "memory")
 # A reading this far above the others of its look, in logarithms, was interrupted.
 STOLEN = 0.7
 # At a state that slows a kernel down by this much, its variance is twice that of the calm state.
-CALM = 0.03
+CALM = 0.02
+# A sample, or a process, counts half if it is this much slower than the fastest ones.
+FAST = 0.03
 # The share of the samples up to which they count as fast.
 _FAST_SAMPLES = 0.05
 # A residual beyond this many deviations counts as much as one at this distance (Huber).
@@ -82,7 +84,7 @@ class LookTable:
         )
 
 
-def calm_numbers(table: LookTable, lasting: Any) -> tuple[Any, Any, Any]:
+def calm_numbers(table: LookTable, lasting: Any, fast: float = FAST) -> tuple[Any, Any, Any]:
     """One number per look, the weighted mean of its logarithms; the state beside these samples; the look's calmness.
 
     Samples count by their calmness. Those of a calm moment count by how little slower they are than the fastest, too:
@@ -96,7 +98,7 @@ def calm_numbers(table: LookTable, lasting: Any) -> tuple[Any, Any, Any]:
     calmness = _calmness(state, lasting)
     # The clock slows down all samples alike, so the fastest are still those that nothing else disturbed.
     slower = means_of(state, table.look, calmness) @ lasting * table.brief
-    weight = calmness * fast_weights(table.log_ns, table.look, calmness, slower, _FAST_SAMPLES)
+    weight = calmness * fast_weights(table.log_ns, table.look, calmness, slower, share=_FAST_SAMPLES, fast=fast)
     state = means_of(state, table.look, weight)
     # Neither a look far from the calm state nor one of few calm samples tells as much as a calm one.
     few = 1.0 / np.bincount(table.look, weight)
@@ -143,15 +145,15 @@ def _calmness(state: Any, lasting: Any) -> Any:
     return 1.0 / (1.0 + (state @ lasting / CALM) ** 2)
 
 
-def fast_weights(values: Any, index: Any, weight: Any, slower: Any, share: float) -> Any:
-    """The weights of `values` by how much slower they are than the fastest `share` of their index.
+def fast_weights(values: Any, index: Any, weight: Any, slower: Any, *, share: float, fast: float = FAST) -> Any:
+    """The weights of `values` by how much slower they are than the fastest `share` of their index: half at `fast`.
 
     Where all of an index was measured at states that are `slower` than the calm one, its values count alike: the
     fastest of them are those whose state is told too high.
     """
     excess = np.maximum(values - _low(values, index, weight, share)[index], 0.0)
-    restless = (slower[index] / CALM) ** 4
-    return (1.0 / (1.0 + (excess / CALM) ** 4) + restless) / (1.0 + restless)
+    restless = (slower[index] / fast) ** 4
+    return (1.0 / (1.0 + (excess / fast) ** 4) + restless) / (1.0 + restless)
 
 
 def huber_weights(deviations: Any) -> Any:
