@@ -58,13 +58,13 @@ def test_a_kernel_that_empties_the_caches_is_told_as_the_calm_clock_told_it() ->
             Look(
                 process=process,
                 ns=np.exp(10.0 + chance.normal(0, 0.004, TURNS)).tolist(),
-                state=np.abs(chance.normal(0, 0.01, (TURNS, 2))) + [0.0, math.log(1.8) if key % 3 == 0 else 0.0],
+                state=np.abs(chance.normal(0, 0.01, (TURNS, 2))) + np.array([0.0, math.log(1.8) * (key % 3 == 0)]),
             )
             for process in range(6)
         ]
         for key in range(60)
     }
-    groups = {key: "gemm" for key in looks}
+    groups = dict.fromkeys(looks, "gemm")
     found, beyond = beside_own_work(looks, groups)
     told = labels_of(found, beyond, lasting=HOT_EFFECT)
     as_before = labels_of(looks, groups, lasting=HOT_EFFECT)

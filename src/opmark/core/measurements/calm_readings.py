@@ -162,7 +162,7 @@ def is_calm(blocks: Iterable[Block], readings: Mapping[str, float]) -> bool:
 
 
 def _is_calm(logs: Mapping[tuple[str, str], Sequence[float]], calm: Mapping[str, float]) -> bool:
-    """Return True if many of the compute sentinel's readings equal those in `calm`, or some do and hardly any nearly."""
+    """Return True if many of the compute sentinel's readings equal those in `calm`, or some do and fewer nearly."""
     found = [
         np.array(own) - math.log(calm.get(work, calm[name]))
         for (name, work), own in logs.items()
