@@ -33,10 +33,6 @@ _CALM_SHARE_OF_OTHERS = 0.1
 _STEADY = "compute"
 _ALIKE = 0.03
 _OFTEN = 1 / 3
-# Others return to the calm state less often, but always to the same one: more of their readings are within the first of
-# these distances of the calm one than between both. A tenth of all must be calm at least (decision 0067).
-_EDGE = (0.01, 0.05)
-_SOMETIMES = 1 / 10
 # So many readings after one length of work tell their calm one as well as all others do.
 _ENOUGH_READINGS = 100
 # The deviation of normal deviates over the median of their distances from the middle.
@@ -107,8 +103,8 @@ def calm_and_fastest_readings(
     """
     readings = _readings(blocks, others)
     fastest = _fastest(readings)
-    calm = _is_calm(readings.logs, fastest)
-    return fastest if calm else _usual(readings, fastest), fastest
+    often = _calm_share(readings.logs, fastest) >= _OFTEN
+    return fastest if often else _usual(readings, fastest), fastest
 
 
 def _readings(blocks: Iterable[Block], others: Iterable[tuple[str, float]]) -> _Readings:
@@ -158,21 +154,17 @@ def is_calm(blocks: Iterable[Block], readings: Mapping[str, float]) -> bool:
             first, later = _keys(name, block)
             for work, part in ((first, own[:1]), (later, own[1:])):
                 logs[name, work] += map(math.log, part)
-    return _is_calm(logs, readings)
+    return _calm_share(logs, readings) >= _OFTEN
 
 
-def _is_calm(logs: Mapping[tuple[str, str], Sequence[float]], calm: Mapping[str, float]) -> bool:
-    """Return True if many of the compute sentinel's readings equal those in `calm`, or some do and fewer nearly."""
-    found = [
+def _calm_share(logs: Mapping[tuple[str, str], Sequence[float]], calm: Mapping[str, float]) -> float:
+    """The share of the compute sentinel's readings that equal those in `calm`; 0 without any."""
+    off = [
         np.array(own) - math.log(calm.get(work, calm[name]))
         for (name, work), own in logs.items()
         if name == _STEADY and name in calm
     ]
-    if not found:
-        return False
-    off = np.abs(np.concatenate(found))
-    alike, at_edge, nearly = (float(np.mean(off <= far)) for far in (_ALIKE, *_EDGE))
-    return alike >= _OFTEN or (alike >= _SOMETIMES and at_edge > nearly - at_edge)
+    return float(np.mean(np.abs(np.concatenate(off)) <= _ALIKE)) if off else 0.0
 
 
 def _calm(name: str, logs: Mapping[str, Sequence[float]], effects: Mapping[str, float]) -> dict[str, float]:
