@@ -31,6 +31,7 @@ from opmark.core.measurements.estimate import median
 from opmark.core.measurements.journal import Journal, calm_of, labels_of_trials, read_journal
 from opmark.core.measurements.labelling import HOT_EFFECT, labels_of
 from opmark.core.measurements.looks import Look
+from opmark.core.measurements.own_work import beside_own_work
 from opmark.core.measurements.records import HOT, LABELS, NETWORK, Block
 
 
@@ -283,6 +284,8 @@ def _all_estimates(looks: Any, groups: Any, *, calm: bool = True) -> list[tuple[
             (name + how, np.array([_plain(looks[key], fraction, how) for key in keys]), None)
             for how in ("", " / compute", " / state")
         ]
+    if calm:
+        looks, groups = beside_own_work(looks, groups)
     labels = labels_of(looks, groups, lasting=HOT_EFFECT, calm=calm)
     result.append(
         (
