@@ -120,16 +120,29 @@ def test_networks_are_told_at_the_state_of_the_kernels_although_they_ran_at_anot
     assert (long / LONG_NS) / (short / SHORT_NS) == pytest.approx(1.0, abs=0.03)
 
 
-def test_a_machine_that_is_seldom_calm_is_told_at_its_usual_state() -> None:
-    for calm, median_ns in ((400, 60.0), (100, 84.0)):
-        blocks = [
-            block(f"s{at}", SHORT_NS, (190.0,) * 3, compute=60.0 if at < calm else 60.0 + at % 50, moment=at)
-            for at in range(800)
-        ]
-        readings = calm_readings(blocks)
-        assert readings["compute"] == pytest.approx(median_ns, rel=0.07)
-        assert is_calm(blocks, readings) == (calm == 400)
-        assert calm_and_fastest_readings(blocks)[1]["compute"] == pytest.approx(60.0, rel=0.01), "calm, although seldom"
+@pytest.mark.parametrize(
+    ("calm", "slowest", "usual_ns"),
+    [(400, 110, 60.0), (100, 110, 60.0 * math.exp(0.2)), (100, 150, 60.0 * math.exp(0.2)), (100, 72, 65.5)],
+    ids=["often calm", "seldom", "seldom, in a bad hour", "seldom, and never far from it"],
+)
+def test_a_machine_that_is_seldom_calm_is_told_at_its_usual_state(calm: int, slowest: int, usual_ns: float) -> None:
+    """The usual state is the middle of the readings, but the same in every hour of a machine that others slow down."""
+    blocks = [
+        block(
+            f"s{at}",
+            SHORT_NS,
+            (190.0,) * 3,
+            compute=60.0 if at < calm else 60.0 + at % (slowest - 60),
+            moment=at,
+        )
+        for at in range(800)
+    ]
+    readings = calm_readings(blocks)
+    assert readings["compute"] == pytest.approx(usual_ns, rel=0.02)
+    assert calm_beside(readings, "compute", blocks[0])[1] == pytest.approx(usual_ns, rel=0.02)
+    assert readings["memory"] == 190.0
+    assert is_calm(blocks, readings) == (calm == 400)
+    assert calm_and_fastest_readings(blocks)[1]["compute"] == pytest.approx(60.0, rel=0.01), "calm, although seldom"
 
 
 def test_journals_of_other_work_are_compared_like_with_like() -> None:

@@ -33,6 +33,9 @@ _CALM_SHARE_OF_OTHERS = 0.1
 _STEADY = "compute"
 _ALIKE = 0.03
 _OFTEN = 1 / 3
+# The usual state of a machine that is seldom calm: the middle of its readings, but no slower than the fastest by more
+# than this, in logarithms. The middle is another one every hour (decision 0068).
+_USUAL = 0.2
 # So many readings after one length of work tell their calm one as well as all others do.
 _ENOUGH_READINGS = 100
 # The deviation of normal deviates over the median of their distances from the middle.
@@ -86,10 +89,10 @@ class _Readings:
 def calm_readings(blocks: Iterable[Block], others: Iterable[tuple[str, float]] = ()) -> dict[str, float]:
     """The calm reading of each sentinel in ns, by its name and by its name and length of the work before it.
 
-    Those of a machine that is seldom calm are the usual ones: the middle of all readings. `others` are readings, with
-    names, that stand beside no block. They cannot show calm samples, so they alone give their median. Readings after
-    work of different lengths are those of one moment: a run looks at networks when the machine is faster or slower than
-    beside most kernels.
+    Those of a machine that is seldom calm are the usual ones: the middle of all readings, but not far from the fastest.
+    `others` are readings, with names, that stand beside no block. They cannot show calm samples, so they alone give
+    their median. Readings after work of different lengths are those of one moment: a run looks at networks when the
+    machine is faster or slower than beside most kernels.
     """
     return calm_and_fastest_readings(blocks, others)[0]
 
@@ -141,6 +144,10 @@ def _usual(readings: _Readings, calm: Mapping[str, float]) -> dict[str, float]:
         every = [ns for work in counts for ns in map(math.exp, readings.logs[name, work])]
         usually = sum(effects[work] * count for work, count in counts.items()) / counts.total()
         level = _level(every) - usually
+        slower = sum((level + effects[work] - math.log(calm[work])) * counts[work] for work in effects) / counts.total()
+        if slower > _USUAL:
+            usual |= {key: calm[key] * math.exp(_USUAL) for key in (name, *effects)}
+            continue
         usual[name] = median([*every, *readings.alone.get(name, ())])
         usual |= {work: math.exp(level + effect) for work, effect in effects.items()}
     return usual
