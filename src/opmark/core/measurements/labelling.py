@@ -46,7 +46,7 @@ K = TypeVar("K", bound=Hashable)
 # Effects of the state differ between kernels by about this much.
 _EFFECT_DEVIATION = 0.15
 # The effect of a lasting change before anything was measured: most of compute, some of memory, together all of it. A
-# kernel whose tensors are in the caches follows compute alone, and more than the sentinel does (decision 0031).
+# kernel whose tensors are in the caches follows compute, and both together more than one to one (decision 0066).
 LASTING_EFFECT = (0.7, 0.3)
 HOT_EFFECT = (0.9, 0.2)
 # Rotated labels of two hours differ by more than either hour can see: so much in each (decision 0065).

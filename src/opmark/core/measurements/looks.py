@@ -48,6 +48,11 @@ class Look:
     readings: int = 0
     unrest: tuple[float, ...] = (0.0,) * len(STATES)
 
+    @property
+    def states(self) -> Any:
+        """The state as an array, one row per sample and one column per state."""
+        return np.asarray(self.state, dtype=float).reshape(-1, len(STATES))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookTable:
@@ -73,7 +78,7 @@ class LookTable:
         names = sorted(set(groups))
         return cls(
             log_ns=np.log(np.concatenate([np.asarray(look.ns, dtype=float) for _, look in flat])),
-            state=np.concatenate([np.asarray(look.state, dtype=float).reshape(-1, len(STATES)) for _, look in flat]),
+            state=np.concatenate([look.states for _, look in flat]),
             look=np.repeat(np.arange(len(flat)), [len(look.ns) for _, look in flat]),
             trial=np.array([number for number, _ in flat]),
             process=np.array([look.process for _, look in flat]),

@@ -7,7 +7,7 @@ itself does, in other looks: its fastest readings are those of calm moments.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -41,16 +41,12 @@ def beside_own_work(
 
 def _own_work(looks: Sequence[Look]) -> float:
     """By how much this work lengthens readings of memory more than other work of its length does, in logarithms."""
-    states = np.concatenate([_states(look)[:, _MEMORY] for look in looks])
+    states = np.concatenate([look.states[:, _MEMORY] for look in looks])
     processes = len({look.process for look in looks})
     return float(np.quantile(states, _CALM_SHARE)) * processes**2 / (processes**2 + _DOUBT)
 
 
 def _relative(look: Look, own: float) -> Look:
-    states = _states(look).copy()
+    states = look.states.copy()
     states[:, _MEMORY] -= own
     return replace(look, state=states)
-
-
-def _states(look: Look) -> Any:
-    return np.asarray(look.state, dtype=float).reshape(-1, len(STATES))
