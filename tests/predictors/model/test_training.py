@@ -136,12 +136,12 @@ def test_training_on_the_first_rows_by_key() -> None:
     assert _first_rows(tuple(reversed(rows)), 4) == kept
 
 
-def test_training_tells_which_kind_is_begun_and_how_many_rows_came_before() -> None:
-    told: list[tuple[str, float]] = []
+def test_training_tells_which_kind_is_begun_and_how_many_rows_came_before_and_are_its_own() -> None:
+    told: list[tuple[str, float, float]] = []
     train_on(
         law.rows(10, ("gemm", "softmax")),
         law.TARGET,
         hardware=law.HARDWARE,
-        begun=lambda kind, done: told.append((kind, done)),
+        begun=lambda *step: told.append(step),
     )
-    assert told == [("gemm", 0.0), ("softmax", 0.5), ("networks", 1.0)]
+    assert told == [("gemm", 0.0, 0.5), ("softmax", 0.5, 0.5), ("networks", 1.0, 0.0)]

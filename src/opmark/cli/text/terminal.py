@@ -175,7 +175,8 @@ def decimals_text(value: float | None) -> str:
 def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
     """A progress display with the time left, on stderr; where stderr is not a terminal, a line every few seconds.
 
-    The time left is a task's field `left_s`, or else estimated from the pace so far.
+    The time left is a task's field `left_s`, seconds or a function that tells them, or else estimated from the pace so
+    far.
     """
     from rich.console import Console
     from rich.progress import (
@@ -191,7 +192,7 @@ def progress_bar(*, transient: bool = False) -> "Iterator[Progress]":
 
     class TimeLeft(TimeRemainingColumn):
         def render(self, task: Task) -> Text:
-            left_s = task.fields.get("left_s")
+            left_s = _left_s(task)
             return super().render(task) if left_s is None else Text(format_duration(left_s), style="progress.remaining")
 
     class Doing(ProgressColumn):
@@ -251,6 +252,11 @@ def progress_lines(progress: "Progress", every_s: float = LINE_EVERY_S) -> Itera
         yield
 
 
+def _left_s(task: "Task") -> float | None:
+    told: float | Callable[[], float | None] | None = task.fields.get("left_s")
+    return told() if callable(told) else told
+
+
 def _progress_line(task: "Task | None", spent_s: float) -> str:
     spent = f"{format_duration(spent_s)} so far"
     if task is None:
@@ -258,7 +264,7 @@ def _progress_line(task: "Task | None", spent_s: float) -> str:
     if task.total is not None and task.completed >= task.total:
         return f"{one_line(task.description)}, still working, {spent}"
     done = "" if task.total is None else f": {task.completed:,.0f} of {task.total:,.0f}"
-    left_s = task.fields.get("left_s")
+    left_s = _left_s(task)
     if left_s is None and task.total and task.completed:
         # the pace of this task: others may have ended before it began
         left_s = (task.elapsed or spent_s) * (task.total / task.completed - 1)

@@ -43,12 +43,13 @@ if TYPE_CHECKING:
     from opmark.datasets.release.release import Release
 
 
-Beginning = Callable[[str, float], None]
-"""Called when a kind is begun, or the networks at the end, with the share of the rows, 0 to 1, that came before."""
+Beginning = Callable[[str, float, float], None]
+"""Called when a kind is begun, or the networks at the end, with the shares of the rows, 0 to 1, that came before it and
+that are its own."""
 _NETWORKS = "networks"
 
 
-def silent(kind: str, done: float) -> None:
+def silent(kind: str, done: float, own: float) -> None:
     """Tell nobody that a kind is begun."""
 
 
@@ -137,7 +138,7 @@ def train_on(
     rows, done = sum(len(table.inputs) for table in found.values()), 0
     with single_thread():
         for kind, table in found.items():
-            begun(kind, done / rows)
+            begun(kind, done / rows, len(table.inputs) / rows)
             done += len(table.inputs)
             kinds[kind], held_out = _predictor(kind, table, learner, estimator)
             without.update(by_kernel(table.inputs.kernels, held_out))
@@ -156,7 +157,7 @@ def train_on(
     bundle = Bundle(manifest=manifest, kinds=kinds)
     if learner.plain_sum:
         return Bundle(manifest=replace(manifest, constants=PLAIN_SUM), kinds=kinds)
-    begun(_NETWORKS, 1.0)
+    begun(_NETWORKS, 1.0, 0.0)
     return with_constants(
         bundle,
         networks,
@@ -213,7 +214,7 @@ def with_constants_of(
     """
     name = bundle.target.name
     rows, networks = release.measurements(name), release.network_measurements(name)
-    begun(_NETWORKS, 1.0)
+    begun(_NETWORKS, 1.0, 0.0)
     known, enqueue_ns = measured_kernels(rows), usual_enqueue_ns(rows)
     found = with_constants(bundle, networks, graphs, measured=known, enqueue_ns=enqueue_ns)
     if not found.constants.networks:

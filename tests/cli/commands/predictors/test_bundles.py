@@ -4,14 +4,17 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from rich.progress import Progress
 from tests.cli.commands.predictors.calls import KINDS, answered, opmark
 from tests.datasets import sample
 from tests.predictors import law
 
 from opmark.bench.suite.suite import load_suite
+from opmark.cli.commands.predictors import bundles
 from opmark.cli.main import cli
 from opmark.core.shipped import shipped_content
 from opmark.core.workspace import ROOMS, Workspace
@@ -28,6 +31,23 @@ def test_training_writes_a_bundle_that_list_and_show_know(root: Path) -> None:
         assert set(shown["kinds"]) == set(KINDS)
         assert shown["release"]["device"] == sample.DEVICE
     assert "softmax" in opmark(root, "predictors", "show", "onnxruntime-cpu-t1").stdout
+
+
+def test_the_time_left_of_training_falls_while_a_kind_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 0.0
+    monkeypatch.setattr(bundles, "time", SimpleNamespace(monotonic=lambda: now_s))
+    progress = Progress(disable=True)
+    begun = bundles._telling(progress, "onnxruntime-cpu-t1", 1000)
+    (task,) = progress.tasks
+    begun("elementwise", 0.0, 0.2)
+    assert task.fields["left_s"]() is None, "there is no pace yet"
+    now_s = 20.0
+    begun("conv", 0.2, 0.5)
+    assert (task.completed, task.fields["left_s"]()) == (200, pytest.approx(80))
+    now_s = 60.0
+    assert task.fields["left_s"]() == pytest.approx(40)
+    now_s = 600.0
+    assert task.fields["left_s"]() == pytest.approx(30), "the other kinds are still to come"
 
 
 def test_networks_measured_later_tell_constants_without_training(root: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`opmark predictors train`, `list` and `show`: stored predictors."""
 
+import time
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,11 +148,23 @@ def _composed(
 
 
 def _telling(progress: "Progress", target: str, rows: int) -> "Beginning":
-    """A task of the `target`'s own, whose pace is its rows', and a function that tells which kind is begun."""
-    task = progress.add_task(target, total=rows)
+    """A task of the `target`'s own, whose pace is its rows', and a function that tells which kind is begun.
 
-    def begun(kind: str, done: float) -> None:
-        progress.update(task, description=f"{target}, {kind}", completed=int(done * rows))
+    A kind tells nothing until it ends. Meanwhile its own part of the time left passes, and no more than that.
+    """
+    task = progress.add_task(target, total=rows)
+    started = time.monotonic()
+
+    def begun(kind: str, done: float, own: float) -> None:
+        now = time.monotonic()
+
+        def left_s() -> float | None:
+            if not done:
+                return None
+            pace_s = (now - started) / done
+            return max(0.0, pace_s * own - (time.monotonic() - now)) + pace_s * max(0.0, 1 - done - own)
+
+        progress.update(task, description=f"{target}, {kind}", completed=int(done * rows), left_s=left_s)
 
     return begun
 
