@@ -103,6 +103,12 @@ def test_warm_up_ends_where_samples_never_agree() -> None:
     assert time.calls <= 2 + FULL.warm_up_samples
 
 
+def test_warm_up_of_long_work_ends_after_two_calls_that_took_long_enough() -> None:
+    time = FakeTime(latency_ns=15e6)
+    assert clock(time).warm_up(time.work, enough_ns=20e6) == pytest.approx(15e6)
+    assert time.calls == 2
+
+
 def test_drift_moves_the_median_and_not_the_label() -> None:
     time = FakeTime(latency_ns=20_000.0)
     drift = itertools.count()

@@ -1,3 +1,4 @@
+import gc
 import io
 import json
 import math
@@ -48,6 +49,22 @@ def test_every_request_has_an_answer_whatever_happens() -> None:
     assert "nonsense" in answers[4]["failed"]
     assert [item["label"] for item in answers[5]["blocks"]] == ["hot", "rotated"]
     assert answers[5]["waited_s"] == 0.0
+
+
+@pytest.mark.parametrize(("long_ns", "is_frozen"), [(0, True), (math.inf, False)])
+def test_what_stays_after_a_long_collection_is_not_collected_again(
+    monkeypatch: pytest.MonkeyPatch, long_ns: float, is_frozen: bool
+) -> None:
+    monkeypatch.setattr(worker, "_LONG_COLLECTION_NS", long_ns)
+    gemm = kernel("gemm", m=8, k=8, n=8, dtype="float32")
+    try:
+        started = worker.Worker(START)
+        before = gc.get_freeze_count()
+        stays = [list(range(one)) for one in range(1000)]
+        started.kernel(gemm)
+        assert (gc.get_freeze_count() >= before + len(stays)) is is_frozen
+    finally:
+        gc.unfreeze()
 
 
 def test_what_is_asked_before_the_start_fails_and_nothing_more() -> None:

@@ -89,19 +89,20 @@ class Clock:
         """The number of back-to-back calls in one sample."""
         return max(1, round(self.protocol.sample_ns / max(latency_ns, 1.0)))
 
-    def warm_up(self, call: Call) -> float:
+    def warm_up(self, call: Call, *, enough_ns: float = math.inf) -> float:
         """Run `call` until three samples agree, and return the time of one call in ns.
 
-        Makes at least two calls, and takes at most `warm_up_samples` samples or `warm_up_limit_s` seconds.
+        Makes at least two calls, and takes at most `warm_up_samples` samples, `warm_up_limit_s` seconds or `enough_ns`.
         """
         protocol = self.protocol
         start = self.timer.now_ns()
+        limit_ns = min(protocol.warm_up_limit_s * 1e9, protocol.burst_ns, enough_ns)
         with self.burst():
             self.elapsed_ns(call, 1)
             latency_ns = float(self.elapsed_ns(call, 1))
             recent: list[float] = []
             for _ in range(protocol.warm_up_samples):
-                if self.timer.now_ns() - start > min(protocol.warm_up_limit_s * 1e9, protocol.burst_ns):
+                if self.timer.now_ns() - start > limit_ns:
                     break
                 calls = self.calls(latency_ns)
                 latency_ns = self.elapsed_ns(call, calls) / calls

@@ -63,6 +63,7 @@ class MeasuringProtocol:
     warm_up_agreement: float = 0.05
     warm_up_samples: int = 12
     warm_up_limit_s: float = 2.0
+    warm_up_enough_ns: int = 20_000_000
     look_limit_s: float = 6.0
     answer_limit_s: float = 90.0
     model_limit_bytes: int = 1 << 30
