@@ -113,10 +113,8 @@ class Worker:
             blocks = [timing.block()]
         finally:
             timing.close()
-        answer = self._looked(blocks)
-        # The libraries that networks are built with stay: to go through their objects after every look takes 0.15 s.
-        gc.freeze()
-        return answer
+        del own, timing
+        return self._looked(blocks)
 
     def _looked(self, blocks: list[dict[str, Any]]) -> dict[str, Any]:
         waited_s, self._waited_s = self._waited_s, 0.0
@@ -124,7 +122,7 @@ class Worker:
         begun_ns = time.perf_counter_ns()
         gc.collect()
         if time.perf_counter_ns() - begun_ns > _LONG_COLLECTION_NS:
-            # Modules load with the first kernel that needs them, and stay: collections must not go through them again.
+            # Modules load with the first work that needs them, and stay: to go through them takes 5 to 150 ms.
             gc.freeze()
         return {"blocks": blocks, "waited_s": waited_s}
 
