@@ -42,7 +42,7 @@ class MeasuringProtocol:
     network_samples: int = 2
     most_looks: int = 24
     pass_s: float = 60.0
-    looks_per_process: int = 80
+    looks_per_process: int = 160
     repeat_every: int = 8
     patience: float = 0.1
     fusion_rounds: int = 5

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from opmark.bench.backends._onnx.divided import OptimisedNetwork
-from opmark.bench.backends._onnx.model import END, Stacked, chain_input, example_array, numpy_type, stack
+from opmark.bench.backends._onnx.model import (
+    END,
+    TENSOR_MEMORY,
+    Stacked,
+    chain_input,
+    example_array,
+    numpy_type,
+    stack,
+)
 from opmark.bench.backends._onnx.sequence import pieces, sequence
 from opmark.bench.worker.backend import CHAIN, PARALLEL, SUM, Backend, Piece, Prepared
 from opmark.bench.worker.calls import call_in
@@ -49,7 +57,14 @@ _substitutes: dict[str, tuple[str, Mapping[str, str]]] = {}
 class _Session:
     """A session with its buffers; `call` runs it once."""
 
-    def __init__(self, session: Any, feeds: Mapping[str, Any], outputs: Mapping[str, Any], copies: int) -> None:
+    def __init__(
+        self,
+        session: Any,
+        feeds: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+        copies: int,
+        constants: Mapping[str, Any] | None = None,
+    ) -> None:
         binding = session.io_binding()
         for name, value in feeds.items():
             binding.bind_ortvalue_input(name, value)
@@ -62,7 +77,7 @@ class _Session:
         # The public method forwards to this one and adds 0.3 µs per call.
         run, inner = session._sess.run_with_iobinding, binding._iobinding
         self._run: Callable[[], object] | None = lambda: run(inner, None)
-        self._kept = (session, binding, feeds, outputs)
+        self._kept = (session, binding, feeds, outputs, constants)
 
     def call(self) -> None:
         """Run all copies."""
@@ -260,10 +275,10 @@ def _with_buffers(session: Any, stacked: Stacked, target: Target, *, own_outputs
         # Copies that write to the same memory keep it in cache, as the memory planner of a network does.
         place = name if own_outputs else (name.partition("_")[0], spec)
         if place not in buffers:
-            array = np.zeros(spec.shape, dtype=numpy_type(spec.dtype))
+            array = TENSOR_MEMORY.take(tuple(spec.shape), numpy_type(spec.dtype))
             buffers[place] = OrtValue.ortvalue_from_numpy(array, memory, 0)
         outputs[name] = buffers[place]
-    return _Session(session, feeds, outputs, stacked.copies)
+    return _Session(session, feeds, outputs, stacked.copies, stacked.constants)
 
 
 def use_provider(provider: str, full_name: str, options: Mapping[str, str]) -> None:
