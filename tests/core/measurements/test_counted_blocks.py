@@ -58,3 +58,24 @@ def test_maximum_pooling_of_torch_counts_from_when_it_compared_images() -> None:
 def test_other_runtimes_take_as_long_for_any_values() -> None:
     records: list[Record] = [session("onnxruntime", values=1), pool("max", "onnxruntime-t1"), block("max", 0)]
     assert [one.round for one in counted_blocks(records)] == [0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters", "changed"),
+    [
+        ("pool", {"block": 16}, True),
+        ("movement", {"block": 16}, True),
+        ("conv", {"block": 16, "groups": 64}, True),
+        ("conv", {"block": 16, "groups": 1}, False),
+        ("conv", {"block": 0, "groups": 64}, False),
+        ("pool", {"block": 8}, False),
+        ("pool", {}, False),
+    ],
+)
+def test_blocked_kernels_of_onnx_runtime_count_from_when_their_vectors_crossed_no_lines(
+    kind: str, parameters: dict[str, int], changed: bool
+) -> None:
+    kernel = Kernel.of(kind, parameters)
+    trial = KernelTrial(trial="k", target="onnxruntime-cpu-t1", kernel=kernel, work=WORK)
+    records: list[Record] = [session(values=3), trial, block("k", 0), session(values=4), block("k", 1)]
+    assert [one.round for one in counted_blocks(records)] == ([1] if changed else [0, 1])

@@ -15,6 +15,11 @@ from opmark.core.measurements.records import (
 # A target that keeps freed memory has few page faults a call. Where there are more, another setting of malloc gave the
 # results new pages.
 _MOST_FAULTS = 256
+# The revisions of `records.VALUES` that changed the time of some kernels.
+_OF_IMAGES = 3
+_OF_VECTORS = 4
+# Vectors of so many channels fill lines; narrower ones cross fewer of them.
+_WIDE_BLOCK = 16
 
 
 def counted_blocks(records: Sequence[Record]) -> Iterator[Block]:
@@ -32,12 +37,17 @@ def counted_blocks(records: Sequence[Record]) -> Iterator[Block]:
         elif isinstance(record, Block) and record.round not in rejected:
             trial = trials.get(record.trial)
             on_new_pages = trial is not None and trial.target in keeping and record.faults_per_call > _MOST_FAULTS
-            if not on_new_pages and not (values < VALUES and _has_other_values(trial)):
+            if not on_new_pages and not _has_changed(trial, values):
                 yield record
 
 
-def _has_other_values(trial: KernelTrial | NetworkTrial | None) -> bool:
-    """Return True if the kernel's time depends on values that have changed since (`records.VALUES`)."""
-    if not isinstance(trial, KernelTrial) or not trial.target.startswith("torch-"):
+def _has_changed(trial: KernelTrial | NetworkTrial | None, values: int) -> bool:
+    """Return True if the kernel takes another time since revision `values` of what it computes on."""
+    if not isinstance(trial, KernelTrial) or values >= VALUES:
         return False
-    return trial.kernel.kind == "pool" and trial.kernel.params.get("op") == "max"
+    kind, given = trial.kernel.kind, trial.kernel.params
+    if trial.target.startswith("torch-"):
+        return values < _OF_IMAGES and kind == "pool" and given.get("op") == "max"
+    # Other convolutions on blocked channels read single numbers, and only write vectors.
+    reads_vectors = kind != "conv" or given.get("groups", 1) != 1
+    return values < _OF_VECTORS and given.get("block", 0) == _WIDE_BLOCK and reads_vectors

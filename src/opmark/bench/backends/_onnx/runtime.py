@@ -3,7 +3,7 @@
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from opmark.bench.backends._onnx.divided import OptimisedNetwork
+from opmark.bench.backends._onnx.bound_session import BoundSession
 from opmark.bench.backends._onnx.model import (
     END,
     TENSOR_MEMORY,
@@ -52,42 +53,6 @@ _ELEMENT_TYPES = {
 _entries = {"session.intra_op.allow_spinning": "0"}
 # Execution providers that stand for a provider of a target in this process, with their options.
 _substitutes: dict[str, tuple[str, Mapping[str, str]]] = {}
-
-
-class _Session:
-    """A session with its buffers; `call` runs it once."""
-
-    def __init__(
-        self,
-        session: Any,
-        feeds: Mapping[str, Any],
-        outputs: Mapping[str, Any],
-        copies: int,
-        constants: Mapping[str, Any] | None = None,
-    ) -> None:
-        binding = session.io_binding()
-        for name, value in feeds.items():
-            binding.bind_ortvalue_input(name, value)
-        for name, value in outputs.items():
-            if value is None:
-                binding.bind_output(name)
-            else:
-                binding.bind_ortvalue_output(name, value)
-        self.copies = copies
-        # The public method forwards to this one and adds 0.3 µs per call.
-        run, inner = session._sess.run_with_iobinding, binding._iobinding
-        self._run: Callable[[], object] | None = lambda: run(inner, None)
-        self._kept = (session, binding, feeds, outputs, constants)
-
-    def call(self) -> None:
-        """Run all copies."""
-        assert self._run is not None
-        self._run()
-
-    def close(self) -> None:
-        """Free the session and the buffers."""
-        self._run = None
-        self._kept = ()  # type: ignore[assignment]
 
 
 class OnnxRuntime(Backend):
@@ -162,7 +127,9 @@ class OnnxRuntime(Backend):
             options.add_free_dimension_override_by_name(name, size)
         try:
             session = _open(str(path), options, target, fallback=True)
-            return _Session(session, _network_feeds(session), {item.name: None for item in session.get_outputs()}, 1)
+            return BoundSession(
+                session, _network_feeds(session), {item.name: None for item in session.get_outputs()}, 1
+            )
         except _runtime_errors() as error:
             raise MeasurementError(f"ONNX Runtime cannot run {path.name}: {_first_line(error)}") from error
 
@@ -246,7 +213,7 @@ class _TargetSessions:
 
         given = {name: OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
         made = {name: OrtValue.ortvalue_from_numpy(array) for name, array in outputs.items()}
-        return _Session(session, given, made, 1)
+        return BoundSession(session, given, made, 1)
 
 
 def node_of(kernel: Kernel) -> OnnxNode:
@@ -278,7 +245,7 @@ def _with_buffers(session: Any, stacked: Stacked, target: Target, *, own_outputs
             array = TENSOR_MEMORY.take(tuple(spec.shape), numpy_type(spec.dtype))
             buffers[place] = OrtValue.ortvalue_from_numpy(array, memory, 0)
         outputs[name] = buffers[place]
-    return _Session(session, feeds, outputs, stacked.copies, stacked.constants)
+    return BoundSession(session, feeds, outputs, stacked.copies, stacked.constants)
 
 
 def use_provider(provider: str, full_name: str, options: Mapping[str, str]) -> None:
