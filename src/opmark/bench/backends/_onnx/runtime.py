@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opmark.bench.backends._onnx.divided import OptimisedNetwork
 from opmark.bench.backends._onnx.bound_session import BoundSession
+from opmark.bench.backends._onnx.divided import OptimisedNetwork
 from opmark.bench.backends._onnx.model import (
     END,
     TENSOR_MEMORY,
