@@ -151,7 +151,7 @@ def _owed(found: TrialLabels, protocol: MeasuringProtocol) -> tuple[str, ...]:
 
 
 def _expected_s(trial: Trial, found: TrialLabels) -> float:
-    """What a look at `trial` will take: a run that goes on has seen few of its trials itself."""
+    """The expected length of a look at `trial`: a run that goes on has seen few of its trials itself."""
     own_s = _LOOK_S if isinstance(trial, KernelTrial) else _NETWORK_LOOK_S
     return own_s + _CALLS * found.main.latency_ns / 1e9
 
