@@ -10,6 +10,7 @@ from opmark.core.kernels.kernel import Kernel
 from opmark.core.measurements.environment import Environment, Fact
 from opmark.core.measurements.lines import line_of
 from opmark.core.measurements.records import (
+    VALUES,
     Block,
     Done,
     Header,
@@ -45,7 +46,7 @@ def write_journal(
     machine = replace(environment, noted=noted or environment.noted)
     records: list[Record] = [
         Header(suite="sample", suite_id="0", quality="full"),
-        Session(environment=machine, targets=(sample.TARGET,)),
+        Session(environment=machine, targets=(sample.TARGET,), values=VALUES),
         Overhead(target=target, process=0, ns=2000.0),
         Sentinels(round=0, target=target, ns=sentinels, accepted=True),
     ]

@@ -77,5 +77,11 @@ def test_blocked_kernels_of_onnx_runtime_count_from_when_their_vectors_crossed_n
 ) -> None:
     kernel = Kernel.of(kind, parameters)
     trial = KernelTrial(trial="k", target="onnxruntime-cpu-t1", kernel=kernel, work=WORK)
-    records: list[Record] = [session(values=3), trial, block("k", 0), session(values=4), block("k", 1)]
+    records: list[Record] = [
+        session("onnxruntime", values=3),
+        trial,
+        block("k", 0),
+        session("onnxruntime", values=4),
+        block("k", 1),
+    ]
     assert [one.round for one in counted_blocks(records)] == ([1] if changed else [0, 1])

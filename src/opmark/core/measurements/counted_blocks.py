@@ -50,4 +50,5 @@ def _has_changed(trial: KernelTrial | NetworkTrial | None, values: int) -> bool:
         return values < _OF_IMAGES and kind == "pool" and given.get("op") == "max"
     # Other convolutions on blocked channels read single numbers, and only write vectors.
     reads_vectors = kind != "conv" or given.get("groups", 1) != 1
-    return values < _OF_VECTORS and given.get("block", 0) == _WIDE_BLOCK and reads_vectors
+    bound = trial.target.startswith("onnxruntime-")
+    return bound and values < _OF_VECTORS and given.get("block", 0) == _WIDE_BLOCK and reads_vectors
