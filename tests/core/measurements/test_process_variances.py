@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opmark.core.measurements.looks import LEAST_DEVIATION, fast_weights
+from opmark.core.measurements.looks import LEAST_DEVIATION, fast_weights, weighted_medians
 from opmark.core.measurements.process_variances import (
     Processes,
     Weigh,
@@ -96,10 +96,40 @@ def test_nine_of_ten_labels_of_two_runs_agree_within_their_errors(each: int) -> 
         told = np.bincount(found.trial, weight * found.value) / np.bincount(found.trial, weight)
         variance = process_variances(found, fastest(found), alone=0.03)
         error = np.sqrt(variance / np.bincount(found.trial, weight)) * student(np.bincount(found.trial))
-        labels.append((told, np.hypot(error, from_median(found.value, found.trial, told))))
+        labels.append((told, np.hypot(error, from_median(found.value, found.trial, found.calmness, told))))
     (one, its_error), (other, other_error) = labels
     held = np.mean(np.abs(one - other) <= 1.645 * np.hypot(its_error, other_error))
     assert 0.84 <= held <= 0.98
+
+
+def test_restless_processes_hardly_move_the_median_of_a_label() -> None:
+    value = np.array([9.0, 9.01, 9.3, 9.4, 9.5])
+    index, told = np.zeros(5, dtype=np.int64), np.array([9.0])
+    calm = from_median(value, index, np.ones(5), told)
+    restless = from_median(value, index, np.array([1.0, 1.0, 0.1, 0.1, 0.1]), told)
+    assert calm[0] == pytest.approx(0.15)
+    assert 0.0 < restless[0] < 0.01
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    values=st.lists(
+        st.lists(st.floats(min_value=-5, max_value=5), min_size=1, max_size=9, unique=True), min_size=1, max_size=5
+    ),
+    weight=st.floats(min_value=0.01, max_value=5),
+)
+def test_weighted_medians_are_medians_where_all_weights_are_equal(values: list[list[float]], weight: float) -> None:
+    index = np.repeat(np.arange(len(values)), [len(row) for row in values])
+    flat = np.concatenate(values)
+    found = weighted_medians(flat, index, np.full(len(flat), weight))
+    assert found == pytest.approx([np.median(row) for row in values], abs=1e-9)
+
+
+def test_a_weighted_median_lies_between_the_middles_of_weight() -> None:
+    value = np.array([1.0, 2.0, 4.0])
+    # Their middles lie at 0.3, 0.7 and 0.9 of the weight.
+    found = weighted_medians(value, np.zeros(3, dtype=np.int64), np.array([6.0, 2.0, 2.0]))
+    assert found == pytest.approx([1.5])
 
 
 @settings(max_examples=30, deadline=None)

@@ -234,7 +234,8 @@ def _labels(table: LookTable, lasting: Any, *, calm: bool, shared: float, fast: 
     # The state of few looks is far from that of labels, and the effect of the difference is known roughly.
     away = means_of(units.state, trial, weight)
     spread = _EFFECT_DEVIATION**2 / processes
-    variance = (student(processes) * between) ** 2 / effective + from_median(told, trial, mean) ** 2
+    variance = (student(processes) * between) ** 2 / effective
+    variance += from_median(told, trial, units.calmness, mean) ** 2
     error = np.sqrt(variance + (away**2).sum(axis=1) * spread + shared**2)
     # A latency that the clock cannot resolve is not known at all.
     error = np.where(np.exp(mean) <= _RESOLUTION_NS, 1.0, error)

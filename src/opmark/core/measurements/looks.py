@@ -186,6 +186,23 @@ def medians(values: Any, index: Any) -> Any:
     return (ordered[starts + (counts - 1) // 2] + ordered[starts + counts // 2]) / 2
 
 
+def weighted_medians(values: Any, index: Any, weight: Any) -> Any:
+    """The median of weighted `values` by index: between the two values whose middles of weight lie around a half."""
+    order = np.lexsort((values, index))
+    ordered, of = values[order], index[order]
+    counts = np.bincount(index)
+    ends = np.cumsum(counts) - 1
+    starts = ends - counts + 1
+    total = np.bincount(index, weight)
+    passed = np.cumsum(weight[order]) - weight[order] / 2 - (np.cumsum(total) - total)[of]
+    middle = passed / total[of]
+    above = np.clip(np.searchsorted(middle + of, np.arange(len(counts)) + 0.5), starts, ends)
+    below = np.maximum(above - 1, starts)
+    gap = middle[above] - middle[below]
+    share = np.where(gap > 0, (0.5 - middle[below]) / np.where(gap > 0, gap, 1.0), 1.0).clip(0.0, 1.0)
+    return ordered[below] + share * (ordered[above] - ordered[below])
+
+
 def _lowest(values: Any, index: Any) -> Any:
     counts = np.bincount(index)
     return values[np.lexsort((values, index))][np.cumsum(counts) - counts]

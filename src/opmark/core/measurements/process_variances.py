@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from opmark.core.measurements.looks import LEAST_DEVIATION, means, medians
+from opmark.core.measurements.looks import LEAST_DEVIATION, means, weighted_medians
 
 Weigh = Callable[[Any, Any], Any]
 """The weights of chosen processes, given by number, in the labels that their indices name."""
@@ -67,9 +67,12 @@ def process_variances(found: Processes, weigh: Weigh, *, alone: float) -> Any:
     return np.maximum(growth * _moderated(squares, freedom, of_group), LEAST_DEVIATION**2)
 
 
-def from_median(value: Any, index: Any, told: Any) -> Any:
-    """The error of labels `told` far from the median: those of the fastest few depend on how many there are."""
-    return _FROM_MEDIAN * (medians(value, index) - told)
+def from_median(value: Any, index: Any, calmness: Any, told: Any) -> Any:
+    """The error of labels `told` far from the median: those of the fastest few depend on how many there are.
+
+    A process counts in the median by its calmness: a restless one is slower for reasons of its own (decision 0071).
+    """
+    return _FROM_MEDIAN * (weighted_medians(value, index, calmness) - told)
 
 
 def weigh_alike(_chosen: Any, index: Any) -> Any:
@@ -134,5 +137,5 @@ def _off(found: Processes, weigh: Weigh, of_group: Any, chosen: Any, halves: Any
     variance = np.maximum(_moderated(squares, freedom, of_group[names // 2]), LEAST_DEVIATION**2)
     told = means(found.value[chosen], index, weight)
     error = student(np.bincount(index)) ** 2 * variance / np.bincount(index, weight)
-    error += from_median(found.value[chosen], index, told) ** 2
+    error += from_median(found.value[chosen], index, found.calmness[chosen], told) ** 2
     return np.abs(told[1::2] - told[::2]) / np.sqrt(error[1::2] + error[::2])
