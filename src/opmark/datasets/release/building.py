@@ -75,7 +75,7 @@ def _check_alike(journal: Journal, fastest_ns: Mapping[str, Mapping[str, float]]
             raise ContentError(
                 f"its sentinels on {target} are {off:.1%} off those of the other journals beside what a clock explains",
                 where=str(journal.path),
-                hint="the machines are not alike; build a release of its own from it",
+                hint="a neighbour was busy throughout: measure again; or it is another machine: build its own release",
             )
 
 
