@@ -1,6 +1,6 @@
 """A release: measurements of one device, immutable, in `datasets/<device>/<version>/`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from opmark.core.measurements.measurement import USABLE, Measurement, NetworkMea
 from opmark.core.registry import unknown_name
 from opmark.datasets.format.columns import (
     FUSION,
+    KERNEL_REPEATS,
     KERNELS,
     LINKS,
     NETWORK_REPEATS,
@@ -26,6 +27,7 @@ from opmark.datasets.format.columns import (
 )
 from opmark.datasets.format.manifest import ReleaseManifest, read
 from opmark.datasets.release.contents import Contents
+from opmark.datasets.release.pooling import POOLED_COLUMNS, pooled
 from opmark.datasets.validation.check import CHECKS, ERROR, ReleaseTables
 from opmark.datasets.validation.validate import file_findings, read_table
 
@@ -100,9 +102,13 @@ class Release:
         raise unknown_name(f"target of {self.name}", name, [target.name for target in self.targets])
 
     def measurements(self, target_name: str) -> tuple[Measurement, ...]:
-        """List the kernel trials of one target without repeats. Raises `UnknownNameError`, `ContentError`."""
+        """List the kernels of one target, each with the label of all its trials (`pooling`).
+
+        Raises `UnknownNameError`, `ContentError`.
+        """
         self.target(target_name)
-        return tuple(map(measurement_of, self._rows(KERNELS.name, target_name)))
+        repeats = self._rows(KERNEL_REPEATS.name, target_name, POOLED_COLUMNS)
+        return tuple(map(measurement_of, pooled(self._rows(KERNELS.name, target_name), repeats)))
 
     def network_measurements(self, target_name: str) -> tuple[NetworkMeasurement, ...]:
         """List the network trials of one target without repeats. Raises `UnknownNameError`, `ContentError`."""
@@ -161,8 +167,8 @@ class Release:
             provenance=self.manifest.provenance,
         )
 
-    def _rows(self, name: str, target_name: str = "") -> "list[dict[str, Any]]":
-        """The rows of a table that may be absent, of one target where one is named."""
+    def _rows(self, name: str, target_name: str = "", columns: Sequence[str] = ()) -> "list[dict[str, Any]]":
+        """The rows of a table that may be absent, of one target and only with `columns` where these are named."""
         if name not in self.tables:
             return []
         table = self.tables[name]
@@ -170,6 +176,8 @@ class Release:
             from pyarrow import compute
 
             table = table.filter(compute.equal(table.column("target"), target_name))
+        if columns:
+            table = table.select(columns)
         found: list[dict[str, Any]] = table.to_pylist()
         return found
 
