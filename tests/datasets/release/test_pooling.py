@@ -27,6 +27,7 @@ def row(latency_ns: float, error: float | None, **changes: Any) -> dict[str, Any
         "kind": "conv",
         "parameters": "{}",
         "status": COARSE,
+        "reason": "",
         "latency_hot_ns": latency_ns,
         "latency_rotated_ns": 2 * latency_ns,
         "standard_error_hot": error,
@@ -75,6 +76,7 @@ def test_both_labels_and_the_status_follow() -> None:
     assert found["latency_rotated_ns"] == pytest.approx(2 * math.sqrt(100.0 * 102.0))
     assert found["standard_error_hot"] < 0.05
     assert found["status"] == COARSE
+    assert found["reason"] == "standard error of 4.3% over all trials"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from opmark.core.measurements.measurement import USABLE, status_of
+from opmark.core.measurements.measurement import OK, USABLE, status_of
 from opmark.datasets.format.columns import KERNEL_REPEATS
 
 Row = Mapping[str, Any]
@@ -53,13 +53,15 @@ def _pooled(row: Row, repeats: Sequence[Row]) -> Row:
     if row["status"] not in USABLE:
         return row
     changed = dict(row)
-    for latency, error in _LABELS:
-        known = [(trial[latency], trial[error]) for trial in (row, *repeats) if trial[latency] and trial[error]]
-        if row[error] and len(known) > 1:
-            changed[latency], changed[error] = pooled_label(*zip(*known, strict=True))
+    for latency, name in _LABELS:
+        known = [(trial[latency], trial[name]) for trial in (row, *repeats) if trial[latency] and trial[name]]
+        if row[name] and len(known) > 1:
+            changed[latency], changed[name] = pooled_label(*zip(*known, strict=True))
     _, decisive = _LABELS[0]
-    if changed[decisive] != row[decisive]:
-        changed["status"] = status_of(changed[decisive])
+    error = changed[decisive]
+    if error != row[decisive]:
+        changed["status"] = status_of(error)
+        changed["reason"] = "" if changed["status"] == OK else f"standard error of {error:.1%} over all trials"
     return changed
 
 
