@@ -25,13 +25,13 @@ POOLED_COLUMNS = (*KERNEL_REPEATS.identity, "status", *(name for label in _LABEL
 def pooled(rows: Iterable[Row], repeats: Iterable[Row]) -> list[Row]:
     """The rows of kernels, with the label of all of their usable trials and its standard error and status.
 
-    Rows without repeats, without standard errors or without latency stay as they are.
+    Journal, quantiles and counts stay those of the row. Rows without repeats, standard errors or latency do not change.
     """
     others: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for repeat in repeats:
         if repeat["status"] in USABLE:
             others[_identity(repeat)].append(repeat)
-    return [_pooled(row, others[_identity(row)]) if _identity(row) in others else row for row in rows]
+    return [_pooled(row, others.get(_identity(row), ())) for row in rows]
 
 
 def pooled_label(latencies_ns: Sequence[float], errors: Sequence[float]) -> tuple[float, float]:
@@ -45,12 +45,12 @@ def pooled_label(latencies_ns: Sequence[float], errors: Sequence[float]) -> tupl
     total = sum(weights)
     mean = sum(weight * value for weight, value in zip(weights, logarithms, strict=True)) / total
     squares = sum(weight * (value - mean) ** 2 for weight, value in zip(weights, logarithms, strict=True))
-    scale = max(1.0, squares / (len(weights) - 1)) if len(weights) > 1 else 1.0
+    scale = max(1.0, squares / max(len(weights) - 1, 1))
     return math.exp(mean), math.sqrt(scale / total)
 
 
 def _pooled(row: Row, repeats: Sequence[Row]) -> Row:
-    if row["status"] not in USABLE:
+    if not repeats or row["status"] not in USABLE:
         return row
     changed = dict(row)
     for latency, name in _LABELS:
