@@ -84,7 +84,7 @@ def test_a_long_kernel_waits_though_this_run_has_not_seen_it() -> None:
 def test_the_next_pass_begins_with_the_worst_label_and_ends_with_its_time() -> None:
     found = {"good": labels(hot=label(0.01)), "bad": labels(hot=label(0.2)), "poor": labels(hot=label(0.05))}
     assert chosen(found) == ["bad", "poor"]
-    assert chosen(found, pass_s=0.05) == ["bad"]
+    assert chosen(found, pass_s=0.03) == ["bad"]
     assert chosen({"good": labels(hot=label(0.01))}) == []
     assert chosen({"good": labels(hot=label(0.01))}, wanted={"good"}) == ["good"]
 
@@ -96,6 +96,24 @@ def test_a_doubtful_rotated_label_brings_the_hot_one_along() -> None:
     hot_only = {"k": labels(hot=label(0.3), rotated=label(0.001))}
     (look,) = next_pass([kernel("k")], hot_only, weight={}, cost_s={}, protocol=FULL, pass_s=60.0)
     assert look.labels == (HOT,)
+
+
+def test_a_look_gives_the_labels_that_pay() -> None:
+    def labels_of_next(rotated_error: float) -> tuple[str, ...]:
+        found = {"k": labels(hot=label(0.1), rotated=label(rotated_error))}
+        (look,) = next_pass([kernel("k")], found, weight={}, cost_s={}, protocol=FULL, pass_s=60.0)
+        return look.labels
+
+    assert labels_of_next(0.1) == (HOT,)
+    assert labels_of_next(0.5) == (HOT, ROTATED)
+
+
+def test_a_look_at_one_label_takes_less_of_a_pass() -> None:
+    found = {name: labels(hot=label(0.1), rotated=label(0.1)) for name in ("a", "b", "c", "d")}
+    seconds = dict.fromkeys(found, 1.0)
+    looks = next_pass([kernel(name) for name in found], found, weight={}, cost_s=seconds, protocol=FULL, pass_s=1.0)
+    assert all(look.share < 1.0 for look in looks)
+    assert len(looks) == 2
 
 
 def test_cheap_and_weighty_labels_go_first() -> None:

@@ -22,6 +22,8 @@ _OWN_WEIGHT = 0.5
 _LEAST_NETWORK_WEIGHT = 4.0
 # Sums over networks take about this share of the rotated labels, in variance.
 _ROTATED_WEIGHT = 0.25
+# A look at the hot label alone took this share of one at both labels: rotated copies take as long to make as to time.
+_HOT_SHARE = 0.55
 # What a look took on two cores of an EPYC: a time of its own, and the work so many times.
 _LOOK_S = 0.06
 _NETWORK_LOOK_S = 0.3
@@ -34,6 +36,11 @@ class PlannedLook:
 
     trial: Trial
     labels: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        """Its time as a share of that of a look at all labels of the trial."""
+        return _HOT_SHARE if self.labels == (HOT,) else 1.0
 
 
 def first_look(trial: Trial) -> PlannedLook:
@@ -94,11 +101,12 @@ def next_pass(
     pass_s: float,
 ) -> list[PlannedLook]:
     """The looks of the next pass, at most one per trial: those that remove most weighted variance per second,
-    for `pass_s` seconds. `cost_s` has the seconds of those looks that this run made.
+    for `pass_s` seconds (decision 0073). `cost_s` has the seconds of a look at all labels of those trials that this run
+    looked at.
 
     `wanted` trials are chosen even if they are settled. Empty if nothing is left to refine.
     """
-    rated = []
+    rated: list[tuple[float, float, PlannedLook]] = []
     for trial in trials:
         found = labels.get(trial.trial)
         if found is None:
@@ -106,16 +114,17 @@ def next_pass(
         owed = _owed(found, protocol) or ((found_main(trial),) if trial.trial in wanted else ())
         if owed:
             look_s = cost_s.get(trial.trial) or _expected_s(trial, found)
-            rated.append((_gain(found, owed) * weight.get(trial.trial, 1.0) / look_s, trial, owed, look_s))
-    rated.sort(key=lambda item: (-item[0], item[1].trial))
+            options = [(_gain(found, owed, look) / (look.share * look_s), look) for look in _options(trial, owed)]
+            rate, look = max(options, key=lambda option: option[0])
+            rated.append((rate * weight.get(trial.trial, 1.0), look.share * look_s, look))
+    rated.sort(key=lambda item: (-item[0], item[2].trial.trial))
     chosen: list[PlannedLook] = []
     seconds = 0.0
-    for _, trial, owed, look_s in rated:
+    for _, look_s, look in rated:
         if seconds > pass_s:
             break
         seconds += look_s
-        # The hot label comes along: a look builds the kernel anyway.
-        chosen.append(PlannedLook(trial=trial, labels=(HOT, ROTATED) if ROTATED in owed else owed))
+        chosen.append(look)
     return chosen
 
 
@@ -156,11 +165,20 @@ def _expected_s(trial: Trial, found: TrialLabels) -> float:
     return own_s + _CALLS * found.main.latency_ns / 1e9
 
 
-def _gain(found: TrialLabels, owed: Sequence[str]) -> float:
-    """The variance that one more process removes, if the machine is calm then."""
+def _options(trial: Trial, owed: tuple[str, ...]) -> list[PlannedLook]:
+    """The looks that may give the `owed` labels: a rotated one makes the kernel anyway, so the hot one comes along."""
+    if ROTATED not in owed:
+        return [PlannedLook(trial=trial, labels=owed)]
+    both = PlannedLook(trial=trial, labels=(HOT, ROTATED))
+    return [both, PlannedLook(trial=trial, labels=(HOT,))] if HOT in owed else [both]
+
+
+def _gain(found: TrialLabels, owed: Sequence[str], look: PlannedLook) -> float:
+    """The variance of `owed` labels that one more process removes, if the machine is calm then."""
     gain = 0.0
     for which in owed:
-        label = found.labels[which]
-        share = _ROTATED_WEIGHT if which == ROTATED else 1.0
-        gain += share * label.between**2 / (label.effective * (label.effective + 1))
+        if which in look.labels:
+            label = found.labels[which]
+            share = _ROTATED_WEIGHT if which == ROTATED else 1.0
+            gain += share * label.between**2 / (label.effective * (label.effective + 1))
     return gain

@@ -294,7 +294,7 @@ class _Run:
             self._lost[trial.trial] = Done(trial=trial.trial, status=refused[0], reason=refused[1])
             new.append(self._lost[trial.trial])
         self._writer.append(new)
-        self._cost_s[trial.trial] = time.monotonic() - begun
+        self._cost_s[trial.trial] = (time.monotonic() - begun) / look.share
         self._seen += not was_seen
         self._report("")
 
