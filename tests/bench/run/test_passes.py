@@ -116,6 +116,13 @@ def test_a_look_at_one_label_takes_less_of_a_pass() -> None:
     assert len(looks) == 2
 
 
+def test_a_doubtful_label_counts_more_than_its_variance() -> None:
+    seconds = {"doubtful": 1.2, "coarse": 1.0}
+    found = {"doubtful": labels(hot=label(0.051)), "coarse": labels(hot=label(0.049))}
+    looks = next_pass([kernel(name) for name in found], found, weight={}, cost_s=seconds, protocol=FULL, pass_s=60.0)
+    assert [look.trial.trial for look in looks] == ["doubtful", "coarse"]
+
+
 def test_cheap_and_weighty_labels_go_first() -> None:
     found = {name: labels(hot=label(0.05)) for name in ("dear", "cheap", "weighty")}
     looks = next_pass(

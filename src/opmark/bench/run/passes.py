@@ -9,7 +9,7 @@ from opmark.bench.suite.plan import Plan
 from opmark.core.errors import NothingSelectedError
 from opmark.core.kernels.folding import TrialLabels
 from opmark.core.measurements.journal import Journal
-from opmark.core.measurements.measurement import COARSE, DOUBTFUL, LOW_QUALITY, USABLE
+from opmark.core.measurements.measurement import COARSE, DOUBTFUL, ERROR_OF_COARSE, LOW_QUALITY, USABLE
 from opmark.core.measurements.records import HOT, NETWORK, ROTATED, KernelTrial, Trial
 
 # Looks at one target before the run turns to another.
@@ -22,6 +22,8 @@ _OWN_WEIGHT = 0.5
 _LEAST_NETWORK_WEIGHT = 4.0
 # Sums over networks take about this share of the rotated labels, in variance.
 _ROTATED_WEIGHT = 0.25
+# A doubtful label counts so many times: nobody can use it yet.
+_DOUBTFUL_WEIGHT = 2.0
 # A look at the hot label alone took this share of one at both labels: rotated copies take as long to make as to time.
 _HOT_SHARE = 0.55
 # What a look took on two cores of an EPYC: a time of its own, and the work so many times.
@@ -174,11 +176,12 @@ def _options(trial: Trial, owed: tuple[str, ...]) -> list[PlannedLook]:
 
 
 def _gain(found: TrialLabels, owed: Sequence[str], look: PlannedLook) -> float:
-    """The variance of `owed` labels that one more process removes, if the machine is calm then."""
+    """The weighted variance of `owed` labels that one more process removes, if the machine is calm then."""
     gain = 0.0
     for which in owed:
         if which in look.labels:
             label = found.labels[which]
-            share = _ROTATED_WEIGHT if which == ROTATED else 1.0
-            gain += share * label.between**2 / (label.effective * (label.effective + 1))
+            weight = _ROTATED_WEIGHT if which == ROTATED else 1.0
+            weight *= _DOUBTFUL_WEIGHT if label.reducible_error > ERROR_OF_COARSE else 1.0
+            gain += weight * label.between**2 / (label.effective * (label.effective + 1))
     return gain
