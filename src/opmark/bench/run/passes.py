@@ -24,7 +24,7 @@ _LEAST_NETWORK_WEIGHT = 4.0
 _ROTATED_WEIGHT = 0.25
 # A doubtful label counts so many times: nobody can use it yet.
 _DOUBTFUL_WEIGHT = 2.0
-# A look at the hot label alone took this share of one at both labels, and one at the rotated label as long as both.
+# In the median, a look at the hot label alone took this share of one at both, and one at the rotated label all of it.
 _HOT_SHARE = 0.55
 # What a look took on two cores of an EPYC: a time of its own, and the work so many times.
 _LOOK_S = 0.06
