@@ -1,6 +1,6 @@
 """Journals as bench writes them, for the tests of this room."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,13 +33,15 @@ def write_journal(
     noted: Mapping[str, Fact] | None = None,
     sentinel_ns: float = 1000.0,
     memory_ns: float | None = None,
-    slower: float = 1.0,
+    slower: float | Callable[[Kernel], float] = 1.0,
     networks: Sequence[str] = (),
+    network_slower: float = 1.0,
     beside: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Path:
     """A finished run over `kernels` and `networks`; two processes, thirty samples each.
 
-    The 31 readings `beside` each block's samples are none, or those given by sentinel.
+    Kernels take `slower` times as long as they would, networks `network_slower` times. The 31 readings `beside` each
+    block's samples are none, or those given by sentinel.
     """
     target = sample.TARGET.name
     sentinels = {"compute": sentinel_ns} | ({} if memory_ns is None else {"memory": memory_ns})
@@ -52,7 +54,8 @@ def write_journal(
     ]
     for kernel in kernels:
         work = work_of(kernel)
-        own_ns = slower * (200 + max(work.flops / 40, work.moved_bytes / 8))
+        times = slower(kernel) if callable(slower) else slower
+        own_ns = times * (200 + max(work.flops / 40, work.moved_bytes / 8))
         trial = trial_key(sample.TARGET, kernel)
         records.append(KernelTrial(trial=trial, target=target, kernel=kernel, work=work))
         records += _blocks(trial, "hot", own_ns + 2000, beside)
@@ -62,7 +65,7 @@ def write_journal(
         records.append(
             NetworkTrial(trial=name, target=target, network=name, family=name, graph_id=name, role="training")
         )
-        records += _blocks(name, "network", slower * 3e6, beside)
+        records += _blocks(name, "network", network_slower * 3e6, beside)
         records.append(Done(trial=name, status="ok"))
     path.write_text("".join(map(line_of, records)))
     return path

@@ -14,6 +14,7 @@ from opmark.core.reading import LARGE_BYTES, PACKED, read_content
 from opmark.core.slug import path_inside
 from opmark.datasets.format.manifest import FILE, RowSource
 from opmark.datasets.release.contents import Contents, from_measurements
+from opmark.datasets.release.memory_levels import Told, at_calm_memory
 from opmark.datasets.release.network_kernels import GraphFinder
 from opmark.datasets.release.release import Release, load
 from opmark.datasets.release.writing import write
@@ -39,11 +40,13 @@ def build(
     naming journal and line, or the facts or sentinels on which journals differ, `UsageError` for an existing version.
     Nothing is left behind on an error.
     """
-    found = [read_journal(path) for path in journals]
+    # In an order of their own, for sums of floating-point numbers depend on it.
+    found = sorted(map(read_journal, journals), key=lambda journal: _sha256_of_text(journal.path))
     calm_ns, fastest_ns = calm_and_fastest_of(found)
     for journal in found:
         _check_alike(journal, fastest_ns)
-    parts = [_contents(journal.beside(calm_ns)) for journal in found]
+    told = [journal.beside(calm_ns) for journal in found]
+    parts = [_contents(journal, rows) for journal, rows in zip(told, at_calm_memory(told), strict=True)]
     kept = {one.path for one, part in zip(found, parts, strict=True) if with_journals and not _is_held(part, folder)}
     return load(write(parts, folder, version=version, journals=sorted(kept), find=find))
 
@@ -81,22 +84,24 @@ def _check_alike(journal: Journal, fastest_ns: Mapping[str, Mapping[str, float]]
 
 def journal_contents(path: Path) -> Contents:
     """Read the rows of one journal. Raises `ContentError` naming file and line or row and column."""
-    return _contents(read_journal(path))
+    journal = read_journal(path)
+    return _contents(journal, (journal.measurements, journal.networks))
 
 
-def _contents(journal: Journal) -> Contents:
+def _contents(journal: Journal, rows: Told) -> Contents:
+    kernels, networks = rows
     source = RowSource(
         name=journal.name,
         sha256=_sha256_of_text(journal.path),
-        kernels=len(journal.measurements),
-        networks=len(journal.networks),
+        kernels=len(kernels),
+        networks=len(networks),
         sentinels_ns=_sentinels_ns(journal),
         sampled_s=_sampled_s(journal),
     )
     return from_measurements(
         str(journal.path),
-        journal.measurements,
-        journal.networks,
+        kernels,
+        networks,
         environments=(journal.environment,),
         targets=journal.targets,
         sources=(source,),
