@@ -67,7 +67,8 @@ def test_a_first_look_measures_every_label() -> None:
 
 
 def test_what_is_known_well_enough_in_enough_processes_is_settled() -> None:
-    assert is_settled(labels(hot=label(0.01), rotated=label(0.02)), FULL)
+    assert is_settled(labels(hot=label(0.01), rotated=label(0.04)), FULL)
+    assert not is_settled(labels(hot=label(0.01), rotated=label(0.05)), FULL)
     assert not is_settled(labels(hot=label(0.02), rotated=label(0.01)), FULL)
     assert not is_settled(labels(hot=label(0.001, processes=1)), FULL)
     assert is_settled(labels(hot=label(0.04, processes=1)), QUICK)

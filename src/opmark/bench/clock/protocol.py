@@ -40,7 +40,7 @@ class MeasuringProtocol:
     )
     network_turns: int = 3
     network_samples: int = 2
-    most_looks: int = 24
+    most_looks: int = 48
     pass_s: float = 60.0
     looks_per_process: int = 160
     repeat_every: int = 8

@@ -22,6 +22,8 @@ _OWN_WEIGHT = 0.5
 _LEAST_NETWORK_WEIGHT = 4.0
 # Sums over networks take about this share of the rotated labels, in variance.
 _ROTATED_WEIGHT = 0.25
+# A rotated label may be so many times less sure than a hot one: with what hours have in common, it is still coarse.
+_ROTATED_ENOUGH = 3.0
 # A doubtful label counts so many times: nobody can use it yet.
 _DOUBTFUL_WEIGHT = 2.0
 # In the median, a look at the hot label alone took this share of one at both, and one at the rotated label all of it.
@@ -154,7 +156,7 @@ def _owed(found: TrialLabels, protocol: MeasuringProtocol) -> tuple[str, ...]:
     """The labels that are known worse than the protocol wants, and that another look can improve."""
     owed = []
     for which, label in found.labels.items():
-        enough = 2 * protocol.enough if which == ROTATED else protocol.enough
+        enough = protocol.enough * (_ROTATED_ENOUGH if which == ROTATED else 1.0)
         few = label.processes < protocol.processes
         if label.processes < protocol.most_looks and (few or label.reducible_error > enough):
             owed.append(which)

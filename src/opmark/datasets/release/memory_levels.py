@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from opmark.core.measurements.calm_readings import is_calm
+from opmark.core.measurements.estimate import median
 from opmark.core.measurements.journal import Journal
 from opmark.core.measurements.measurement import OK, USABLE, Measurement, NetworkMeasurement, status_of
 from opmark.core.measurements.records import HOT, NETWORK, ROTATED, Block, KernelTrial
@@ -135,7 +136,7 @@ def _readings(journal: Journal) -> dict[_Cell, list[float]]:
             moved = trial.work.read_bytes + trial.work.written_bytes
             size = sum(moved >= bound for bound in _SIZES)
             for block in blocks:
-                turn_ns = float(np.median(block.ns)) * block.calls
+                turn_ns = median(block.ns) * block.calls if block.ns else 0.0
                 if turn_ns >= _LONG_NS:
                     length = min(math.floor(_A_DECADE * math.log10(turn_ns)), _LONGEST)
                     found[trial.target, block.label, length, size] += block.sentinels.get(_SENTINEL, ())[1:]
