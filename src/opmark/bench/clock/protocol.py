@@ -24,10 +24,11 @@ class Tier:
 class MeasuringProtocol:
     """The rules of one preset: how long a look is, and when a label is known well enough.
 
-    A look measures a trial in one process, in turns with the sentinels. A trial is settled after looks in `processes`
-    processes once the standard error of its labels is at most `enough`, a fraction, or after `most_looks`. Long runs
-    work in passes of `pass_s` seconds. Worker processes are replaced after `looks_per_process` looks, and one look in
-    `repeat_every` of the first pass repeats an earlier one. Waiting for a calm machine takes `patience` of the time.
+    A look measures a trial in one process, in turns with the sentinels. A trial is settled after looks in
+    `processes` processes once the standard error of its labels is at most `enough`, a fraction (thrice that for
+    rotated ones), or after `most_looks`. Long runs work in passes of `pass_s` seconds. Worker processes are
+    replaced after `looks_per_process` looks, and one look in `repeat_every` of the first pass repeats an earlier
+    one. Waiting for a calm machine takes `patience` of the time.
     """
 
     name: str

@@ -13,11 +13,11 @@ from opmark.core.measurements.estimate import label, median, quantiles, variatio
 from opmark.core.measurements.labelling import Label
 from opmark.core.measurements.looks import STATES, STOLEN, Look
 from opmark.core.measurements.measurement import (
-    OK,
     QUANTILES,
     USABLE,
     Measurement,
     NetworkMeasurement,
+    reason_of,
     status_of,
 )
 from opmark.core.measurements.records import HOT, NETWORK, ROTATED, Block, Done, KernelTrial, NetworkTrial
@@ -167,7 +167,7 @@ def fold_kernel(
     blocks = found.of(HOT)
     return row(
         status=found.status,
-        reason=_reason(found),
+        reason=reason_of(found.main.standard_error),
         latency_hot_ns=hot.latency_ns,
         latency_rotated_ns=rotated.latency_ns if rotated else None,
         standard_error_hot=hot.standard_error,
@@ -208,7 +208,7 @@ def fold_network(
     label_, blocks = found.labels[NETWORK], found.of(NETWORK)
     return row(
         status=found.status,
-        reason=_reason(found),
+        reason=reason_of(found.main.standard_error),
         latency_ns=label_.latency_ns,
         standard_error=label_.standard_error,
         host_ns=_median_of([block.enqueue_ns for block in blocks]),
@@ -234,10 +234,6 @@ def worst_scheduling(blocks: Iterable[Scheduled]) -> str:
     """The scheduling of all blocks, or the least favourable one where they differ."""
     ways = {block.scheduling for block in blocks}
     return next((way for way in ("unfiltered", "contended", "normal", "fifo", "device") if way in ways), "normal")
-
-
-def _reason(found: TrialLabels) -> str:
-    return "" if found.status == OK else f"standard error of {found.main.standard_error:.1%}"
 
 
 def _quantiles(found: Label) -> tuple[float, ...]:

@@ -38,6 +38,11 @@ def status_of(standard_error: float) -> str:
     return COARSE if standard_error <= ERROR_OF_COARSE else DOUBTFUL
 
 
+def reason_of(standard_error: float) -> str:
+    """The reason for that status; empty if it is ok."""
+    return "" if standard_error <= ERROR_OF_OK else f"standard error of {standard_error:.1%}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """One kernel on one target. A failed or skipped trial has a reason and no latency.

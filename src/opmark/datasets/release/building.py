@@ -33,13 +33,12 @@ def build(
 ) -> Release:
     """Build a release in `folder/<device>/<version>` (default: the next version) from journals of one machine.
 
-    The order of the journals does not change the bytes; one calm clock is the reference of all, and so is the memory of
-    calm hours (`memory_levels`). With `with_journals`,
-    the release also holds them, compressed, so that every label can be traced to its samples; those that another
-    release of the device in `folder` holds stay there. With `find`, which gives
-    the graphs of networks, it holds the kernels that its networks consist of. Raises `ContentError`
-    naming journal and line, or the facts or sentinels on which journals differ, `UsageError` for an existing version.
-    Nothing is left behind on an error.
+    The order of the journals does not change the bytes; one calm clock is the reference of all, and so is the
+    memory of calm hours (`memory_levels`). With `with_journals`, the release also holds them, compressed, so that
+    every label can be traced to its samples; those that another release of the device in `folder` holds stay
+    there. With `find`, which gives the graphs of networks, it holds the kernels that its networks consist of.
+    Raises `ContentError` naming journal and line, or the facts or sentinels on which journals differ, `UsageError`
+    for an existing version. Nothing is left behind on an error.
     """
     # In an order of their own, for sums of floating-point numbers depend on it.
     found = sorted(map(read_journal, journals), key=lambda journal: _sha256_of_text(journal.path))

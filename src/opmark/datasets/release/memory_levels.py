@@ -22,7 +22,14 @@ import numpy as np
 from opmark.core.measurements.calm_readings import is_calm
 from opmark.core.measurements.estimate import median
 from opmark.core.measurements.journal import Journal
-from opmark.core.measurements.measurement import OK, USABLE, Measurement, NetworkMeasurement, status_of
+from opmark.core.measurements.looks import huber_weights, means
+from opmark.core.measurements.measurement import (
+    USABLE,
+    Measurement,
+    NetworkMeasurement,
+    reason_of,
+    status_of,
+)
 from opmark.core.measurements.records import HOT, NETWORK, ROTATED, Block, KernelTrial
 
 Told = tuple[tuple[Measurement, ...], tuple[NetworkMeasurement, ...]]
@@ -57,7 +64,6 @@ _EFFECT_DEVIATION = 0.15
 _LABEL_DEVIATION = 0.02
 # Labels of like kernels or networks are no independent evidence: so many of them count as one.
 _SHARED_EVIDENCE = {HOT: 25.0, ROTATED: 25.0, NETWORK: 4.0}
-_HUBER = 1.5
 _ROUNDS = 6
 # Levels are known this well: 5-minute parts of one journal differ by as much.
 _LEVEL_ERROR = 0.05
@@ -99,14 +105,14 @@ class _Known:
     level: float
 
 
-Levels = Mapping[tuple[int, str, str], float]
+_Levels = Mapping[tuple[int, str, str], float]
 """By how much the memory of a journal, given by number, is slower on a target beside a label, in logarithms."""
-Effects = Mapping[tuple[str, str], Any]
+_Effects = Mapping[tuple[str, str], Any]
 """The effects of a level on the labels of a target, by target and label, one per place."""
 
 
 def _levels(journals: Sequence[Journal]) -> dict[tuple[int, str, str], float]:
-    """The levels of all journals that have calm labels, relative to the calmest of them; empty for fewer than two."""
+    """The levels of all journals that have calm labels, relative to the calmest tenth; empty for fewer than two."""
     found: dict[tuple[str, str], dict[tuple[int, _Cell], tuple[float, int]]] = defaultdict(dict)
     for number, journal in enumerate(journals):
         for (target, label, *cell), readings in _readings(journal).items():
@@ -133,8 +139,7 @@ def _readings(journal: Journal) -> dict[_Cell, list[float]]:
     for key, blocks in journal.blocks.items():
         trial = journal.trials[key]
         if isinstance(trial, KernelTrial) and trial.target in calm:
-            moved = trial.work.read_bytes + trial.work.written_bytes
-            size = sum(moved >= bound for bound in _SIZES)
+            size = sum(trial.work.moved_bytes >= bound for bound in _SIZES)
             for block in blocks:
                 turn_ns = median(block.ns) * block.calls if block.ns else 0.0
                 if turn_ns >= _LONG_NS:
@@ -165,7 +170,7 @@ def _additive(calm_logs: Mapping[tuple[int, _Cell], tuple[float, int]]) -> dict[
     return {number: float(found[index]) for index, number in enumerate(numbers)}
 
 
-def _labels_of(rows: Told, number: int, levels: Levels) -> Iterable[_Known]:
+def _labels_of(rows: Told, number: int, levels: _Levels) -> Iterable[_Known]:
     kernels, networks = rows
     for row in kernels:
         for label in (HOT, ROTATED):
@@ -197,7 +202,7 @@ def _labels_of(rows: Told, number: int, levels: Levels) -> Iterable[_Known]:
 
 def _place(row: Measurement, ns: float) -> Any:
     """The weight of every effect in that on `row`, one per pair of bytes and rate; they add up to one."""
-    moved = max(row.work.read_bytes + row.work.written_bytes, 1)
+    moved = max(row.work.moved_bytes, 1)
     return np.outer(_between(moved, _BYTES), _between(moved / ns, _RATES)).ravel()
 
 
@@ -243,15 +248,15 @@ def _effects(labels: Sequence[_Known], label: str) -> Any:
         square = (x * weight[:, None]).T @ x + penalty * np.eye(len(expected))
         effects = np.linalg.solve(square, x.T @ (weight * y) + penalty * expected)
         rest = np.abs(y - x @ effects) / error
-        weight = np.minimum(1.0, _HUBER / np.maximum(rest, 1e-12)) / error**2
+        weight = huber_weights(rest) / error**2
     return effects
 
 
 def _centred(values: Any, index: Any, weight: Any) -> Any:
-    return values - (np.bincount(index, weight * values) / np.bincount(index, weight))[index]
+    return values - means(values, index, weight)[index]
 
 
-def _kernel_at(row: Measurement, number: int, levels: Levels, effects: Effects) -> Measurement:
+def _kernel_at(row: Measurement, number: int, levels: _Levels, effects: _Effects) -> Measurement:
     if row.status not in USABLE:
         return row
     changed: dict[str, Any] = {}
@@ -271,7 +276,7 @@ def _kernel_at(row: Measurement, number: int, levels: Levels, effects: Effects) 
     return replace(row, **changed)
 
 
-def _network_at(row: NetworkMeasurement, number: int, levels: Levels, effects: Effects) -> NetworkMeasurement:
+def _network_at(row: NetworkMeasurement, number: int, levels: _Levels, effects: _Effects) -> NetworkMeasurement:
     level = levels.get((number, row.target, HOT))
     if row.status not in USABLE or not row.latency_ns or not row.standard_error or level is None:
         return row
@@ -289,9 +294,8 @@ def _network_at(row: NetworkMeasurement, number: int, levels: Levels, effects: E
 
 def _state(error: float, clock_ratio: float | None, factor: float) -> dict[str, Any]:
     """The fields that follow from the error of a main label, and from a `factor` on it."""
-    status = status_of(error)
     return {
-        "status": status,
-        "reason": "" if status == OK else f"standard error of {error:.1%}",
+        "status": status_of(error),
+        "reason": reason_of(error),
         "clock_ratio": clock_ratio and clock_ratio / factor,
     }
